@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from adjudge import Case, Judge, run
+from adjudge.dataset import Label, digest_content
 from adjudge.labels import LabelQueue, LabelTask, open_label_queue
+from adjudge.runs import Run
 from adjudge.testing import make_scripted_reply
 from run_support import do, make_cases
 
@@ -58,6 +61,22 @@ def make_pairs_run(place: Path, cases: int = 8) -> Path:
     pairs = [Case(id=f"pair-{n}", content={"a": f"left {n}", "b": f"right {n}"}) for n in range(cases)]
     run(pairs, Judge(Model()), criteria="Is good.", out=place, pairs=True).finish_sync()
     return place
+
+
+def bind_labels(run: Run, labels: Iterable[Label]) -> list[Label]:
+    """These labels as somebody gave them who read the contents of a run; a design says that they were drawn from it."""
+    contents = run.find_contents()
+    assert contents is not None
+    subjects = {item.case.id: digest_content(item.case.content) for item in run.items()}
+    drawn: Any = {"contents": contents.digest, "cases": contents.cases}
+    found = []
+    for label in labels:
+        design = label.design
+        if design is not None:
+            size = contents.cases if design.stratum == "all" else design.size
+            design = replace(design, size=size, **drawn)
+        found.append(replace(label, subject=subjects.get(label.case), design=design))
+    return found
 
 
 def write_dataset(path: Path, *rows: dict[str, Any]) -> Path:

@@ -290,9 +290,12 @@ def test_labels_of_a_plan_are_weighed_by_its_strata(judged: Line):
     assert (
         judged("plan", "measured", "--within", "4", "--seed", "7", "--ignore-groups", "--out", "one.jsonl").status == 0
     )
-    drawn = {row["case"]: row["design"] for row in map(json.loads, Path("one.jsonl").read_text("utf-8").splitlines())}
+    drawn = {
+        row["case"]: {name: row[name] for name in ("subject", "design")}
+        for row in map(json.loads, Path("one.jsonl").read_text("utf-8").splitlines())
+    }
     answers = [json.loads(row) for row in Path("labels.jsonl").read_text("utf-8").splitlines()]
-    rows = [row | {"design": drawn[row["case"]]} for row in answers if row["case"] in drawn]
+    rows = [row | drawn[row["case"]] for row in answers if row["case"] in drawn]
     Path("said.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     found = judged("agree", "measured", "--labels", "said.jsonl", "--json").document
 

@@ -26,6 +26,7 @@ from adjudge.labels import (
 from adjudge.runs import open_run
 from adjudge.trust import LiveRate, compute_live_rate, estimate_more_labels
 from cli_support import Line, feed
+from label_support import bind_labels
 from report_support import keep_run, make_item, make_result
 
 CASES = 400
@@ -105,7 +106,9 @@ def test_after_the_pilot_the_line_counts_as_the_plan_drew(line: Line, monkeypatc
     """The plan draws more where people disagree: who bets as if it drew in proportion gets wider limits."""
     with open_run("run") as run:
         plan = make_plan(run, within=0.04, seed=2)
-        pilot = [Label(case=item.case, rater="ann", value=is_good(item.case)) for item in plan.order]
+        pilot = [
+            Label(case=item.case, rater="ann", value=is_good(item.case), subject=item.subject) for item in plan.order
+        ]
         plan = continue_plan(plan, run, find_plan_status(plan, pilot))
         write_plan(plan, run.folder)
     assert [phase.kind for phase in plan.phases][:2] == ["pilot", "spread"]
@@ -158,7 +161,8 @@ def test_what_was_labelled_before_the_plan_counts_at_its_place(line: Line):
         assert plan is not None
         chosen = [item.case for item in plan.order if not is_good(item.case)]
         with open_label_queue("run") as queue:
-            queue.import_labels([Label(case=case, rater="ann", value=False, at=plan.at - DAY) for case in chosen])
+            early = [Label(case=case, rater="ann", value=False, at=plan.at - DAY) for case in chosen]
+            queue.import_labels(bind_labels(run, early))
             first = queue.list_draws()
             answer(queue, "ann", 25)
             some = count(queue, plan)

@@ -63,7 +63,13 @@ def make_run(tmp_path: Path) -> Iterator[Run]:
 def label(cases: Iterable[PlannedCase], plan: LabelPlan) -> list[Label]:
     """What a person says of these cases: the truth."""
     return [
-        Label(case=item.case, rater="ann", value=is_good(item.case), design=plan.find_design(item.case))
+        Label(
+            case=item.case,
+            rater="ann",
+            value=is_good(item.case),
+            subject=item.subject,
+            design=plan.find_design(item.case),
+        )
         for item in cases
     ]
 
@@ -380,7 +386,7 @@ def test_labels_of_other_cases_and_overrides_are_left_out(run: Run):
 def test_labels_that_are_not_good_or_bad_are_refused(run: Run):
     """A number has to be said to be good or bad first."""
     plan = make_plan(run, seed=1)
-    labels = [Label(case=plan.order[0].case, rater="ann", value=4)]
+    labels = [Label(case=plan.order[0].case, rater="ann", value=4, subject=plan.order[0].subject)]
 
     with pytest.raises(UsageError, match=r"4.*true or false"):
         find_plan_status(plan, labels)

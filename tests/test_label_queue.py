@@ -19,7 +19,7 @@ import pytest
 
 import label_support
 from adjudge import Case, Dataset, UsageError, open_run
-from adjudge.dataset import Label, LabelDesign, load_labels, write_labels
+from adjudge.dataset import Label, LabelDesign, digest_content, load_labels, make_content_set, write_labels
 from adjudge.labels import LabelQueue, compute_label_agreement, open_label_queue
 from label_support import POLITE, label_all, make_criteria_run, make_pairs_run, make_run, write_dataset
 from run_support import make_cases
@@ -74,7 +74,10 @@ def test_a_label_says_who_when_and_how(queue):
 
     assert (kept.rater, kept.value, kept.kind, kept.comment, kept.blind) == ("ann", False, "person", "Too short.", True)
     assert (kept.run, kept.order, kept.at) == (None, None, label.at)
-    assert kept.design == LabelDesign(plan="random order, seed 1", stratum="all", p=1 / 6)
+    contents = make_content_set(digest_content(case.content) for case in make_cases(6))
+    drawn: Any = {"size": 6, "contents": contents.digest, "cases": 6}
+    assert kept.design == LabelDesign(plan="random order, seed 1", stratum="all", p=1 / 6, **drawn)
+    assert kept.subject == task.subject == digest_content(task.content)
 
 
 def test_the_same_question_comes_until_it_is_answered(queue):
@@ -626,7 +629,12 @@ def test_labels_come_back_from_a_file_without_doubling(differing, name):
     exported = load_labels(name)
     before = list(differing.labels())
 
-    assert differing.import_labels(exported).to_dict() == {"added": 0, "known": 13, "elsewhere": []}
+    assert differing.import_labels(exported).to_dict() == {
+        "added": 0,
+        "known": 13,
+        "elsewhere": [],
+        "other_contents": [],
+    }
     assert list(differing.labels()) == before
     with open_label_queue(make_run(Path("other")), store="other.sqlite") as other:
         assert (other.import_labels(exported).added, other.import_labels(exported).added) == (13, 0)
@@ -646,7 +654,8 @@ def test_what_was_taken_back_does_not_come_back(queue):
 
 def test_imported_labels_count_as_work_that_was_done(queue):
     """The rater is not asked again, and others not beyond what each case is to have."""
-    queue.import_labels([Label(case="case-3", rater="ann", value=True)])
+    subject = digest_content(make_cases(6)[3].content)
+    queue.import_labels([Label(case="case-3", rater="ann", value=True, subject=subject)])
 
     assert "case-3" not in label_all(queue, "ann")
     assert queue.next("bob") is None
@@ -656,7 +665,10 @@ def test_criteria_that_were_imported_are_not_asked_again(tmp_path):
     """Those that are missing are."""
     with open_label_queue(make_criteria_run(tmp_path / "C", 2), by_criterion=True) as queue:
         rows = [("case-0", "polite"), ("case-0", "right"), ("case-1", "right")]
-        queue.import_labels([Label(case=case, rater="ann", value=True, criterion=name) for case, name in rows])
+        subjects = {case.id: digest_content(case.content) for case in make_cases(2)}
+        queue.import_labels(
+            [Label(case=case, rater="ann", value=True, criterion=name, subject=subjects[case]) for case, name in rows]
+        )
         task = queue.next("ann")
 
         assert (task.case, task.criterion.name) == ("case-1", "polite")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from adjudge.measurement import Measurement, make_measurement, measure_file
 from adjudge.report.measurement_words import describe_measurement, list_rate_facts
 from adjudge.runs import Run, RunItem
 from adjudge.trust import CorrectedRate, Refusal
+from label_support import bind_labels
 from report_support import keep_run, make_item, make_result
 
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
@@ -236,7 +238,7 @@ def test_a_random_sample_of_the_run_assumes_nothing_about_the_judge(tmp_path: Pa
     """A draw that is recorded, or said to be random, gives the rate by double sampling; it covers the truth here."""
     run, labels = make_hundred(tmp_path)
     drawn = draw(labels, 2, **({"design": PLAN} if how == "plan" else {}))
-    found = make_measurement(run, labels=drawn, labels_are_random=how == "said")
+    found = make_measurement(run, labels=bind_labels(run, drawn), labels_are_random=how == "said")
 
     assert found.sampling == ("random" if how == "said" else "plan")
     rate = found.rate
@@ -258,7 +260,7 @@ def test_labels_beside_a_plan_are_left_out_of_the_rate(tmp_path: Path):
     """Cases that somebody picked are no part of the sample; they count for agreement, and it is said."""
     run, labels = make_hundred(tmp_path)
     drawn = draw(labels, 2, design=PLAN)
-    found = make_measurement(run, labels=[*drawn, *labels[1:20:2]])
+    found = make_measurement(run, labels=bind_labels(run, [*drawn, *labels[1:20:2]]))
 
     assert found.labelled == 60
     assert found.rate is not None
@@ -266,7 +268,7 @@ def test_labels_beside_a_plan_are_left_out_of_the_rate(tmp_path: Path):
     assert any("10 labels" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(("before", "sampled"), [(50, 50), (4, 10)])
+@pytest.mark.parametrize(("before", "sampled"), [(50, 10), (4, 10)])
 def test_of_a_random_order_and_a_plan_the_one_that_drew_more_labels_counts(tmp_path: Path, before: int, sampled: int):
     """A plan that is drawn after people began to label has strata that the earlier labels are not in."""
     run, labels = make_hundred(tmp_path)
@@ -275,11 +277,11 @@ def test_of_a_random_order_and_a_plan_the_one_that_drew_more_labels_counts(tmp_p
     truths = {item.case: item.value for item in labels}
     taken = [item for item in plan.order if int(item.case[5:]) % 2][:sampled]
     planned = [
-        label(item.case, truths[item.case], design=LabelDesign(plan=plan.id, stratum=item.stratum, p=item.p))
+        replace(label(item.case, truths[item.case], design=plan.make_design(item)), at=plan.at + timedelta(minutes=1))
         for item in taken
     ]
     earlier = draw(labels[: 2 * before], 2, design=PLAN)
-    found = make_measurement(run, labels=[*earlier, *planned])
+    found = make_measurement(run, labels=bind_labels(run, [*earlier, *planned]))
 
     assert len(plan.strata) > 1
     assert found.sampling == "plan"
@@ -362,7 +364,7 @@ def test_only_a_census_is_worded_as_a_count(tmp_path: Path, said: str, labelled:
         )
         for at in random.Random(5).sample(range(100), labelled)
     ]
-    found = make_measurement(run, labels=kept, labels_are_random=how == "random")
+    found = make_measurement(run, labels=bind_labels(run, kept), labels_are_random=how == "random")
     facts = dict(list_rate_facts(found))
 
     census = labelled == 100

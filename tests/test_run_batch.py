@@ -73,6 +73,8 @@ def test_a_run_by_batches_equals_a_live_run(kind: str):
     assert done.status == "finished"
     assert list_results(done) == list_results(expected)
     assert done.usage == expected.usage
+    assert done.contents is not None
+    assert done.contents == expected.contents == done.find_contents()
 
 
 @every_provider

@@ -72,6 +72,8 @@ def test_a_run_on_ray_gives_what_a_run_in_one_process_gives(cluster, provider, t
     assert done.summary == local.summary
     assert done.counts["undecided"] == 3
     assert done.manifest["digests"] == local.manifest["digests"]
+    assert done.contents is not None
+    assert done.contents == local.contents == done.find_contents()
     assert set(count_asked(provider).values()) == {1}
     assert len(count_asked(provider)) == 150
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import threading
@@ -191,6 +192,52 @@ def test_the_live_rate_tells_what_another_said_of_a_case_that_one_answers_out_of
 
 
 TWO_EACH = CONFIG + '\n[server]\nruns = "runs"\nlabels_per_case = 2\n'
+
+
+def test_an_answer_about_another_content_than_was_shown_is_refused(tmp_path):
+    """By a client and on the page: somebody read the text of a run that was made again since."""
+    make_run(tmp_path / "runs" / "first", 3)
+    with run_server(tmp_path, CONFIG + '\n[server]\nruns = "runs"\n') as running:
+        running.add_account("Ana")
+        client, page = running.open_client(key=running.make_key("label", rater="Bob")), running.sign_in("Ana")
+        task = client.post("/v1/labels/first/next", json={}).json()["task"]
+        answer = {"case": task["case"], "value": True}
+        refused = client.post("/v1/labels/first/labels", json=answer | {"subject": "0" * 64})
+        taken = client.post("/v1/labels/first/labels", json=answer | {"subject": task["subject"]})
+        text = page.get("/labels/first").text
+        case, subject = (re.search(rf'name="{name}" value="([^"]*)"', text)[1] for name in ("case", "subject"))
+        form = {"csrf_token": find_token(page, "/labels/first"), "case": case, "label": "good"}
+        wrong = page.post("/labels/first", data=form | {"subject": "0" * 64})
+        right = page.post("/labels/first", data=form | {"subject": subject})
+
+    assert (refused.status_code, taken.status_code, wrong.status_code, right.status_code) == (422, 200, 422, 303)
+    assert taken.json()["subject"] == task["subject"]
+    assert "another content" in wrong.text
+    with open_label_queue(tmp_path / "runs" / "first") as queue:
+        assert {label.rater for label in queue.labels()} == {"Ana", "Bob"}
+
+
+def test_a_run_that_is_finished_while_it_is_labelled_is_drawn_from_afterwards(tmp_path):
+    """The server keeps the file of labels open, and looks whether the run has all of its cases by now."""
+    folder = make_run(tmp_path / "runs" / "first", 6)
+    path = folder / "run.json"
+    whole = path.read_text("utf-8")
+    path.write_text(json.dumps(json.loads(whole) | {"status": "interrupted"}), "utf-8")
+
+    def label(client):
+        task = client.post("/v1/labels/first/next", json={}).json()["task"]
+        client.post("/v1/labels/first/labels", json={"case": task["case"], "value": True})
+        found = running.open_client(key=running.make_key("read", "adjudicate")).get("/v1/labels/first/labels")
+        return [item.get("design") for item in found.json()["labels"]]
+
+    with run_server(tmp_path, CONFIG + '\n[server]\nruns = "runs"\n') as running:
+        client = running.open_client(key=running.make_key("label", rater="Ana"))
+        early = label(client)
+        path.write_text(whole, "utf-8")
+        late = label(client)
+
+    assert early == [None]
+    assert all(design is not None and design["cases"] == 6 for design in late)
 
 
 @pytest.fixture(scope="module", name="pages")

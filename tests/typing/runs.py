@@ -47,6 +47,7 @@ from adjudge.dataset import (
     AnnotationTool,
     BadRow,
     CaseCriteria,
+    ContentSet,
     ImportedLabels,
     Label,
     LabelDesign,
@@ -55,6 +56,7 @@ from adjudge.dataset import (
     LabelOrder,
     LabelValue,
     Taken,
+    digest_content,
     import_inspect,
     import_labels,
     import_langfuse,
@@ -64,6 +66,7 @@ from adjudge.dataset import (
     import_phoenix,
     import_promptfoo,
     load_labels,
+    make_content_set,
     parse_label_map,
     write_cases,
     write_labels,
@@ -338,6 +341,9 @@ async def read_data_sets(lots: Judge) -> None:
 def work_with_labels(words: LabelMap, tool: AnnotationTool) -> None:
     """Labels have values of their own, files of their own, and are joined to cases."""
     label = Label(case="late", rater="ann", value=True, design=LabelDesign(plan="p", stratum="s", p=0.5))
+    assert_type(digest_content({"a": "left", "b": "right"}), str)
+    assert_type(make_content_set([digest_content("text")]), ContentSet)
+    assert_type(label.subject, str | None)
     assert_type(label.kind, LabelKind)
     assert_type(label.value, bool | float | str)
     assert_type(label.order, LabelOrder | None)

@@ -158,13 +158,21 @@ def find_missing() -> bool:
     return False
 
 
+def print_labels(found: Measurement | None) -> None:
+    """Which labels do not count, or are no random sample: the first line of what is printed."""
+    from adjudge.report.measurement_words import describe_labels
+
+    if found is not None and (words := describe_labels(found)):
+        _print(words)
+
+
 def print_short(found: Measurement | None) -> None:
     """What people would say, in a few lines, beside the judge's own figures."""
-    from adjudge.report.measurement_words import describe_measurement, list_rate_facts
+    from adjudge.report.measurement_words import describe_figures, list_rate_facts
 
     if found is None:
         return
-    _print(describe_measurement(found))
+    _print(describe_figures(found))
     for name, said in list_rate_facts(found):
         _print(f"{name}: {said}")
     print_assumptions(found)
@@ -173,17 +181,18 @@ def print_short(found: Measurement | None) -> None:
 def print_measurement(found: Measurement, top: int) -> None:
     """Everything that a measurement has to say, and the first ``top`` disagreements."""
     from adjudge.report.measurement_words import (
-        describe_measurement,
+        describe_figures,
         list_biases,
         list_gaps,
         list_rate_facts,
         list_remarks,
     )
 
+    print_labels(found)
     about = f", on {found.criterion}" if found.criterion is not None else ""
     _print(f"{found.data or 'A run'} judged by {found.judge or 'a judge'}{about}, compared with people")
     print_line()
-    _print(describe_measurement(found))
+    _print(describe_figures(found))
     print_line()
     _show_confusion(found)
     _show_statistics(found)

@@ -32,11 +32,20 @@ class RemoteLabelQueue:
         return self._read(_read_next, await self._post("next", {"skipped": skipped}), "task")
 
     async def record(
-        self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
+        self,
+        case: str,
+        value: LabelValue,
+        *,
+        criterion: str | None = None,
+        comment: str | None = None,
+        subject: str | None = None,
     ) -> Label:
-        """Keep an answer, and return it as a label; it replaces what was answered before."""
-        said = await self._post("labels", {"case": case, "value": value, "criterion": criterion, "comment": comment})
-        return self._read_label(said, case, criterion)
+        """Keep an answer, and return it as a label; it replaces what was answered before.
+
+        ``subject`` is that of the task: an answer about another content is refused.
+        """
+        body = {"case": case, "value": value, "criterion": criterion, "comment": comment, "subject": subject}
+        return self._read_label(await self._post("labels", body), case, criterion, subject)
 
     async def skip(self, case: str) -> None:
         """Put a case off."""
@@ -47,11 +56,17 @@ class RemoteLabelQueue:
         return self._read(_read_undone, await self._post("undo", {}), "answer that was taken back")
 
     async def settle(
-        self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
+        self,
+        case: str,
+        value: LabelValue,
+        *,
+        criterion: str | None = None,
+        comment: str | None = None,
+        subject: str | None = None,
     ) -> Label:
         """Keep how a difference was settled; the key needs the scope ``adjudicate``."""
-        said = await self._post("settle", {"case": case, "value": value, "criterion": criterion, "comment": comment})
-        return self._read_label(said, case, criterion)
+        body = {"case": case, "value": value, "criterion": criterion, "comment": comment, "subject": subject}
+        return self._read_label(await self._post("settle", body), case, criterion, subject)
 
     async def progress(self) -> LabelProgress:
         """How far labelling is, for everybody and for the key's rater."""
@@ -68,10 +83,16 @@ class RemoteLabelQueue:
         return run_sync(self.next(skipped=skipped))
 
     def record_sync(
-        self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
+        self,
+        case: str,
+        value: LabelValue,
+        *,
+        criterion: str | None = None,
+        comment: str | None = None,
+        subject: str | None = None,
     ) -> Label:
         """``record`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.record(case, value, criterion=criterion, comment=comment))
+        return run_sync(self.record(case, value, criterion=criterion, comment=comment, subject=subject))
 
     def skip_sync(self, case: str) -> None:
         """``skip`` without an event loop. It also works inside a running loop, and blocks it."""
@@ -82,10 +103,16 @@ class RemoteLabelQueue:
         return run_sync(self.undo())
 
     def settle_sync(
-        self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
+        self,
+        case: str,
+        value: LabelValue,
+        *,
+        criterion: str | None = None,
+        comment: str | None = None,
+        subject: str | None = None,
     ) -> Label:
         """``settle`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.settle(case, value, criterion=criterion, comment=comment))
+        return run_sync(self.settle(case, value, criterion=criterion, comment=comment, subject=subject))
 
     def progress_sync(self) -> LabelProgress:
         """``progress`` without an event loop. It also works inside a running loop, and blocks it."""
@@ -95,9 +122,9 @@ class RemoteLabelQueue:
         """``labels`` without an event loop. It also works inside a running loop, and blocks it."""
         return run_sync(self.labels())
 
-    def _read_label(self, said: object, case: str, criterion: str | None) -> Label:
+    def _read_label(self, said: object, case: str, criterion: str | None, subject: str | None) -> Label:
         label = self._read(Label.from_dict, said, "label")
-        if (label.case, label.criterion) != (case, criterion):
+        if (label.case, label.criterion) != (case, criterion) or subject not in (None, label.subject):
             raise ServerError(f"{self.connection.url} answered about another case than was labelled")
         return label
 
@@ -129,6 +156,7 @@ def _read_task(data: dict[str, Any]) -> LabelTask:
     return LabelTask(
         case=data["case"],
         content=content,
+        subject=data.get("subject"),
         task=parts.get("task"),
         reference=parts.get("reference"),
         context=parts.get("context"),

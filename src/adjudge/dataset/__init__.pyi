@@ -2,6 +2,9 @@ from adjudge.dataset.case import Case as Case
 from adjudge.dataset.case import LabelValue as LabelValue
 from adjudge.dataset.case_criteria import CaseCriteria as CaseCriteria
 from adjudge.dataset.case_criteria import Taken as Taken
+from adjudge.dataset.contents import ContentSet as ContentSet
+from adjudge.dataset.contents import digest_content as digest_content
+from adjudge.dataset.contents import make_content_set as make_content_set
 from adjudge.dataset.dataset import BadRow as BadRow
 from adjudge.dataset.dataset import Dataset as Dataset
 from adjudge.dataset.dataset import Notes as Notes

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from adjudge.dataset.case import Case, LabelValue
+from adjudge.dataset.contents import digest_content
 from adjudge.dataset.label import Label, LabelKind
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
@@ -50,54 +51,80 @@ class CaseLabels:
         return {rater: label.value for rater, label in {**self.overrides, **self.people}.items()}
 
 
-def group_labels(labels: Iterable[Label], name: str | None) -> dict[str, CaseLabels]:
-    """What people said of each case, for one criterion or (``None``) of the whole; the later label of a rater counts.
+def list_labels(labels: Iterable[Label], name: str | None) -> dict[str, list[Label]]:
+    """What people said of each case, for one criterion or (``None``) of the whole.
 
-    Later is by ``at`` where both have it, else by the place. A model's label is left out: it is no one's verdict
-    that a judge could be measured against.
+    A model's label is left out: it is no one's verdict that a judge could be measured against.
     """
-    latest: dict[tuple[str, LabelKind, str], Label] = {}
+    found: dict[str, list[Label]] = {}
     for label in labels:
         if not isinstance(label, Label):
             raise UsageError(f"labels must be Label, got {show(label)}; load_labels reads a file of them")
-        if label.kind == "model" or label.criterion != name:
-            continue
-        key = (label.case, label.kind, "" if label.kind == "adjudication" else label.rater)
+        if label.kind != "model" and label.criterion == name:
+            found.setdefault(label.case, []).append(label)
+    return found
+
+
+def group_labels(labels: Iterable[Label], name: str | None) -> dict[str, CaseLabels]:
+    """The labels of each case that count, for one criterion or (``None``) of the whole."""
+    return {case: choose_labels(given) for case, given in list_labels(labels, name).items()}
+
+
+def choose_labels(labels: Iterable[Label]) -> CaseLabels:
+    """Those labels of one case that count: of each rater the later one, by ``at`` where both have it, else by place."""
+    latest: dict[tuple[LabelKind, str], Label] = {}
+    for label in labels:
+        key = (label.kind, "" if label.kind == "adjudication" else label.rater)
         before = latest.get(key)
         if before is None or before.at is None or label.at is None or label.at >= before.at:
             latest[key] = label
-    found: dict[str, dict[LabelKind, dict[str, Label]]] = {}
-    for (case, kind, _), label in latest.items():
-        found.setdefault(case, {}).setdefault(kind, {})[label.rater] = label
-    return {
-        case: CaseLabels(
-            people=kinds.get("person", {}),
-            overrides=kinds.get("override", {}),
-            adjudication=next(iter(kinds.get("adjudication", {}).values()), None),
-        )
-        for case, kinds in found.items()
-    }
+    return CaseLabels(
+        people={label.rater: label for (kind, _), label in latest.items() if kind == "person"},
+        overrides={label.rater: label for (kind, _), label in latest.items() if kind == "override"},
+        adjudication=latest.get(("adjudication", "")),
+    )
 
 
 class LabelJoin:
-    """Gives cases what people said of them, by their ids, once through a data set or a run."""
+    """Gives cases what people said of them, by their ids, once through a data set or a run.
 
-    def __init__(self, said: Mapping[str, CaseLabels]) -> None:
+    A label of another content than the case has is left out: people may have read last week's answer.
+    """
+
+    def __init__(self, said: Mapping[str, Sequence[Label]]) -> None:
         self._said = said
         self.missing = set(said)
         """Ids that no case has had so far."""
+        self.other_contents = 0
+        """Labels so far that are of another content than the case of their id."""
 
     def join(self, case: Case) -> Case:
         """The case with these labels beside its own; its ``label`` stays, where it has one."""
-        said = self._said.get(case.id)
-        if said is None:
+        given = self._said.get(case.id)
+        if given is None:
             return case
         self.missing.discard(case.id)
+        kept = self._leave_out(case, given)
+        if not kept:
+            return case
+        said = choose_labels(kept)
         shown = {rater: None if value == CANNOT_TELL else value for rater, value in said.values.items()}
         label = find_truth(said.decisive) if case.label is None else case.label
         return replace(case, label=label, labels={**case.labels, **shown})
+
+    def _leave_out(self, case: Case, given: Sequence[Label]) -> Sequence[Label]:
+        if all(label.subject is None for label in given):
+            return given
+        subject = digest_content(case.content)
+        kept = [label for label in given if label.subject in (None, subject)]
+        self.other_contents += len(given) - len(kept)
+        return kept
 
     def describe_missing(self, where: str) -> str:
         """Which labelled cases are not there, in words: a file of another data set is a slip."""
         some = flatten(", ".join(sorted(self.missing)[:3]), 120)
         return f"labelled case that is not in the {where} ({some})"
+
+
+OTHER_CONTENTS = "label that is not counted, because it is of another content than the case has"
+"""How a label of another content is named in notes, with their number."""

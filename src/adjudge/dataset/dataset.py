@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from adjudge.dataset.case import Case, make_case
 from adjudge.dataset.case_criteria import CaseCriteria, Taken, read_case_criteria
-from adjudge.dataset.case_labels import CaseLabels, LabelJoin, group_labels
+from adjudge.dataset.case_labels import OTHER_CONTENTS, LabelJoin, list_labels
 from adjudge.dataset.fields import Fields, read_fields
 from adjudge.dataset.formats import TABLES, check_path, find_format, read_rows
 from adjudge.dataset.frames import NumberedRow, open_frame
@@ -109,7 +109,7 @@ class Dataset:
         """Whether it can be read once only."""
         self._was_read = False
         self._latest = _Reading()
-        self._labels: Mapping[str, CaseLabels] = {}
+        self._labels: Mapping[str, Sequence[Label]] = {}
 
     @classmethod
     def of(
@@ -180,11 +180,11 @@ class Dataset:
         People's labels and overrides become ``labels`` of the case, with ``cannot_tell`` as unknown; a model's labels
         are ignored. If a person labelled a case twice, the later label counts. ``label`` stays if the case has one;
         otherwise it is the value that more than half of these people gave, else unknown. ``name`` takes the labels for
-        that criterion; without it, those of the case as a whole. ``notes`` counts labels of cases that are not in the
-        data set.
+        that criterion; without it, those of the case as a whole. A label whose ``subject`` is the digest of another
+        content is left out. ``notes`` counts these, and labels of cases that are not in the data set.
         """
         joined = copy(self)
-        joined._latest, joined._labels = _Reading(), group_labels(labels, name)  # noqa: SLF001 - a copy of ours
+        joined._latest, joined._labels = _Reading(), list_labels(labels, name)  # noqa: SLF001 - a copy of ours
         self._was_read = self._was_read or self.reads_once  # the copy reads it now
         return joined
 
@@ -207,6 +207,8 @@ class Dataset:
             yield labels.join(case)
         if labels.missing:
             reading.notes[labels.describe_missing("data set")] = len(labels.missing)
+        if labels.other_contents:
+            reading.notes[OTHER_CONTENTS] = labels.other_contents
 
     def _read_cases(self, reading: _Reading) -> Iterator[Case]:
         for line, row in self._read(reading.notes):

@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, get_args
 
+from adjudge.dataset.contents import ContentSet
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_choice, check_flag, is_finite
+from adjudge.formats.arguments import check_choice, check_digest, check_flag, check_whole_number, is_finite
 from adjudge.formats.text import show, suggest
 
 LabelKind = Literal["person", "model", "override", "adjudication"]
@@ -23,7 +24,11 @@ _VALUES = frozenset(("first", "second", "tie", CANNOT_TELL))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelDesign:
-    """How a plan drew a case for labelling. Rates need this to estimate for the cases that were not drawn."""
+    """How a case was drawn for labelling, and from which contents. Rates need this to speak for the other cases.
+
+    A draw belongs to the contents it was made from and not to a run: it holds for every run of the same contents,
+    whatever their order and whichever judge.
+    """
 
     plan: str
     """Which plan drew it."""
@@ -31,16 +36,35 @@ class LabelDesign:
     """Which of the plan's strata the case is in."""
     p: float
     """The probability with which the case was drawn, above 0 and up to 1."""
+    size: int | None = None
+    """How many cases the stratum has, drawn or not; ``None`` is unknown."""
+    contents: str | None = None
+    """The digest of the contents it was drawn from, as ``ContentSet`` has it; without one it was drawn from nothing
+    that is known, and no rate relies on it."""
+    cases: int | None = None
+    """How many contents there were."""
 
     def __post_init__(self) -> None:
         for name in ("plan", "stratum"):
             _check_name(f"design.{name}", getattr(self, name))
         if not is_finite(self.p) or not 0 < self.p <= 1:
             raise UsageError(f"design.p is the probability of being drawn, above 0 and up to 1; got {show(self.p)}")
+        for name, value in (("size", self.size), ("cases", self.cases)):
+            if value is not None:
+                check_whole_number(f"design.{name}", value, least=1)
+        if self.contents is not None:
+            check_digest("design.contents", self.contents)
+
+    @property
+    def drawn_from(self) -> ContentSet | None:
+        """The contents it was drawn from; ``None`` is unknown."""
+        if self.contents is None or self.cases is None:
+            return None
+        return ContentSet(digest=self.contents, cases=self.cases)
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return {"plan": self.plan, "stratum": self.stratum, "p": self.p}
+        """This value as plain data, without what is unknown."""
+        return {name: value for name in DESIGN_KEYS if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +92,9 @@ class Label:
     """When, with its zone; ``None`` is unknown."""
     blind: bool = False
     """Whether the rater is known to have seen no verdict of a judge."""
+    subject: str | None = None
+    """SHA-256 of the content that was read, as results have it; ``None`` is unknown. A label counts for no other
+    content, and one whose content is unknown never counts as drawn at random."""
     design: LabelDesign | None = None
     comment: str | None = None
 
@@ -86,6 +113,8 @@ class Label:
         if self.order is not None:
             check_choice("order", self.order, get_args(LabelOrder))
         check_flag("blind", self.blind)
+        if self.subject is not None:
+            check_digest("subject", self.subject)
         if self.at is not None and (not isinstance(self.at, datetime) or self.at.utcoffset() is None):
             raise UsageError(f"at must be a time with its zone, like 2026-11-20T12:00:00Z, got {show(self.at)}")
         if not isinstance(self.design, LabelDesign | None):
@@ -121,11 +150,26 @@ class Label:
         return cls(**given)
 
 
-LABEL_KEYS = ("case", "run", "rater", "kind", "value", "criterion", "order", "at", "blind", "design", "comment")
+LABEL_KEYS = (
+    "case",
+    "run",
+    "rater",
+    "kind",
+    "value",
+    "criterion",
+    "order",
+    "at",
+    "blind",
+    "subject",
+    "design",
+    "comment",
+)
 
 _KNOWN = frozenset((*LABEL_KEYS, "schema"))
 
 DESIGN_KEYS = tuple(item.name for item in fields(LabelDesign))
+
+_DESIGN_NEEDED = frozenset(("plan", "stratum", "p"))
 
 
 def _check_name(what: str, value: object) -> None:
@@ -157,6 +201,6 @@ def _read_time(said: Any) -> Any:
 def _read_design(said: Any) -> Any:
     if isinstance(said, LabelDesign):
         return said
-    if not isinstance(said, Mapping) or set(said) != set(DESIGN_KEYS):
+    if not isinstance(said, Mapping) or not _DESIGN_NEEDED <= set(said) <= set(DESIGN_KEYS):
         raise UsageError(f"design must be an object with {', '.join(DESIGN_KEYS)}, got {show(said)}")
     return LabelDesign(**said)

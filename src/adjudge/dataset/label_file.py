@@ -24,6 +24,8 @@ LABEL_COLUMNS = (
 )
 """The columns of a table of labels."""
 
+_NUMBERS = frozenset(("p", "size", "cases"))
+
 CASE_COLUMNS = ("content", "task", "reference", "context")
 """What a list of cases to label shows of each case, beside the columns of its label."""
 
@@ -86,8 +88,8 @@ def _open_cells(row: Mapping[str, Any]) -> dict[str, Any]:
     # A cell that a spreadsheet would run was written with an apostrophe before it.
     said = {key: rearm(cell) if isinstance(cell, str) else cell for key, cell in row.items() if cell not in (None, "")}
     design = {key: said.pop(f"design.{key}") for key in DESIGN_KEYS if f"design.{key}" in said}
-    if "p" in design:
-        design["p"] = read_label(design["p"])
+    for key in _NUMBERS & design.keys():
+        design[key] = read_label(design[key])
     if design:
         said["design"] = design
     if "value" in said:

@@ -80,6 +80,13 @@ def check_choice(what: str, value: object, choices: Iterable[str]) -> None:
         raise UsageError(f"{what} must be one of {', '.join(known)}; got {show(value)}{near}")
 
 
+def check_digest(what: str, value: object) -> str:
+    """The value, or ``UsageError`` unless it is a SHA-256 digest in hexadecimal."""
+    if isinstance(value, str) and len(value) == 64 and not value.strip("0123456789abcdef"):
+        return value
+    raise UsageError(f"{what} must be a SHA-256 digest, 64 characters of 0-9 and a-f, got {show(value)}")
+
+
 def check_functions(where: str, **given: object) -> None:
     """Raise ``UsageError`` for what was given in place of a function: it would only be found out when it is called."""
     for name, value in given.items():

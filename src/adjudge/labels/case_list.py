@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from adjudge.dataset.contents import digest_content
 from adjudge.dataset.formats import TABLES, find_format
 from adjudge.dataset.label_file import CASE_COLUMNS, LABEL_COLUMNS
 from adjudge.dataset.write import begin_file, disarm, open_text
@@ -42,8 +43,8 @@ def write_case_list(
 def _make_rows(plan: LabelPlan, run: Run, cases: Iterable[PlannedCase], rater: str | None) -> Iterator[dict[str, Any]]:
     for item in cases:
         case = run.read_case(item.case)[0].case
-        design = {"plan": plan.id, "stratum": item.stratum, "p": item.p}
-        label = {"case": item.case, "run": run.id, "rater": rater, "kind": "person", "value": None, "design": design}
+        label = {"case": item.case, "run": run.id, "rater": rater, "kind": "person", "value": None}
+        label |= {"subject": digest_content(case.content), "design": plan.make_design(item).to_dict()}
         yield label | {key: getattr(case, key) for key in CASE_COLUMNS}
 
 

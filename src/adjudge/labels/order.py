@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adjudge.dataset.contents import ContentSet, read_content_set
 from adjudge.dataset.label import LabelDesign
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import is_finite
 from adjudge.formats.files import read_text
 from adjudge.formats.text import show
-from adjudge.labels.source import LabelSource
-from adjudge.labels.store import Drawn, LabelStore
+from adjudge.labels.store import Drawn
 
 PLAN_FILE = "plan.json"
 
@@ -43,6 +42,8 @@ class PlannedOrder:
     """For each time that cases were drawn: the place of the first, and how many of each stratum there were."""
     within: float | None = None
     """The half-width that the plan is for."""
+    contents: ContentSet | None = None
+    """The contents that it was drawn from; ``None`` where the plan does not say it."""
 
 
 def load_order(folder: Path | None) -> PlannedOrder | None:
@@ -72,6 +73,7 @@ def load_order(folder: Path | None) -> PlannedOrder | None:
         sizes=sizes,
         phases=_read_phases(said.get("phases"), len(sizes)),
         within=float(within) if isinstance(within, int | float) and is_finite(within) and within > 0 else None,
+        contents=read_content_set(said.get("contents")),
     )
 
 
@@ -105,11 +107,6 @@ def _read_drawn(path: Path, plan: str, place: int, item: Any) -> Drawn:
     return Drawn(case=item["case"], position=place, stratum=design.stratum, p=design.p)
 
 
-def find_position(seed: int, case: str) -> int:
-    """The place of a case in the random order: by a digest, so that it is the same wherever else cases are added."""
-    return int.from_bytes(hashlib.sha256(f"{seed}:{case}".encode(errors="surrogatepass")).digest()[:7])
-
-
 def order_complete(planned: Iterable[tuple[str, str]], times: Mapping[str, Any], early: Collection[str]) -> list[str]:
     """The cases of ``times`` in the order in which a rate counts them: that of their times.
 
@@ -130,47 +127,3 @@ def order_complete(planned: Iterable[tuple[str, str]], times: Mapping[str, Any],
             latest[stratum] = max(time, latest.get(stratum, time))
             found.append((time, place, case))
     return [case for _, _, case in sorted(found)]
-
-
-def take_in(store: LabelStore, source: LabelSource, *, seed: int | None) -> None:
-    """Bring the cases and their order in the file of labels up to date; raises ``UsageError``."""
-    planned = load_order(source.folder)
-    with store.change():
-        chosen = _choose_seed(store, seed)
-        was = store.find_fact("plan")
-        now = planned.digest if planned is not None else None
-        changed = source.has_changed(store)
-        if not changed and (was or None) == now:
-            return
-        if changed or now is None:
-            store.clear_order()
-            found = source.list_cases()
-            store.add_cases((name, subject, find_position(chosen, name), body) for name, subject, body in found)
-            source.remember(store)
-            store.keep_fact("groups", str(source.count_groups()))
-        if planned is not None:
-            _set_order(store, planned)
-        store.keep_fact("plan", now or "")
-        store.keep_fact("plan_id", planned.plan if planned is not None else "")
-
-
-def _set_order(store: LabelStore, planned: PlannedOrder) -> None:
-    store.clear_order()
-    for drawn in planned.drawn:
-        if not store.set_order(drawn):
-            raise UsageError(
-                f"the plan {show(planned.plan)} names the case {show(drawn.case)}, which the run does not have; draw "
-                "the plan again (adjudge plan)"
-            )
-
-
-def _choose_seed(store: LabelStore, seed: int | None) -> int:
-    kept = store.find_fact("seed")
-    if kept is not None and seed is not None and kept != str(seed):
-        raise UsageError(f"the labels in {store.path} were begun with seed {kept}, got {seed}; leave the seed out")
-    if kept is not None:
-        return int(kept)
-    # Not a fixed one: whoever names the cases could otherwise choose which of them people look at first.
-    chosen = secrets.randbits(32) if seed is None else seed
-    store.keep_fact("seed", str(chosen))
-    return chosen

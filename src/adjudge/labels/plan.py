@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from adjudge.dataset.contents import ContentSet, ContentTally, digest_content, read_content_set
 from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_above_zero, check_flag, check_share, check_whole_number
@@ -29,10 +30,11 @@ from adjudge.formats.private_file import write_private
 from adjudge.formats.sqlite import UNUSABLE, open_sqlite
 from adjudge.formats.text import show
 from adjudge.formats.typed import read_typed
-from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, find_position, order_complete
+from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, order_complete
+from adjudge.labels.store import find_position
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.result import JudgeChainResult, JudgeResult, make_id
-from adjudge.runs.folder import Run
+from adjudge.runs.folder import MANIFEST_FILE, Run
 from adjudge.runs.item import RunItem
 from adjudge.trust.intervals import WeightedShare, find_weighted_share
 from adjudge.trust.live import Allocation, LiveRate, compute_live_rate, estimate_more_labels
@@ -92,6 +94,8 @@ class PlannedCase:
     stratum: str
     p: float
     """The probability of being drawn in its phase, for each case of the stratum that was not drawn before."""
+    subject: str | None = None
+    """SHA-256 of its content. Labels of another content do not count for the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +116,9 @@ class LabelPlan:
     strata: tuple[PlanStratum, ...]
     phases: tuple[PlanPhase, ...]
     order: tuple[PlannedCase, ...]
+    contents: ContentSet | None = None
+    """The contents that it was drawn from. It holds for every run of the same contents; ``None`` in a plan of an
+    earlier version, on which no rate relies."""
     ignored_groups: int = 0
     """In how many groups of several the cases are that were drawn one by one, as ``ignore_groups`` allowed."""
 
@@ -141,7 +148,19 @@ class LabelPlan:
     def find_design(self, case: str) -> LabelDesign | None:
         """What a label of this case says of how it was drawn; ``None`` for a case that was not."""
         found = next((item for item in self.order if item.case == case), None)
-        return None if found is None else LabelDesign(plan=self.id, stratum=found.stratum, p=found.p)
+        return None if found is None else self.make_design(found)
+
+    def make_design(self, drawn: PlannedCase) -> LabelDesign:
+        """What a label of a drawn case says of how it was drawn, and from which contents."""
+        contents = self.contents
+        return LabelDesign(
+            plan=self.id,
+            stratum=drawn.stratum,
+            p=drawn.p,
+            size=next((stratum.size for stratum in self.strata if stratum.name == drawn.stratum), None),
+            contents=None if contents is None else contents.digest,
+            cases=None if contents is None else contents.cases,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data, as it is kept."""
@@ -151,6 +170,7 @@ class LabelPlan:
             **kept,
             "at": self.at.astimezone(UTC).isoformat(),
             "digests": {"items": self.digest},
+            "contents": None if self.contents is None else self.contents.to_dict(),
             "strata": [_to_plain(item) for item in self.strata],
             "phases": [_to_plain(item) for item in self.phases],
             "order": [_to_plain(item) for item in self.order],
@@ -185,12 +205,17 @@ class PlanStatus:
     ``None`` before the pilot is labelled."""
     before: int = 0
     """How many of ``elsewhere`` were labelled before the plan was drawn."""
+    other_contents: int = 0
+    """How many labels of drawn cases are of another content; they are not counted."""
+    unbound: int = 0
+    """How many drawn cases have only labels that do not say which content was read; they still have to be labelled."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
         said = {name: list(getattr(self, name)) for name in ("labelled", "good", "open")}
         once = None if self.once is None else self.once.to_dict()
-        rest = {name: getattr(self, name) for name in ("elsewhere", "before", "planned", "more", "enough")}
+        names = ("elsewhere", "before", "other_contents", "unbound", "planned", "more", "enough")
+        rest = {name: getattr(self, name) for name in names}
         return {"pending": len(self.pending), **said, "live": self.live.to_dict(), "once": once, **rest}
 
 
@@ -207,6 +232,7 @@ class _Signals:
     """What is known of a case without a label."""
 
     case: str
+    subject: str
     verdict: bool | None
     score: float
 
@@ -217,6 +243,7 @@ class _RunSignals:
 
     cases: list[_Signals]
     digest: str
+    contents: ContentSet
     groups: int
     """How many groups have several cases."""
 
@@ -261,6 +288,7 @@ def make_plan(
         seed=chosen,
         within=within,
         digest=known.digest,
+        contents=known.contents,
         strata=strata,
         phases=(),
         order=(),
@@ -276,8 +304,7 @@ def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
     extended until the live interval is narrow enough. Raises ``UsageError`` when the run changed since the plan was
     drawn.
     """
-    known = _read_signals(run)
-    _check_digest(plan, run, known.digest)
+    known = _read_signals(run, plan)
     if status.pending or status.enough:
         return plan
     drawn = sum(plan.drawn)
@@ -307,23 +334,31 @@ STEP = 60
 def _draw(plan: LabelPlan, signals: Sequence[_Signals], kind: PhaseKind, labels: Sequence[int]) -> LabelPlan:
     """The plan with so many more cases of each stratum."""
     known = {item.case for item in plan.order}
-    heaps: list[list[tuple[int, str]]] = [[] for _ in plan.strata]
+    heaps: list[list[tuple[int, str, str]]] = [[] for _ in plan.strata]
     for item in signals:
         if item.case not in known:
-            heaps[_find_stratum(plan.strata, item)].append((find_position(plan.seed, item.case), item.case))
+            place = find_position(plan.seed, item.case)
+            stratum = _find_stratum(plan.strata, item)
+            if stratum is None:
+                raise UsageError(f"the case {show(item.case)} is in no stratum of the plan; draw the plan again")
+            heaps[stratum].append((place, item.case, item.subject))
     drawn: list[PlannedCase] = []
     for stratum, heap, count in zip(plan.strata, heaps, labels, strict=True):
         # The first by a keyed digest are a random sample, and the same one wherever the case stands in the data.
         p = count / len(heap) if heap else 0.0
-        drawn += [PlannedCase(case=case, stratum=stratum.name, p=p) for _, case in sorted(heap)[:count]]
+        first = sorted(heap)[:count]
+        drawn += [PlannedCase(case=case, stratum=stratum.name, p=p, subject=subject) for _, case, subject in first]
     # Mixed by another digest: labels that come stratum by stratum would say little until all are there.
     mixed = sorted(drawn, key=lambda item: (find_position(plan.seed, f"{len(plan.phases)}:{item.case}"), item.case))
     phase = PlanPhase(kind=kind, first=len(plan.order), labels=tuple(labels))
     return replace(plan, phases=(*plan.phases, phase), order=(*plan.order, *mixed))
 
 
-def _read_signals(run: Run) -> _RunSignals:
-    """What is known of each case, and a digest of it."""
+def _read_signals(run: Run, plan: LabelPlan | None = None, *, keep: bool = True) -> _RunSignals:
+    """What is known of each case; raises ``UsageError`` where the run is not what ``plan`` was drawn from.
+
+    Without ``keep`` the cases are compared with the plan and forgotten.
+    """
     if run.compares:
         raise UsageError(
             f"{run.folder} compares pairs, and a plan is for cases that are good or bad; label them in random order "
@@ -334,17 +369,136 @@ def _read_signals(run: Run) -> _RunSignals:
             f"the run {run.folder} is {run.status}, and a plan is drawn from all cases; finish it with adjudge run "
             "--resume"
         )
-    digest, found, groups = hashlib.sha256(), [], Counter[str]()
+    found, problem = _compare(run, plan, keep=keep)
+    if not found.contents.cases:
+        raise UsageError(f"the run {run.folder} has no case to label; name another run")
+    if problem is not None:
+        path = run.folder / PLAN_FILE
+        raise UsageError(f"the run {run.folder} and its plan differ: {problem}; delete {path}, and draw another plan")
+    if run.contents not in (None, found.contents):
+        raise UsageError(
+            f"{run.folder / MANIFEST_FILE} names other contents than the run holds, so one of its files was changed; "
+            "restore the run, or judge the data again"
+        )
+    return found
+
+
+def _compare(run: Run, plan: LabelPlan | None, *, keep: bool) -> tuple[_RunSignals, str | None]:
+    """What is known of each case, and how the plan differs from it."""
+    check, contents, found, groups = PlanCheck(plan), ContentTally(), list[_Signals](), Counter[str]()
     for items in _group_cases(run.items()):
-        found.append(_find_signals(items))
+        subject = digest_content(items[0].case.content)
+        signals = check.add(items, subject)
+        if keep:
+            found.append(signals)
+        contents.add(subject)
         if items[0].case.group is not None:
             groups[items[0].case.group] += 1
+    known = contents.finish()
+    problem = check.find_problem(run.id, known)
+    return _RunSignals(found, check.digest, known, sum(count > 1 for count in groups.values())), problem
+
+
+class PlanCheck:
+    """Whether a run is what a plan was drawn from, in one pass over the run and in memory that does not grow with it.
+
+    What is compared: the contents, every verdict and score, how many cases each stratum has by these, and that the
+    drawn cases are those which the plan's seed draws.
+    """
+
+    def __init__(self, plan: LabelPlan | None) -> None:
+        self._plan = plan
+        self._hash = hashlib.sha256()
+        self._sizes: Counter[int] = Counter()
+        self._drawn = {} if plan is None else {item.case: item for item in plan.order}
+        self._last: dict[int, tuple[int, str]] = {}
+        """Of each stratum the last drawn case by the seed."""
+        self._next: dict[int, tuple[int, str]] = {}
+        """Of each stratum the first case by the seed that was not drawn."""
+        self._met = 0
+        self._misfit: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of every case with its verdict and score."""
+        return self._hash.hexdigest()
+
+    def add(self, items: Sequence[RunItem], subject: str) -> _Signals:
+        """Take note of a case, and return what is known of it without a label."""
         for item in items:
             said = [item.case.id, item.subject, item.sample, item.result.outcome, getattr(item.result, "score", None)]
-            digest.update(json.dumps(said).encode() + b"\n")
-    if not found:
-        raise UsageError(f"the run {run.folder} has no case to label; name another run")
-    return _RunSignals(found, digest.hexdigest(), sum(count > 1 for count in groups.values()))
+            self._hash.update(json.dumps(said).encode() + b"\n")
+        found = _find_signals(items, subject)
+        if self._plan is not None and self._misfit is None:
+            self._compare(self._plan, found)
+        return found
+
+    def _compare(self, plan: LabelPlan, found: _Signals) -> None:
+        stratum = _find_stratum(plan.strata, found)
+        if stratum is None:
+            self._misfit = f"the case {show(found.case)} is in none of its strata"
+            return
+        self._sizes[stratum] += 1
+        place, drawn = (find_position(plan.seed, found.case), found.case), self._drawn.get(found.case)
+        if drawn is None:
+            self._next[stratum] = min(place, self._next.get(stratum, place))
+            return
+        self._met += 1
+        self._last[stratum] = max(place, self._last.get(stratum, place))
+        if drawn.stratum != plan.strata[stratum].name or drawn.subject != found.subject:
+            self._misfit = f"the drawn case {show(found.case)} has another verdict or content in it"
+
+    def find_problem(self, run: str, contents: ContentSet) -> str | None:
+        """How the plan differs from the run that was read, in a few words; ``None``: it was drawn from this run."""
+        plan = self._plan
+        if plan is None:
+            return None
+        if plan.contents != contents:
+            return describe_other_contents(plan.contents, contents)
+        if plan.run != run or plan.digest != self.digest:
+            return "its verdicts changed since the plan was drawn, so nobody knows any more how likely a case was drawn"
+        if self._misfit is not None or self._met < len(plan.order):
+            return self._misfit or "the plan names cases that the run does not have"
+        return next((found for place in range(len(plan.strata)) if (found := self._find_misfit(plan, place))), None)
+
+    def _find_misfit(self, plan: LabelPlan, place: int) -> str | None:
+        """How a stratum differs from the run."""
+        stratum = plan.strata[place]
+        if self._sizes[place] != stratum.size:
+            return (
+                f"the plan says that {stratum.size:,} cases are in the stratum {show(stratum.name)}, and by their "
+                f"verdicts {self._sizes[place]:,} are"
+            )
+        if place in self._last and place in self._next and self._last[place] > self._next[place]:
+            return f"its cases of the stratum {show(stratum.name)} are not those that its seed draws"
+        return None
+
+
+def describe_other_contents(drawn_from: ContentSet | None, contents: ContentSet | None) -> str:
+    """That a plan is not of some contents, in a few words."""
+    if drawn_from is None:
+        return "an earlier version drew the plan, and did not record from which contents"
+    if contents is None:
+        return f"the plan was drawn from {drawn_from.cases:,} cases, and the run is not finished any more"
+    if drawn_from.cases == contents.cases:
+        return f"the plan was drawn from other contents than its {contents.cases:,} cases have"
+    return f"the plan was drawn from {drawn_from.cases:,} cases, and the run has {contents.cases:,}"
+
+
+def find_plan_problem(run: Run) -> str | None:
+    """Why the plan in a run's folder is not one of its contents, in a few words; ``None``: it is, or there is none.
+
+    A plan that was made for another run of the same contents is one: only its own run has the verdicts to check it by.
+    Raises ``UsageError`` for a file that is no plan.
+    """
+    plan = read_plan(run.folder)
+    if plan is None:
+        return None
+    if run.status != "finished" or plan.contents is None:
+        return describe_other_contents(plan.contents, None)
+    if plan.run == run.id:
+        return _compare(run, plan, keep=False)[1]
+    return None if plan.contents == run.contents else describe_other_contents(plan.contents, run.contents)
 
 
 def _group_cases(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
@@ -359,7 +513,7 @@ def _group_cases(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
         yield found
 
 
-def _find_signals(items: Sequence[RunItem]) -> _Signals:
+def _find_signals(items: Sequence[RunItem], subject: str) -> _Signals:
     first, *repeats = [item.result for item in items]
     votes = [result.outcome for result in repeats]
     if isinstance(first, JudgeChainResult):
@@ -368,7 +522,7 @@ def _find_signals(items: Sequence[RunItem]) -> _Signals:
     score = first.score if isinstance(first, JudgeResult) and verdict is not None else None
     decided = [vote == "passed" for vote in votes if vote != "undecided"]
     value = score_signals(verdict=verdict, votes=decided, score=None if score is None else min(max(score, 0.0), 1.0))
-    return _Signals(items[0].case.id, verdict, value)
+    return _Signals(items[0].case.id, subject, verdict, value)
 
 
 def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratum, ...]:
@@ -402,14 +556,14 @@ def _make_stratum(items: Sequence[_Signals], expect: float) -> PlanStratum:
     return PlanStratum(name=name, size=len(items), low=min(scores), high=max(scores), expected=expected)
 
 
-def _find_stratum(strata: Sequence[PlanStratum], item: _Signals) -> int:
+def _find_stratum(strata: Sequence[PlanStratum], item: _Signals) -> int | None:
     for place, stratum in enumerate(strata):
         if item.verdict is None and stratum.undecided:
             return place
         within = stratum.low is not None and stratum.high is not None and stratum.low <= item.score <= stratum.high
         if item.verdict is not None and within:
             return place
-    raise UsageError(f"the case {show(item.case)} is in no stratum of the plan; draw the plan again")
+    return None
 
 
 # ---------------------------------------------------------------- labels so far
@@ -420,13 +574,16 @@ def find_plan_status(plan: LabelPlan, labels: Iterable[Label], *, per_case: int 
 
     The truth of a case is that of ``find_truths``. A case counts, once, when ``per_case`` people labelled it or
     somebody settled it; before, a later label might still change what was counted. Labels of cases that the plan did
-    not draw are left out. Cases count in the order of the times of their labels, or in that of the plan where one has
+    not draw are left out, and so are labels of another content. A case whose labels do not say which content was read
+    is still to be labelled. Cases count in the order of the times of their labels, or in that of the plan where one has
     none. A case that was labelled before the plan was drawn counts at its place in the plan.
     """
     check_whole_number("per_case", per_case, least=1)
-    given = {case: truth for case, truth in find_truths(labels).items() if truth.labels or truth.adjudication}
+    kept = keep_bound(plan, labels)
+    given = {case: truth for case, truth in find_truths(kept.labels).items() if truth.labels or truth.adjudication}
     drawn = {item.case for item in plan.order}
-    done = {item.case: given[item.case] for item in plan.order if _is_done(given.get(item.case), per_case)}
+    ready = {case: truth for case, truth in given.items() if case in kept.bound and _is_done(truth, per_case)}
+    done = {item.case: ready[item.case] for item in plan.order if item.case in ready}
     values = {case: _read_truth(truth) for case, truth in done.items()}
     planned = _find_planned(plan, values)
     live = compute_live_rate(plan.sizes, _order_draws(plan, done, values, per_case), allocations=plan.allocations)
@@ -439,6 +596,8 @@ def find_plan_status(plan: LabelPlan, labels: Iterable[Label], *, per_case: int 
         open=unsure,
         elsewhere=len(elsewhere),
         before=sum(_was_before(truth, plan) for truth in elsewhere),
+        other_contents=kept.other_contents,
+        unbound=sum(case in drawn and case not in kept.bound for case in given),
         live=live,
         planned=None if planned is None else len(planned),
         once=None if planned is None else _find_once(plan, planned, values),
@@ -446,6 +605,57 @@ def find_plan_status(plan: LabelPlan, labels: Iterable[Label], *, per_case: int 
         # Never by the ordinary interval: whoever looks at that until it is narrow stops where chance made it narrow.
         enough=live.half_width <= plan.within,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundLabels:
+    """Labels as a plan sees them."""
+
+    labels: tuple[Label, ...]
+    """All but those of a drawn case that are of another content."""
+    bound: frozenset[str]
+    """The drawn cases of which a label says that this content was read."""
+    other_contents: int
+    """How many labels of drawn cases are of another content."""
+
+
+def keep_bound(plan: LabelPlan, labels: Iterable[Label]) -> BoundLabels:
+    """Set the labels of another content than the plan drew aside."""
+    subjects = {item.case: item.subject for item in plan.order}
+    kept, bound, other_contents = [], set[str](), 0
+    for label in labels:
+        if label.case not in subjects or label.subject is None:
+            kept.append(label)
+        elif label.subject == subjects[label.case]:
+            kept.append(label)
+            if label.kind in ("person", "adjudication"):
+                bound.add(label.case)
+        else:
+            other_contents += 1
+    return BoundLabels(labels=tuple(kept), bound=frozenset(bound), other_contents=other_contents)
+
+
+def find_designs(plan: LabelPlan, labels: Sequence[Label]) -> dict[str, LabelDesign]:
+    """How each labelled case of a plan was drawn, as far as it counts: the same cases as in the live interval.
+
+    A case that was labelled before the plan was drawn counts when the plan's cases before it in its stratum are
+    labelled too: somebody may have labelled the worst first.
+    """
+    kept = keep_bound(plan, labels)
+    times: dict[str, datetime | None] = {}
+    for label in kept.labels:
+        if label.case in kept.bound and label.subject is not None and label.kind in ("person", "adjudication"):
+            known, at = times.get(label.case, label.at), label.at
+            times[label.case] = None if known is None or at is None else min(known, at)
+    known_times = {case: time for case, time in times.items() if time is not None}
+    counted = set(times)
+    if len(known_times) == len(times):
+        early = {case for case, time in known_times.items() if time < plan.at}
+        counted = set(order_complete(((item.case, item.stratum) for item in plan.order), known_times, early))
+    made: dict[tuple[str, float], LabelDesign] = {}
+    for item in plan.order:
+        made.setdefault((item.stratum, item.p), plan.make_design(item))
+    return {item.case: made[item.stratum, item.p] for item in plan.order if item.case in counted}
 
 
 def _is_done(truth: Truth | None, per_case: int) -> bool:
@@ -577,12 +787,19 @@ def load_plan(run: Run) -> LabelPlan | None:
 
     ``continue_plan`` and ``check_plan`` compare the run with what the plan was drawn from.
     """
-    path = run.folder / PLAN_FILE
+    plan = read_plan(run.folder)
+    if plan is not None and plan.run != run.id:
+        path = run.folder / PLAN_FILE
+        raise UsageError(f"{path} is the plan of the run {show(plan.run)}; delete it, and draw one for {show(run.id)}")
+    return plan
+
+
+def read_plan(folder: Path) -> LabelPlan | None:
+    """The plan in a folder, of whichever run, or ``None``; raises ``UsageError`` for a file that is none."""
+    path = folder / PLAN_FILE
     if not path.exists():
         return None
     plan = _read_plan(path, read_text(path, what="a plan", most=_LARGEST))
-    if plan.run != run.id:
-        raise UsageError(f"{path} is the plan of the run {show(plan.run)}; delete it, and draw one for {show(run.id)}")
     _check_counts(path, plan)
     return plan
 
@@ -599,8 +816,9 @@ def _read_plan(path: Path, text: str) -> LabelPlan:
         raise UsageError(f"{path} is of the schema {show(schema)}, not {PLAN_SCHEMA!r}; update adjudge")
     digests = said.get("digests")
     digest = digests.get("items") if isinstance(digests, dict) else None
+    contents = read_content_set(said.get("contents"))
     try:
-        return read_typed({**said, "digest": digest}, LabelPlan)
+        return replace(read_typed({**said, "contents": None, "digest": digest}, LabelPlan), contents=contents)
     except MsgspecError as error:
         raise UsageError(f"{path} is damaged ({error}); delete it, and draw another plan") from None
 
@@ -611,18 +829,11 @@ def _check_counts(path: Path, plan: LabelPlan) -> None:
     drawn = [sum(item.stratum == name for item in plan.order) for name in names]
     fits = all(len(phase.labels) == len(names) and sum(phase.labels) > 0 for phase in plan.phases)
     fits = fits and plan.within > 0 and all(0 < item.p <= 1 for item in plan.order)
+    fits = fits and (plan.contents is None or sum(plan.sizes) == plan.contents.cases)
     if not fits or len(set(names)) < len(names) or list(plan.drawn) != drawn or sum(drawn) != len(plan.order):
-        raise UsageError(f"{path} is damaged (its phases and its order differ); delete it, and draw another plan")
+        raise UsageError(f"{path} is damaged (its parts do not fit together); delete it, and draw another plan")
 
 
 def check_plan(plan: LabelPlan, run: Run) -> None:
     """Raise ``UsageError`` when the run is not what the plan was drawn from any more."""
-    _check_digest(plan, run, _read_signals(run).digest)
-
-
-def _check_digest(plan: LabelPlan, run: Run, digest: str) -> None:
-    if plan.run != run.id or plan.digest != digest:
-        raise UsageError(
-            f"the run {run.folder} changed since its plan was drawn, so nobody knows any more how likely a case was "
-            f"drawn; delete {run.folder / PLAN_FILE}, and draw another plan"
-        )
+    _read_signals(run, plan, keep=False)

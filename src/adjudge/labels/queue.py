@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any, Self
 
 from adjudge.dataset.case import LabelValue, check_text
+from adjudge.dataset.contents import ContentSet, digest_content
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.label import Label, LabelDesign, LabelOrder
 from adjudge.dataset.label_map import CANNOT_TELL
@@ -22,9 +23,10 @@ from adjudge.formats.arguments import check_flag, check_seconds, check_whole_num
 from adjudge.formats.text import show
 from adjudge.guards.approval.approval import read_name
 from adjudge.labels.agreement import LabelAgreement, compute_label_agreement
-from adjudge.labels.order import PlannedOrder, load_order, order_complete, take_in
+from adjudge.labels.intake import read_sizes, take_in
+from adjudge.labels.order import PlannedOrder, load_order, order_complete
 from adjudge.labels.source import LabelSource, SourceCase, open_source
-from adjudge.labels.store import RANDOM, RANDOM_ORDER, Event, LabelMode, LabelStore
+from adjudge.labels.store import RANDOM_ORDER, Event, LabelMode, LabelStore, find_position, write_place
 from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.rubric.file import load_rubric
@@ -91,6 +93,16 @@ class LabelQueue:
         """The id of the plan that gives the order; ``None`` where the order is a random one over all cases."""
         return self._store.find_fact("plan_id") or None
 
+    @property
+    def draw_problem(self) -> str | None:
+        """Why the labels that are given now are no random sample of the run, or why its plan is not followed."""
+        if self._store.find_contents() is None:
+            return (
+                "the run is not finished, so labels that are given now are not drawn from all of its cases; they count "
+                "as drawn at random when the order comes to their cases again"
+            )
+        return self._store.find_fact("plan_problem") or None
+
     # ---------------------------------------------------------------- a rater's work
 
     def next(
@@ -116,6 +128,8 @@ class LabelQueue:
                     self._mark_done(name, rater, session)
                     continue
                 self._store.mark_seen([name], rater, "drawn")
+                if (contents := self._store.find_contents()) is not None:
+                    self._store.mark_seen([name], rater, _name_draw(contents))
                 until = self._store.take_lease(name, rater, session, self._mode, self._seconds)
                 before = skipped or self._store.has_skipped(name, rater, session, self._mode)
                 return self._make_task(found, rater, criterion, until, blind=blind, skipped=before)
@@ -137,6 +151,7 @@ class LabelQueue:
         return LabelTask(
             case=case.id,
             content=case.content,
+            subject=digest_content(case.content),
             task=case.task,
             reference=case.reference,
             context=case.context,
@@ -159,26 +174,28 @@ class LabelQueue:
         criterion: str | None = None,
         comment: str | None = None,
         session: str | None = None,
+        subject: str | None = None,
     ) -> Label:
         """Keep a rater's answer, and return it as a label; it replaces what they answered before.
 
         ``value`` is true, false, a number or ``cannot_tell``; of a pair ``first``, ``second``, ``tie`` or
         ``cannot_tell``, naming the case's own sides: ``LabelTask.name_shown`` has the side that was shown in a place.
-        ``comment`` is what was written with it; without one, what ``comment`` kept before. Raises ``UsageError`` for a
-        case or a criterion that is not asked for, or a value that is no answer.
+        ``comment`` is what was written with it; without one, what ``comment`` kept before. ``subject`` is that of the
+        task which the rater was shown. Raises ``UsageError`` for a case or a criterion that is not asked for, a value
+        that is no answer, or the ``subject`` of another content.
         """
         rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             found = self._read(case)
+            _check_subject(found, subject)
             self._check_criterion(found, criterion)
             label = self._make_label(found, rater, value, criterion, comment)
             for seq, before in self._store.list_answers(case, rater):
                 if before.criterion == criterion and before.kind == "person":
                     self._take_back(seq, rater, session, case, self._mode)
             done = len(self._list_open(found, rater)) <= 1
-            drawn = RANDOM if self._is_random(case, rater) else None
-            self._add_label(label, session, self._mode, done=done, drawn=drawn)
+            self._add_label(label, session, self._mode, done=done, drawn=self._find_place(case, rater))
             if done:
                 self._store.free_leases(session, case)
             return label
@@ -344,15 +361,18 @@ class LabelQueue:
         criterion: str | None = None,
         comment: str | None = None,
         session: str | None = None,
+        subject: str | None = None,
     ) -> Label:
         """Keep how a difference was settled, as a label of the kind ``adjudication``: it decides over all others.
 
-        Raises ``UsageError`` where nobody labelled the case, or for a value that is no answer.
+        ``subject`` is as for ``record``. Raises ``UsageError`` where nobody labelled the case, for a value that is no
+        answer, or the ``subject`` of another content.
         """
         rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             found = self._read(case)
+            _check_subject(found, subject)
             if not self._has_people(case, criterion):
                 about = "" if criterion is None else f" for {show(criterion)}"
                 raise UsageError(
@@ -381,7 +401,8 @@ class LabelQueue:
     def labels(self) -> Iterator[Label]:
         """Every label that was not taken back, in the order in which they came; ``write_labels`` writes a file.
 
-        The design of labels in random order says how many of all cases came up so far.
+        Each says which content was read. The design of labels in random order says from which contents they were drawn,
+        and how many came up so far; labels that were given before a run was finished have none.
         """
         yield from self._store.labels()
 
@@ -389,10 +410,13 @@ class LabelQueue:
         """Take in labels from elsewhere, in one step; importing them again changes nothing.
 
         They keep their raters, kinds, times and designs. What was taken back here stays taken back. Labels of cases
-        that are not here are counted and left out. Raises ``UsageError``, and takes in none, for what is no label.
+        that are not here, and labels of another content than the case has, are counted and left out. A label that does
+        not say which content was read is taken in, and its case comes up all the same: nobody knows what it is about.
+        Raises ``UsageError``, and takes in none, for what is no label.
         """
         added = known = 0
         elsewhere: dict[str, None] = {}
+        other_contents: dict[str, None] = {}
         touched: dict[tuple[str, str], None] = {}
         session = session or self._session
         with self._store.change():
@@ -401,6 +425,8 @@ class LabelQueue:
                 _check_import(label)
                 if not self._store.knows(label.case):
                     elsewhere[label.case] = None
+                elif label.subject not in (None, self._source.find_content(label.case, self._store)):
+                    other_contents[label.case] = None
                 elif self._import(label, session, at):
                     added += 1
                     if label.criterion is not None and label.kind == "person":
@@ -411,7 +437,7 @@ class LabelQueue:
                 found = self._source.read(case, self._store)
                 if not self._list_open(found, rater, "criteria"):
                     self._mark_done(case, rater, session)
-        return LabelImport(added=added, known=known, elsewhere=tuple(elsewhere))
+        return LabelImport(added=added, known=known, elsewhere=tuple(elsewhere), other_contents=tuple(other_contents))
 
     def list_draws(self) -> LabelDraws | None:
         """What the labels say of a rate so far: each labelled case in its order, with the stratum it was drawn from.
@@ -425,8 +451,8 @@ class LabelQueue:
         if self._mode != "whole" or (self._source.run is not None and not verdicts):
             return None
         sizes = planned.sizes if planned is not None else verdicts or {"all": self._store.count_cases()}
-        labels = self._store.labels()
-        truths = find_truths(labels)
+        labels = [(seq, label) for seq, label in self._store.list_labels() if label.subject is not None]
+        truths = find_truths(label for _, label in labels)
         draws = []
         for case, stratum in self._list_complete(labels, planned):
             if stratum in sizes:
@@ -436,21 +462,38 @@ class LabelQueue:
         groups = int(self._store.find_fact("groups") or 0)
         return LabelDraws(sizes=dict(sizes), draws=tuple(draws), ignored_groups=groups, **more)
 
-    def _list_complete(self, labels: Sequence[Label], planned: PlannedOrder | None) -> list[tuple[str, str]]:
+    def _list_complete(
+        self, labels: Sequence[tuple[int, Label]], planned: PlannedOrder | None
+    ) -> list[tuple[str, str]]:
         """Each drawn case with its stratum, in the order in which they had all labels that they are to have."""
         complete = self._find_complete(labels)
-        drawn = {label.case for label in labels if self._is_drawn(label)}
+        drawn = {label.case for _, label in labels if self._is_drawn(label)}
         if planned is None:
-            return [(case, self._find_verdict(case)) for case in complete if case in drawn]
+            ordered = self._order_random({case: seq for case, seq in complete.items() if case in drawn})
+            return [(case, self._find_verdict(case)) for case in ordered]
         strata = {item.case: item.stratum or "" for item in planned.drawn}
         times = {case: number for case, number in complete.items() if case in strata}
         return [(case, strata[case]) for case in order_complete(strata.items(), times, times.keys() - drawn)]
 
-    def _find_complete(self, labels: Iterable[Label]) -> dict[str, int]:
+    def _order_random(self, complete: Mapping[str, int]) -> list[str]:
+        """The cases in the order in which they count: when they were complete, and the order had come to them."""
+        places = {case: find_position(int(self._store.find_fact("seed") or 0), case) for case in complete}
+        passes = sorted(self._store.list_passes(), reverse=True)
+        found: list[tuple[int, int, str]] = []
+        first, at = None, 0
+        for case in sorted(complete, key=lambda name: -places[name]):
+            while at < len(passes) and passes[at][0] >= places[case]:
+                first = passes[at][1] if first is None else min(first, passes[at][1])
+                at += 1
+            if first is not None:
+                found.append((max(first, complete[case]), places[case], case))
+        return [case for _, _, case in sorted(found)]
+
+    def _find_complete(self, labels: Iterable[tuple[int, Label]]) -> dict[str, int]:
         """The number of the label with which each case was complete."""
         raters: dict[str, set[str]] = {}
         found: dict[str, int] = {}
-        for number, label in enumerate(labels):
+        for number, label in labels:
             if label.criterion is not None or label.kind not in ("person", "adjudication"):
                 continue
             said = raters.setdefault(label.case, set())
@@ -462,9 +505,12 @@ class LabelQueue:
 
     def _is_drawn(self, label: Label) -> bool:
         """Whether a case came up in the order that is followed now: one that another plan drew has other chances."""
-        if label.design is None:
+        design = label.design
+        if design is None:
             return False
-        return label.design.plan == self.plan if self.plan is not None else label.design.plan.startswith(RANDOM_ORDER)
+        if self.plan is not None:
+            return design.plan == self.plan
+        return design.plan.startswith(RANDOM_ORDER) and design.drawn_from == self._store.find_contents()
 
     def _find_verdict(self, case: str) -> str:
         return "all" if self._source.run is None else self._source.find_verdict(case) or ""
@@ -501,7 +547,8 @@ class LabelQueue:
         if (mode or self._mode) != "criteria":
             return []
         answers = self._store.list_answers(found.case.id, rater)
-        answered = {label.criterion for _, label in answers if label.kind == "person"}
+        # A label that does not say what was read fills no place: the case may have been another one then.
+        answered = {label.criterion for _, label in answers if label.kind == "person" and label.subject is not None}
         return [item.name for item in list_asked(found.rubric) if item.name not in answered]
 
     def _check_criterion(self, found: SourceCase, criterion: str | None) -> None:
@@ -527,7 +574,7 @@ class LabelQueue:
         return Label(
             case=name, rater=rater, value=said, criterion=criterion, run=self._source.run if knows_verdict else None,
             order=self._choose_order(found, rater), at=self._store.find_time(), blind=blind,
-            design=self._find_design(name, rater), comment=comment or None,
+            subject=digest_content(found.case.content), design=self._find_design(name, rater), comment=comment or None,
         )  # fmt: skip
 
     def _find_design(self, case: str, rater: str) -> LabelDesign | None:
@@ -535,12 +582,20 @@ class LabelQueue:
         drawn = self._store.find_drawn(case)
         if drawn is None or drawn.stratum is None or drawn.p is None or not self._store.was_seen(case, rater, "drawn"):
             return None
-        return LabelDesign(plan=self.plan or "plan", stratum=drawn.stratum, p=drawn.p)
+        contents, size = self._store.find_contents(), read_sizes(self._store).get(drawn.stratum)
+        known: Any = {}
+        if contents is not None and size is not None:
+            known = {"size": size, "contents": contents.digest, "cases": contents.cases}
+        return LabelDesign(plan=self.plan or "plan", stratum=drawn.stratum, p=drawn.p, **known)
 
-    def _is_random(self, case: str, rater: str) -> bool:
-        # Only a case that came up by itself: one that somebody picked is no part of a random sample.
-        drawn = self._store.find_drawn(case)
-        return drawn is not None and drawn.stratum is None and self._store.was_seen(case, rater, "drawn")
+    def _find_place(self, case: str, rater: str) -> str | None:
+        """Where the random order over all contents came to a case that it handed to this rater."""
+        drawn, contents = self._store.find_drawn(case), self._store.find_contents()
+        if drawn is None or drawn.stratum is not None or contents is None:
+            return None
+        # Only a case that came up by itself, and since these contents are there: one that somebody picked is no draw.
+        is_handed_out = self._store.was_seen(case, rater, _name_draw(contents))
+        return write_place(contents, drawn.position) if is_handed_out else None
 
     def _choose_order(self, found: SourceCase, rater: str) -> LabelOrder | None:
         """In which order a rater sees a pair: by chance, and the same whenever they see it again."""
@@ -560,7 +615,9 @@ class LabelQueue:
     def _import(self, label: Label, session: str, at: datetime) -> bool:
         whole = label.criterion is None
         mode: LabelMode = "adjudicate" if label.kind == "adjudication" else "whole" if whole else "criteria"
-        done = whole and label.kind == "person"
+        done = whole and label.kind == "person" and label.subject is not None
+        if label.subject is None and self._store.knows_label(label):
+            return False
         event = Event(
             action="import", rater=label.rater, session=session, case=label.case, mode=mode, criterion=label.criterion,
             label=label, done=done,
@@ -585,6 +642,18 @@ class LabelQueue:
 
     def _has_people(self, case: str, criterion: str | None) -> bool:
         return any(label.kind == "person" and label.criterion == criterion for label in self._store.labels(case))
+
+
+def _name_draw(contents: ContentSet) -> str:
+    return f"drawn {contents.digest}"
+
+
+def _check_subject(found: SourceCase, subject: str | None) -> None:
+    if subject not in (None, digest_content(found.case.content)):
+        raise UsageError(
+            f"the case {show(found.case.id)} has another content than the one that was labelled, so nothing was "
+            "recorded; read the case again"
+        )
 
 
 def list_asked(rubric: Rubric | None) -> tuple[Criterion, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from adjudge.dataset.case import Case
+from adjudge.dataset.contents import ContentSet, ContentTally, digest_content
 from adjudge.dataset.dataset import Dataset, open_dataset
 from adjudge.dataset.formats import find_format
 from adjudge.errors import UsageError
@@ -65,6 +66,18 @@ class LabelSource(Protocol):
         """A case with its id."""
         ...
 
+    def find_contents(self, store: LabelStore) -> ContentSet | None:
+        """The contents of all cases; ``None`` while a run is not finished, because its cases are not all there."""
+        ...
+
+    def find_content(self, name: str, store: LabelStore) -> str | None:
+        """The digest of the content of a case."""
+        ...
+
+    def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
+        """Why a plan that was drawn from some contents is not one of these cases; ``None``: it is."""
+        ...
+
     def count_groups(self) -> int:
         """How many groups have several cases, after all cases were listed."""
         ...
@@ -88,6 +101,7 @@ class RunCases:
     def __init__(self, run: Run, *, owned: bool, rubric: Rubric | None = None) -> None:
         self._run, self._owned, self._rubric = run, owned, rubric
         self._verdicts: Mapping[str, int] | None = None
+        self._contents: ContentSet | None = None
         self.run: str | None = run.id
         self.folder: Path | None = run.folder
 
@@ -126,6 +140,26 @@ class RunCases:
             results=results,
         )
 
+    def find_contents(self, store: LabelStore) -> ContentSet | None:
+        """The contents that the run recorded; read from its cases where an earlier version did not record them."""
+        del store
+        if self._contents is None:
+            self._contents = self._run.contents or self._run.find_contents()
+        return self._contents
+
+    def find_content(self, name: str, store: LabelStore) -> str | None:
+        """The digest of the content of a case of the run."""
+        del store
+        return self._run.store.find_content(name)
+
+    def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
+        """Why the plan in the run's folder is not followed."""
+        from adjudge.labels.plan import describe_other_contents, find_plan_problem
+
+        if contents is None or drawn_from != contents:
+            return describe_other_contents(drawn_from, contents)
+        return find_plan_problem(self._run)
+
     def count_groups(self) -> int:
         """How many groups have several cases of the run."""
         return self._run.store.count_groups()
@@ -154,6 +188,7 @@ class DatasetCases:
         self._dataset, self._path, self._pairs, self._rubric = dataset, path, pairs, rubric
         self._digest = None if path is None else _digest_file(path)
         self._groups: Counter[str] = Counter()
+        self._contents: ContentSet | None = None
         self.run: str | None = None
         self.folder: Path | None = None
 
@@ -166,13 +201,16 @@ class DatasetCases:
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
         """Id, digest and body of each case; the digest leaves labels out, so that a relabelled case is the same."""
         self._groups.clear()
+        contents = ContentTally()
         for case in self._dataset:
+            contents.add(digest_content(case.content))
             if case.group is not None:
                 self._groups[case.group] += 1
             if self._pairs:
                 _check_pair(case)
             body = encode_case(_strip(case))
             yield case.id, hashlib.sha256(body).hexdigest(), body
+        self._contents = contents.finish()
 
     def remember(self, store: LabelStore) -> None:
         """Note which file was read."""
@@ -189,6 +227,18 @@ class DatasetCases:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise UsageError(f"{store.path}: the case {show(name)} cannot be read; restore the file") from None
         return SourceCase(case=case, rubric=_find_rubric(case, self._rubric), pair=self._pairs)
+
+    def find_contents(self, store: LabelStore) -> ContentSet | None:
+        """The contents of the cases that were listed, else those of the file of labels."""
+        return self._contents or store.find_contents()
+
+    def find_content(self, name: str, store: LabelStore) -> str | None:
+        """The digest of the content of a case, as the file of labels keeps it."""
+        return digest_content(self.read(name, store).case.content)
+
+    def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
+        """A data set has no plan."""
+        del drawn_from, contents
 
     def count_groups(self) -> int:
         """How many groups have several cases of the data set."""

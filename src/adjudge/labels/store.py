@@ -10,15 +10,16 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from adjudge.dataset.contents import ContentSet, read_content_set
 from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.sqlite import UNUSABLE, enter_wal, open_sqlite
@@ -30,12 +31,8 @@ LabelMode = Literal["whole", "criteria", "adjudicate"]
 
 Action = Literal["label", "skip", "comment", "done", "undo", "import"]
 
-RANDOM = "random"
-"""In place of a design: the case came up in a random order over all cases, whose probability follows from how far
-that order has been followed when the labels are read."""
-
 RANDOM_ORDER = "random order"
-"""How the name of such a design begins."""
+"""How the name of a design begins whose cases came up in a random order over all cases."""
 
 _DDL = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
@@ -119,6 +116,7 @@ class Event:
     done: bool = False
     """Whether the rater has answered everything that is asked of the case."""
     drawn: str | None = None
+    """Where the random order over all contents handed the case out: their digest, and the case's place."""
     text: str | None = None
     """A comment."""
     undoes: int | None = None
@@ -144,14 +142,49 @@ class Drawn:
     p: float | None = None
 
 
+def find_position(seed: int, case: str) -> int:
+    """The place of a case in the random order: by a digest, so that it is the same wherever else cases are added."""
+    return int.from_bytes(sha256(f"{seed}:{case}".encode(errors="surrogatepass")).digest()[:7])
+
+
 def digest_label(label: Label) -> str:
-    """By what a label is known again when it comes back from a file, whatever else that file says of its design."""
+    """By what a label is known again when it comes back from a file, whatever else that file says of its design.
+
+    A label that says which content was read is another one than a label that does not.
+    """
     said = label.to_dict()
     for name in ("design", "run", "schema"):
         said.pop(name, None)
     if isinstance(label.value, int | float) and not isinstance(label.value, bool):
         said["value"] = float(label.value)  # a table may have 1 for 1.0
     return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def write_place(contents: ContentSet, place: int) -> str:
+    """How an event says that the random order over some contents came to a place; later places come later in a sort."""
+    return f"{contents.digest} {place:017d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RandomDraw:
+    """The random order over all cases, as far as it was followed."""
+
+    seed: int
+    passed: int
+    """The last place it came to."""
+    design: LabelDesign
+
+    def add_design(self, label: Label) -> Label:
+        """The label with this draw as its design, if the order came to its case, whoever labelled it and when.
+
+        A case that somebody had picked before would have come up by now. Without it, the rest would be no random
+        sample: perhaps the worst cases were picked.
+        """
+        if label.subject is None or label.kind not in ("person", "adjudication"):
+            return label
+        if label.design is not None and label.design.drawn_from == self.design.drawn_from:
+            return label
+        return replace(label, design=self.design) if find_position(self.seed, label.case) <= self.passed else label
 
 
 class LabelStore:
@@ -229,6 +262,11 @@ class LabelStore:
     def keep_fact(self, name: str, said: str) -> None:
         """Keep a fact about the whole file."""
         self._do("INSERT OR REPLACE INTO about VALUES (:name, :said)", name=name, said=said)
+
+    def find_contents(self) -> ContentSet | None:
+        """The contents that the cases have; ``None`` while their run is not finished."""
+        kept = self.find_fact("contents")
+        return read_content_set(json.loads(kept)) if kept else None
 
     def count_cases(self) -> int:
         """How many cases are known."""
@@ -410,31 +448,56 @@ class LabelStore:
 
     def labels(self, case: str | None = None) -> list[Label]:
         """Every label that was not taken back, in the order in which they came; of one case, if it is named."""
-        query = """SELECT seq, body, drawn FROM live WHERE kind IS NOT NULL AND (:case IS NULL OR case_id = :case)
+        return [label for _, label in self.list_labels(case)]
+
+    def list_labels(self, case: str | None = None) -> list[tuple[int, Label]]:
+        """The same, each with the number of its event."""
+        query = """SELECT seq, body FROM live WHERE kind IS NOT NULL AND (:case IS NULL OR case_id = :case)
             ORDER BY seq"""
-        design = self._find_random_design()
-        found = []
-        for seq, body, drawn in self._ask(query, case=case):
-            label = self._read_label(seq, body, design if drawn == RANDOM else None)
-            found.append(label)
-        return found
+        found = [(seq, self._read_label(seq, body)) for seq, body in self._ask(query, case=case)]
+        draw = self._find_random_draw()
+        return found if draw is None else [(seq, draw.add_design(label)) for seq, label in found]
 
-    def _find_random_design(self) -> Mapping[str, Any] | None:
-        """How a case came up that was drawn by the random order: one of so many, of which so many came up so far."""
-        query = "SELECT count(DISTINCT case_id) FROM live WHERE drawn = :random"
-        number, total = self._ask(query, random=RANDOM)[0][0], self.count_cases()
-        if not number:
+    def list_passes(self) -> list[tuple[int, int]]:
+        """How far the random order over the present contents was followed: places with the numbers of their labels."""
+        contents = self.find_contents()
+        if contents is None:
+            return []
+        query = "SELECT drawn, seq FROM live WHERE drawn >= :first AND drawn < :last"
+        rows = self._ask(query, first=f"{contents.digest} ", last=f"{contents.digest}!")
+        return [(int(drawn.split()[1]), seq) for drawn, seq in rows]
+
+    def _find_random_draw(self) -> _RandomDraw | None:
+        """The random order over the present contents, as far as it was followed."""
+        passed = max([place for place, _ in self.list_passes()], default=None)
+        contents, seed = self.find_contents(), self.find_fact("seed")
+        if passed is None or contents is None or seed is None:
             return None
-        plan = f"{RANDOM_ORDER}, seed {self.find_fact('seed')}"
-        return LabelDesign(plan=plan, stratum="all", p=min(1.0, number / max(total, 1))).to_dict()
+        cases = [row[0] for row in self._ask("SELECT DISTINCT case_id FROM live WHERE kind IS NOT NULL")]
+        number = sum(find_position(int(seed), case) <= passed for case in cases)
+        design = LabelDesign(
+            plan=f"{RANDOM_ORDER}, seed {seed}",
+            stratum="all",
+            p=min(1.0, max(number, 1) / contents.cases),
+            size=contents.cases,
+            contents=contents.digest,
+            cases=contents.cases,
+        )
+        return _RandomDraw(seed=int(seed), passed=passed, design=design)
 
-    def _read_label(self, seq: int, body: str, design: Mapping[str, Any] | None = None) -> Label:
+    def _read_label(self, seq: int, body: str) -> Label:
         try:
-            said = json.loads(body)
-            return Label.from_dict(said if design is None else {**said, "design": design})
+            return Label.from_dict(json.loads(body))
         except (ValueError, TypeError, AttributeError, RecursionError, UsageError) as error:
             why = clean(str(error)[:200], keep_lines=False)
             raise UsageError(f"{self.path}: event {seq} holds no label ({why}); restore the file") from None
+
+    def knows_label(self, label: Label) -> bool:
+        """Whether the same label is there, taken back or not, whatever is said of the content that was read."""
+        query = "SELECT seq, body FROM events WHERE case_id = :case AND rater = :rater AND kind IS NOT NULL"
+        wanted = digest_label(replace(label, subject=None))
+        rows = self._ask(query, case=label.case, rater=label.rater)
+        return any(digest_label(replace(self._read_label(*row), subject=None)) == wanted for row in rows)
 
     # ---------------------------------------------------------------- counting
 

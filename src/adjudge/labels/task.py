@@ -31,6 +31,8 @@ class LabelTask:
     """The id of the case."""
     content: object
     """What is judged; of a pair a mapping with ``a`` and ``b``. ``parts`` has the texts to show."""
+    subject: str | None = None
+    """SHA-256 of the content, as results have it; hand it in with the answer, so that it is about this content."""
     task: object = None
     reference: object = None
     context: object = None
@@ -84,6 +86,7 @@ class LabelTask:
         return {
             "schema": self.schema,
             "case": self.case,
+            "subject": self.subject,
             "parts": [{"name": name, "text": text} for name, text in self.parts],
             "rubric": None if self.rubric is None else self.rubric.to_dict(),
             "criterion": None if self.criterion is None else self.criterion.to_dict(),
@@ -148,10 +151,13 @@ class LabelImport:
     """Labels that were there already, or had been taken back here."""
     elsewhere: tuple[str, ...]
     """Ids of labelled cases that are not here; their labels were not taken in."""
+    other_contents: tuple[str, ...] = ()
+    """Ids of cases whose content is another than the one that was labelled; these labels were not taken in."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {"added": self.added, "known": self.known, "elsewhere": list(self.elsewhere)}
+        numbers: dict[str, Any] = {"added": self.added, "known": self.known}
+        return numbers | {"elsewhere": list(self.elsewhere), "other_contents": list(self.other_contents)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,12 @@ import msgspec
 
 from adjudge.content import content_text
 from adjudge.dataset.case import Case
+from adjudge.dataset.contents import ContentSet, ContentTally
+from adjudge.dataset.label import LabelDesign
 from adjudge.errors import UsageError
 from adjudge.judges.pair import PairResult
 from adjudge.measurement.compute import MeasurementOptions, compute_measurement
+from adjudge.measurement.draw import Origin, Planned
 from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, find_verdict
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
@@ -26,6 +29,8 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     place: int
     case: Case | None
+    subject: str | None = None
+    """SHA-256 of the content; ``None`` is unknown."""
     results: Sequence[JudgeResult | PairResult] = ()
     verdicts: Mapping[str | None, CaseVerdict] | None = None
     """What a rater said who is taken for the judge, by criterion; otherwise the results say it."""
@@ -81,6 +86,10 @@ class Comparison:
         self._labels, self._options = labels, options
         self._met = bytearray(len(labels))
         """Which of the labelled cases are there."""
+        self._contents: ContentTally | None = ContentTally()
+        self._other_contents = self._lost = 0
+        """Labels that are of another content than the case of their id, and cases that have only such labels."""
+        self._broken: set[LabelDesign] = set()
         names = (options.criterion, *labels.criteria)
         self.whole, *self.criteria = [
             MeasurementTally(name, most=options.most_disagreements, by=options.by) for name in names
@@ -88,21 +97,47 @@ class Comparison:
 
     def add(self, judged: JudgedCase) -> None:
         """Count a case with all its judgements."""
-        number = self._labels.find_number(judged.id)
-        if number is not None:
-            self._met[number] = 1
+        self._meet(judged.id, judged.subject)
+        self._count_content(judged.subject)
         said = [item for tally in self.criteria if (item := self._add_criterion(judged, tally)) is not None]
         found = judged.find_verdict(self._options.criterion)
         if found is None:
             return
-        truth = self._labels.find(judged.id, self._options.criterion)
+        truth = self._labels.find(judged.id, self._options.criterion, judged.subject)
         if truth is None and self._options.criterion is None:
             truth = judged.own
         self.whole.add(found, truth, judged, criteria_agree=bool(said) and all(said))
 
+    def _meet(self, case: str, subject: str | None) -> None:
+        number = self._labels.find_number(case)
+        if number is None:
+            return
+        self._met[number] = 1
+        other, is_lost = self._labels.list_other(number, subject)
+        self._other_contents += len(other)
+        self._lost += is_lost
+        self._broken.update(design for design in other if design is not None)
+
+    def _list_broken(self) -> frozenset[LabelDesign]:
+        """The draws that lack a case here: a label of it is of another content, or of a case that is not here.
+
+        The rest of such a draw is no random sample: whoever names the cases chose what is missing.
+        """
+        away = [self._labels.list_draws(number) for number, met in enumerate(self._met) if not met]
+        return frozenset(self._broken.union(*away))
+
+    def _count_content(self, subject: str | None) -> None:
+        if subject is None:
+            self._contents = None
+        elif self._contents is not None:
+            self._contents.add(subject)
+
     def _add_criterion(self, judged: JudgedCase, tally: MeasurementTally) -> bool | None:
         """Whether judge and people agree on a criterion; ``None`` where one of them says nothing of it."""
-        found, truth = judged.find_verdict(tally.criterion), self._labels.find(judged.id, tally.criterion)
+        found, truth = (
+            judged.find_verdict(tally.criterion),
+            self._labels.find(judged.id, tally.criterion, judged.subject),
+        )
         if found is None:
             return None
         tally.add(found, truth, judged)
@@ -110,9 +145,36 @@ class Comparison:
             return None
         return found.verdict == ("passed" if truth.heap == "good" else "failed")
 
-    def finish(self, *, judge: str, data: str, run: str | None = None) -> Measurement:
-        """The measurement, with those of the criteria in it."""
-        about: dict[str, Any] = {"judge": judge, "data": data, "run": run}
+    def finish(
+        self,
+        *,
+        judge: str,
+        data: str,
+        run: str | None = None,
+        planned: Planned | None = None,
+        problem: str = "",
+        distrusted: str | None = None,
+        is_whole: bool = True,
+        recorded: ContentSet | None = None,
+    ) -> Measurement:
+        """The measurement, with those of the criteria in it.
+
+        ``planned`` is the plan of the contents, ``problem`` why the one with the id ``distrusted`` is not relied on,
+        ``is_whole`` whether all contents are there that will be, and ``recorded`` the contents as they were recorded
+        when they were judged.
+        """
+        contents = self._contents.finish() if self._contents is not None and is_whole else None
+        if recorded is not None and contents is not None and recorded != contents:
+            contents, problem = None, "the run holds other contents than it recorded, so one of its files was changed"
+        origin = Origin(
+            contents=contents,
+            planned=planned,
+            problem=problem,
+            distrusted=distrusted,
+            broken=self._list_broken(),
+        )
+        about: dict[str, Any] = {"judge": judge, "data": data, "run": run, "origin": origin}
+        about |= {"other_contents": self._other_contents, "lost": self._lost}
         criteria = tuple(compute_measurement(tally, self._options, **about) for tally in self.criteria if tally.cases)
         return compute_measurement(self.whole, self._options, elsewhere=self._met.count(0), criteria=criteria, **about)
 

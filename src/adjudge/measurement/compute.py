@@ -9,8 +9,9 @@ from typing import TypeVar
 from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import MOST
+from adjudge.measurement.draw import Origin, Planned
 from adjudge.measurement.measurement import Measurement, MeasurementKind
-from adjudge.measurement.rate import Planned, Sampling, compute_rate, find_strata
+from adjudge.measurement.rate import Sampling, compute_rate, count_other_draws, find_strata
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
 from adjudge.trust.agreement import Agreement, make_agreement
 from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternative_test
@@ -55,8 +56,6 @@ class MeasurementOptions:
     """What cases are compared by."""
     alternative: bool = False
     epsilon: float = EPSILON
-    planned: Planned | None = None
-    """The strata of the run's plan."""
     most_disagreements: int = MOST
     """How many of each sort are kept."""
 
@@ -70,6 +69,10 @@ class _Computation:
     kind: MeasurementKind
     places: Sequence[int]
     """The labelled cases whose truth is settled, and of the kind that is compared."""
+    origin: Origin
+    """What is known of the contents, and of how their labels were drawn."""
+    lost: int
+    """Cases all of whose labels are of another content."""
     strata: Planned | None = None
     """The plan whose strata the labels that count were drawn from; ``None`` if they were not."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -99,15 +102,18 @@ def compute_measurement(
     judge: str,
     data: str,
     run: str | None,
+    origin: Origin,
     elsewhere: int = 0,
+    other_contents: int = 0,
+    lost: int = 0,
     criteria: tuple[Measurement, ...] = (),
 ) -> Measurement:
     """The measurement of a tally. Needs ``adjudge[trust]``."""
     check_extra()
     kind = _find_kind(tally)
-    work = _Computation(tally, options, kind, tally.list_places(_HEAPS_OF[kind]))
+    work = _Computation(tally, options, kind, tally.list_places(_HEAPS_OF[kind]), origin, lost)
     rate, sampling = _compute_rate(work)
-    work.strata = find_strata(tally, sampling, options.planned)
+    work.strata = find_strata(tally, sampling, origin)
     _keep_drawn(work)
     repeated = tally.repeated
     return Measurement(
@@ -122,6 +128,11 @@ def compute_measurement(
         labelled=tally.labelled,
         overrides=tally.overrides,
         elsewhere=elsewhere,
+        contents=origin.contents,
+        other_contents=other_contents,
+        other_draws=count_other_draws(tally, origin),
+        unbound=tally.unbound,
+        draw_problem=origin.problem,
         people=tally.raters,
         agreement=_compute_agreement(work),
         ceiling=_compute_ceiling(work),
@@ -165,7 +176,7 @@ def _keep_drawn(work: _Computation) -> None:
     """Leave labels out that somebody picked beside a plan of several strata: nobody knows what they stand for."""
     if (strata := work.strata) is not None:
         designs = zip(work.places, work.tally.list_designs(work.places), strict=True)
-        work.places = [at for at, design in designs if design is not None and design.plan == strata.plan]
+        work.places = [at for at, drawn in designs if strata.find(drawn) is not None]
 
 
 def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
@@ -181,7 +192,8 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
         said_random=options.said_random,
         target=options.target,
         limits=options.limits,
-        planned=options.planned,
+        origin=work.origin,
+        lost=work.lost,
     )
     work.notes += notes
     return rate, sampling
@@ -202,8 +214,8 @@ def _weigh(work: _Computation, found: Agreement, strata: Planned) -> Agreement:
     columns = {name: at for at, name in enumerate(strata.sizes)}
     tables = [[[0] * len(categories) for _ in categories] for _ in columns]
     sides = zip(tally.list_designs(work.places), tally.judged(work.places), tally.truth(work.places), strict=True)
-    for design, judge, true in sides:
-        if design is not None:
+    for drawn, judge, true in sides:
+        if (design := strata.find(drawn)) is not None:
             tables[columns[design.stratum]][categories.index(true)][categories.index(judge)] += 1
     whole = work.options.target == "run"
     return weigh_agreement(found, tables, list(strata.sizes.values()), whole=whole)

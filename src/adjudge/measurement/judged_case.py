@@ -40,8 +40,10 @@ class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
     override: bool = False
     """Whether it rests on overrides alone: only cases that a gate held back have those."""
     comments: tuple[str, ...] = ()
-    design: LabelDesign | None = None
-    """How the case was drawn, where a plan drew it."""
+    designs: tuple[LabelDesign, ...] = ()
+    """How the case was drawn, where that is recorded: by several draws, it may be."""
+    bound: bool = True
+    """Whether a label says that this very content was read; what a data set says of its own cases is bound to them."""
 
     @property
     def heap(self) -> TruthHeap:
@@ -100,12 +102,15 @@ def read_truth(truth: Truth) -> CaseTruth:
         ratings={label.rater: label.value for label in truth.labels},
         override=bool(truth.overrides) and not truth.labels and truth.adjudication is None,
         comments=tuple(label.comment for label in every if label.comment),
-        design=_find_design(every),
+        designs=_list_designs(every),
+        bound=any(label.subject is not None for label in every),
     )
 
 
-def _find_design(labels: Sequence[Label]) -> LabelDesign | None:
-    return next((label.design for label in labels if label.design is not None), None)
+def _list_designs(labels: Sequence[Label]) -> tuple[LabelDesign, ...]:
+    # Of a label that does not say what was read nobody knows what was drawn.
+    said = [label.design for label in labels if label.design is not None and label.subject is not None]
+    return tuple(dict.fromkeys(said))
 
 
 class Labelled(Protocol):

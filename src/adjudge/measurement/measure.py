@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import PurePath
 
+from adjudge.dataset.contents import digest_content
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
@@ -17,7 +18,7 @@ from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.judged_case import read_own_truth
 from adjudge.measurement.measurement import ErrorsElsewhere, Measurement
 from adjudge.measurement.people import PeopleLabels
-from adjudge.measurement.run_labels import find_planned, read_queue
+from adjudge.measurement.run_labels import read_plan_file, read_queue
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.trust.double_sampling import Target
@@ -79,18 +80,36 @@ def _measure(
     options: MeasurementOptions,
     measured_on: Run | str | os.PathLike[str] | None,
 ) -> Measurement:
-    found = _compare(run, labels, replace(options, planned=find_planned(run))).finish(run=run.id, **_describe_run(run))
+    found = _compare(run, read_queue(run) if labels is None else tuple(labels), options)
     return found if measured_on is None else replace(found, measured_on=_measure_other(measured_on, run, options))
 
 
-def _compare(run: Run, labels: Iterable[Label] | None, options: MeasurementOptions) -> Comparison:
-    people = PeopleLabels(read_queue(run) if labels is None else labels, options.criterion)
-    comparison = Comparison(people, options)
+def _compare(run: Run, labels: Sequence[Label], options: MeasurementOptions) -> Measurement:
+    plan = read_plan_file(run, labels)
+    comparison = _join(run, PeopleLabels(labels, options.criterion, plan.planned), options)
+    return comparison.finish(
+        run=run.id,
+        **_describe_run(run),
+        planned=plan.planned,
+        problem=plan.problem,
+        distrusted=plan.distrusted,
+        # Only a run that is finished has all of its contents; others would come that nobody could draw.
+        is_whole=run.status == "finished",
+        recorded=run.contents,
+    )
+
+
+def _join(run: Run, labels: PeopleLabels, options: MeasurementOptions) -> Comparison:
+    comparison = Comparison(labels, options)
     for items in _group_items(run.items()):
         first = items[0]
         own = read_own_truth(first.case)
         results = tuple(item.result for item in items)
-        comparison.add(JudgedCase(id=first.case.id, place=first.place, case=first.case, results=results, own=own))
+        subject = digest_content(first.case.content)
+        judged = JudgedCase(
+            id=first.case.id, place=first.place, case=first.case, subject=subject, results=results, own=own
+        )
+        comparison.add(judged)
     return comparison
 
 
@@ -112,8 +131,8 @@ def _measure_other(source: Run | str | os.PathLike[str], run: Run, options: Meas
                 f"{source.folder} was judged by another {what} than {run.folder}, so its errors say nothing of this "
                 "one; name a run of the same judge and rubric"
             )
-    counted = replace(options, by=None, alternative=False, most_disagreements=0, planned=find_planned(source))
-    found = _compare(source, None, counted).finish(run=source.id, **_describe_run(source))
+    counted = replace(options, by=None, alternative=False, most_disagreements=0)
+    found = _compare(source, read_queue(source), counted)
     if not found.labelled:
         raise UsageError(f"{source.folder} has no labels, so nothing was measured on it; label it (adjudge label)")
     return ErrorsElsewhere(name=source.folder.name, measurement=found)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from adjudge.dataset.contents import ContentSet
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
 from adjudge.measurement.rate import Sampling
@@ -87,6 +88,17 @@ class Measurement:
     """What a reader should know besides, a sentence each."""
     measured_on: ErrorsElsewhere | None = None
     """What was counted on another run of the same judge, if it was asked for."""
+    contents: ContentSet | None = None
+    """The contents that were judged; ``None`` is unknown, as of a run that is not finished."""
+    other_contents: int = 0
+    """Labels that are not counted, because they are of another content than the case of their id."""
+    other_draws: int = 0
+    """Labelled cases that were drawn from other contents than these, or by a draw that lacks cases here: they count,
+    and not as a random sample."""
+    unbound: int = 0
+    """Labelled cases of which no label says which content was read: they count, and never as drawn at random."""
+    draw_problem: str = ""
+    """Why the plan in the run's folder is not relied on; empty where it is, and where there is none."""
     is_weighted: bool = False
     """Whether labels stand for different numbers of cases, and the shares are weighed accordingly; the table is not."""
 
@@ -125,9 +137,14 @@ class Measurement:
             "elsewhere",
             "sampling",
             "is_weighted",
+            "other_contents",
+            "other_draws",
+            "unbound",
+            "draw_problem",
         )
         data: dict[str, Any] = {"schema": self.schema} | {name: getattr(self, name) for name in plain}
         data |= {"verdicts": dict(self.verdicts), "table": {name: dict(row) for name, row in self.table.items()}}
+        data["contents"] = None if self.contents is None else self.contents.to_dict()
         data |= {"people": list(self.people), "sorts": dict(self.sorts), "left_out": dict(self.left_out)}
         data["measured_on"] = None if self.measured_on is None else self.measured_on.to_dict()
         data["refused"] = isinstance(self.rate, Refusal)

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from adjudge.dataset.label import Label
+import msgspec
+
+from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 from adjudge.labels.truth import find_truths
+from adjudge.measurement.draw import Planned
 from adjudge.measurement.judged_case import CaseTruth, read_truth
 
 MOST_CRITERIA = 50
@@ -24,6 +27,9 @@ _NONE = -1
 
 _MOST_KNOWN = 65_536
 
+_DIGEST = 32
+"""Bytes of a SHA-256 digest."""
+
 
 class PeopleLabels:
     """What people said of each case, on the whole and on each criterion.
@@ -32,15 +38,19 @@ class PeopleLabels:
     are chained: each knows the place of the one before it.
     """
 
-    def __init__(self, labels: Iterable[Label], criterion: str | None) -> None:
+    def __init__(self, labels: Iterable[Label], criterion: str | None, planned: Planned | None = None) -> None:
+        """Keep labels; where ``planned`` is the run's own plan, it says how a case was drawn, and not the label."""
+        self._planned = planned
         self._cases: dict[str, int] = {}
         self._last = array("i")
         """The latest label of each case."""
         self._before, self._kind, self._at = array("i"), array("i"), array("q")
+        self._subject = bytearray()
+        """The digest of the content that was read, 32 bytes for each label; zeros where it is unknown."""
         self._kinds: dict[tuple[object, ...], int] = {}
         self._examples: list[Label] = []
         """One label of each kind: they differ in their case and time alone."""
-        self._known: dict[tuple[str | None, tuple[int, ...]], CaseTruth | None] = {}
+        self._known: dict[tuple[str | None, tuple[int, ...], bool, LabelDesign | None], CaseTruth | None] = {}
         for label in labels:
             if not isinstance(label, Label):
                 raise UsageError(f"labels must be Label, got {show(label)}; load_labels reads a file of them")
@@ -68,42 +78,75 @@ class PeopleLabels:
         """Which of the labelled cases this is, from 0; ``None`` if nobody labelled it."""
         return self._cases.get(case)
 
-    def find(self, case: str, criterion: str | None) -> CaseTruth | None:
-        """What people said of a case, on a criterion or the whole; ``None`` where nobody did."""
+    def list_other(self, number: int, subject: str | None) -> tuple[list[LabelDesign | None], bool]:
+        """The draws of the labels of a case that are of another content, one for each, and whether all labels are."""
+        places = list(self._list_places(number))
+        wrong = [place for place in places if self._is_other(place, subject)]
+        return [self._examples[self._kind[place]].design for place in wrong], len(wrong) == len(places)
+
+    def find(self, case: str, criterion: str | None, subject: str | None) -> CaseTruth | None:
+        """What people said of a content, on a criterion or the whole; ``None`` where nobody did."""
         number = self._cases.get(case)
         if number is None:
             return None
-        places = list(self._list_places(number))
+        places = [place for place in self._list_places(number) if not self._is_other(place, subject)]
         kinds = tuple([self._kind[place] for place in places])
-        if (criterion, kinds) in self._known:
-            return self._known[criterion, kinds]
+        own = None if self._planned is None else self._planned.designs.get(case)
+        key = (criterion, kinds, subject is None, own)
+        if key in self._known:
+            return self._known[key]
         labels = [
-            replace(self._examples[kind], case=case, at=_read_time(self._at[place]))
+            replace(
+                self._examples[kind],
+                case=case,
+                at=_read_time(self._at[place]),
+                subject=None if subject is None else self._examples[kind].subject,
+            )
             for kind, place in zip(kinds, places, strict=True)
         ]
         truth = find_truths(labels, criterion=criterion).get(case)
         found = None if truth is None else read_truth(truth)
+        if found is not None and own is not None and found.bound:
+            found = msgspec.structs.replace(found, designs=(own, *found.designs))
         # Where somebody labelled a case twice, it depends on the times which of the labels counts.
         once = len({(item.kind, item.kind == "adjudication" or item.rater, item.criterion) for item in labels})
         if once == len(labels) and len(self._known) < _MOST_KNOWN:
-            self._known[criterion, kinds] = found
+            self._known[key] = found
         return found
+
+    def list_draws(self, number: int) -> set[LabelDesign]:
+        """How a case was drawn, as its labels say."""
+        designs = [self._examples[self._kind[place]].design for place in self._list_places(number)]
+        return {design for design in designs if design is not None}
+
+    def _is_other(self, place: int, subject: str | None) -> bool:
+        """Whether a label says that another content was read."""
+        if subject is None or self._examples[self._kind[place]].subject is None:
+            return False
+        return self._subject[place * _DIGEST : (place + 1) * _DIGEST] != bytes.fromhex(subject)
 
     def _keep(self, label: Label) -> None:
         number = self._cases.get(label.case)
         if number is None:
             number = self._cases[label.case] = len(self._cases)
             self._last.append(_NONE)
-        value = label.value
-        key = (label.kind, label.rater, label.criterion, type(value), value, label.comment, label.design)
+        value, design = label.value, self._find_design(label)
+        says_subject = label.subject is not None
+        key = (label.kind, label.rater, label.criterion, type(value), value, label.comment, design, says_subject)
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = len(self._examples)
-            self._examples.append(label)
+            self._examples.append(label if design is label.design else replace(label, design=design))
         self._before.append(self._last[number])
         self._last[number] = len(self._kind)
         self._kind.append(kind)
         self._at.append(_NO_TIME if label.at is None else (label.at - _EPOCH) // _MOMENT)
+        self._subject += bytes(_DIGEST) if label.subject is None else bytes.fromhex(label.subject)
+
+    def _find_design(self, label: Label) -> LabelDesign | None:
+        # The run's own plan is known itself, so what a label says of it counts for nothing.
+        planned, design = self._planned, label.design
+        return None if planned is not None and design is not None and design.plan == planned.plan else design
 
     def _list_places(self, number: int) -> Iterator[int]:
         """The labels of a case in their order."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
+from adjudge.dataset.label import LabelDesign
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
+from adjudge.measurement.draw import Origin, Planned, find_planned
 from adjudge.measurement.tally import HEAPS, MeasurementTally
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal, make_corrected_rate, make_internal_rate
 from adjudge.trust.double_sampling import Target
@@ -24,62 +26,67 @@ _FAILS: tuple[LabelledVerdict, ...] = ("failed", "second", "tie")
 _TRUTHS: dict[TruthHeap, bool] = {"good": True, "first": True, "bad": False, "second": False, "tie": False}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """The strata that a plan drew the labelled cases of a run from."""
-
-    plan: str
-    """The plan's id, which the labels name."""
-    sizes: Mapping[str, int]
-    """How many cases each stratum has, drawn or not."""
-
-
 def find_sampling(
-    tally: MeasurementTally, *, said_random: bool, planned: Planned | None = None
+    tally: MeasurementTally, origin: Origin, *, said_random: bool, lost: int = 0
 ) -> tuple[Sampling, Sequence[int], tuple[str, ...]]:
     """How the labels were drawn, which of the labelled cases count for a rate, and what a reader should know of it.
 
-    Where a plan drew some of the labels, those alone are a sample; labels that somebody picked beside it are left out.
+    Where a draw from these contents made some of the labels, those alone are a sample; labels that somebody picked
+    beside it are left out. ``lost`` is how many cases have labels of another content alone: what is left is no sample
+    that somebody may say is random, because the contents that changed are missing.
     """
     every = tally.list_places(tuple(heap for heap in HEAPS if heap != "number"))
     if len(every) == sum(tally.cases.values()):
         return "census", every, ()
-    if said_random:
+    if said_random and not count_other_draws(tally, origin) and not lost:
         return "random", every, ()
-    plan, number = _find_plan(tally, every)
+    plan = find_draw(tally, origin)
     if plan is None:
-        return "unknown", every, ()
-    drawn = [
-        (at, design.stratum)
-        for at, design in zip(every, tally.list_designs(every), strict=True)
-        if design is not None and design.plan == plan
-    ]
-    kept, strata = [at for at, _ in drawn], {stratum for _, stratum in drawn}
-    if len(strata) > 1 and (planned is None or planned.plan != plan or not strata <= set(planned.sizes)):
-        # Without the sizes of the strata nobody knows what each of them counts for.
-        return "unknown", every, ("The labels name strata of a plan that is not this run's, so no plan is relied on.",)
-    left = len(every) - number
+        is_drawn = any(origin.holds(design) for designs in tally.list_designs(every) for design in designs)
+        return "unknown", every, (_NO_STRATA,) if is_drawn else ()
+    kept = [at for at, designs in zip(every, tally.list_designs(every), strict=True) if _is_of(plan, designs, origin)]
+    left = len(every) - len(kept)
     return "plan", kept, (f"{left:,} labels that the plan did not draw are not in the rate.",) if left else ()
 
 
-def find_strata(tally: MeasurementTally, sampling: Sampling, planned: Planned | None) -> Planned | None:
-    """The plan, if the labels that count were drawn from several strata of it.
-
-    They were not if most labels are of a random order from before the plan: its labels are in no stratum.
-    """
-    if sampling != "plan" or planned is None or len(planned.sizes) < 2:
-        return None
-    every = tally.list_places(tuple(heap for heap in HEAPS if heap != "number"))
-    return planned if _find_plan(tally, every)[0] == planned.plan else None
+def _is_of(plan: Planned, designs: Sequence[LabelDesign], origin: Origin) -> bool:
+    design = plan.find(designs)
+    return design is not None and origin.holds(design)
 
 
-def _find_plan(tally: MeasurementTally, places: Sequence[int]) -> tuple[str | None, int]:
-    """The plan that drew most of some labelled cases, and how many it drew."""
+_NO_STRATA = "The labels name strata of a plan that is not known, so no plan is relied on."
+
+
+def count_other_draws(tally: MeasurementTally, origin: Origin) -> int:
+    """How many labelled cases were drawn, and not from these contents, or by a draw that lacks a case here."""
+    return sum(
+        number
+        for _, _, designs, number in tally.count_patterns(tally.list_places(HEAPS))
+        if any(design.drawn_from is not None for design in designs) and not any(map(origin.holds, designs))
+    )
+
+
+def find_draw(tally: MeasurementTally, origin: Origin) -> Planned | None:
+    """The draw from these contents that most labelled cases are of, with its strata; ``None`` if no draw is known."""
     plans: Counter[str] = Counter()
-    for _, _, design, number in tally.count_patterns(places):
-        if design is not None:
-            plans[design.plan] += number
-    return plans.most_common(1)[0] if plans else (None, 0)
+    designs = set[LabelDesign]()
+    for _, heap, drawn, number in tally.count_patterns(tally.list_places(HEAPS)):
+        held = [design for design in drawn if heap != "number" and origin.holds(design)]
+        designs.update(held)
+        for name in {design.plan for design in held}:
+            plans[name] += number
+    if not plans:
+        return None
+    plan = plans.most_common(1)[0][0]
+    if origin.planned is not None and origin.planned.plan == plan:
+        return origin.planned
+    return find_planned([design for design in designs if design.plan == plan], origin)
+
+
+def find_strata(tally: MeasurementTally, sampling: Sampling, origin: Origin) -> Planned | None:
+    """The plan, if the labels that count were drawn from several strata of it."""
+    plan = find_draw(tally, origin) if sampling == "plan" else None
+    return plan if plan is not None and len(plan.sizes) > 1 else None
 
 
 def compute_rate(
@@ -88,15 +95,16 @@ def compute_rate(
     said_random: bool,
     target: Target,
     limits: IntervalMethod | None = None,
-    planned: Planned | None = None,
+    origin: Origin,
+    lost: int = 0,
 ) -> tuple[CorrectedRate | Refusal, Sampling, tuple[str, ...]]:
     """Return the corrected rate or a refusal, how the labels were drawn, and notes on that."""
-    sampling, places, notes = find_sampling(tally, said_random=said_random, planned=planned)
+    sampling, places, notes = find_sampling(tally, origin, said_random=said_random, lost=lost)
     # Cases that were drawn one by one are a random sample of the run, alike or not. That the run itself has groups
     # matters for the system alone. Somebody who says "random" may have drawn whole groups.
     ungrouped = target == "run" and sampling in ("plan", "census")
     names = None if ungrouped else tally.list_groups(places)
-    strata = find_strata(tally, sampling, planned)
+    strata = find_strata(tally, sampling, origin)
     if strata is not None:
         heaps, groups = _make_strata(tally, places, strata, names)
         found = make_internal_rate(heaps, groups=groups, target=target, method=limits)
@@ -134,7 +142,11 @@ def _make_strata(
 ) -> tuple[list[Heap], GroupCounts | None]:
     """The same by the strata of a plan. Verdicts are not told apart in them: strata are of like verdicts already."""
     columns = {name: at for at, name in enumerate(planned.sizes)}
-    kept = [(columns[design.stratum], heap) for _, heap, design in tally.list_kept(places) if design is not None]
+    kept = [
+        (columns[design.stratum], heap)
+        for _, heap, designs in tally.list_kept(places)
+        if (design := planned.find(designs)) is not None
+    ]
     found, truths = [column for column, _ in kept], [_TRUTHS.get(heap) for _, heap in kept]
     counted = Counter(zip(found, truths, strict=True))
     heaps = [

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any, ClassVar, Literal
 
 from adjudge.dataset.case import Case
+from adjudge.dataset.contents import digest_content
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
@@ -235,7 +236,8 @@ def _read(run: Run, people: _People) -> Iterator[_Judged]:
     for _, together in groupby(run.items(), key=lambda item: item.place):
         items = list(together)
         case = items[0].case
-        truth: CaseTruth | None = people.said.find(case.id, None) or read_own_truth(case)
+        subject = digest_content(case.content)
+        truth: CaseTruth | None = people.said.find(case.id, None, subject) or read_own_truth(case)
         if truth is None or truth.override or truth.heap in (*OPEN, "number"):
             continue
         verdict = find_verdict([item.result for item in items]).verdict

@@ -103,7 +103,7 @@ class _Pattern(NamedTuple):
     judgements: int
     forward: int
     backward: int
-    design: LabelDesign | None
+    designs: tuple[LabelDesign, ...]
 
 
 class TalliedProperties(NamedTuple):
@@ -125,6 +125,8 @@ class MeasurementTally:
         self.table: Counter[tuple[LabelledVerdict, TruthHeap]] = Counter()
         """Labelled cases by verdict and truth."""
         self.overrides = 0
+        self.unbound = 0
+        """Labelled cases of which no label says which content was read."""
         self.repeated = 0
         """Cases that were judged more than once."""
         self.flipped = 0
@@ -164,6 +166,7 @@ class MeasurementTally:
             self.overrides += 1
             return
         heap = truth.heap
+        self.unbound += not truth.bound
         self.table[verdict, heap] += 1
         self._keep(found, truth, heap, case)
         if not _agrees(verdict, heap):
@@ -204,7 +207,7 @@ class MeasurementTally:
             judgements=min(found.judgements, _MOST_REPEATS),
             forward=forward,
             backward=backward,
-            design=truth.design,
+            designs=truth.designs,
         )
         code = self._patterns.find(pattern)
         if orders is None and len(self._known) < _MOST_KNOWN:
@@ -258,13 +261,15 @@ class MeasurementTally:
             said.append(_OF_HEAP.get(heap, heap))
         return map(said.__getitem__, self._list_codes(places))
 
-    def count_patterns(self, places: Sequence[int]) -> list[tuple[LabelledVerdict, TruthHeap, LabelDesign | None, int]]:
+    def count_patterns(
+        self, places: Sequence[int]
+    ) -> list[tuple[LabelledVerdict, TruthHeap, tuple[LabelDesign, ...], int]]:
         """How many of some of the labelled cases have which verdict, truth and design, in no order."""
         import numpy as np
 
         numbers = np.bincount(self._take(places), minlength=len(self._patterns.codes)).tolist()
         return [
-            (VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.design, number)
+            (VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.designs, number)
             for pattern, number in zip(self._list_patterns(), numbers, strict=True)
             if number
         ]
@@ -283,14 +288,14 @@ class MeasurementTally:
         names = ["(none)" if name is None else str(name) for name in self._kinds.names]
         return [names[self._kind[at]] for at in places]
 
-    def list_kept(self, places: Sequence[int]) -> Iterator[tuple[LabelledVerdict, TruthHeap, LabelDesign | None]]:
+    def list_kept(self, places: Sequence[int]) -> Iterator[tuple[LabelledVerdict, TruthHeap, tuple[LabelDesign, ...]]]:
         """Verdict, truth and design of some of the labelled cases."""
-        said = [(VERDICTS[item.verdict], HEAPS[item.heap], item.design) for item in self._list_patterns()]
+        said = [(VERDICTS[item.verdict], HEAPS[item.heap], item.designs) for item in self._list_patterns()]
         return map(said.__getitem__, self._list_codes(places))
 
-    def list_designs(self, places: Sequence[int]) -> Iterator[LabelDesign | None]:
+    def list_designs(self, places: Sequence[int]) -> Iterator[tuple[LabelDesign, ...]]:
         """How some of the labelled cases were drawn."""
-        designs = [pattern.design for pattern in self._list_patterns()]
+        designs = [pattern.designs for pattern in self._list_patterns()]
         return map(designs.__getitem__, self._list_codes(places))
 
     def list_sampled(self, places: Sequence[int]) -> Sequence[int]:

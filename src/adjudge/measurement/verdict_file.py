@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from adjudge.dataset.case import LabelValue
+from adjudge.dataset.contents import digest_content
 from adjudge.dataset.dataset import open_dataset
 from adjudge.dataset.formats import find_format, read_rows
 from adjudge.dataset.label import Label
@@ -83,12 +84,14 @@ def _measure_models(
 ) -> tuple[Measurement, ...]:
     """The models of a file of labels, which is read once; kept are the verdicts and what people said."""
     said: dict[str, _Verdicts] = {}
-    people = PeopleLabels(chain(_set_aside(stream_labels(name), said), labels), options.criterion)
+    subjects: dict[str, dict[str, str]] = {}
+    people = PeopleLabels(chain(_set_aside(stream_labels(name), said, subjects), labels), options.criterion)
     found = []
     for model in _find_models(name, list(said), judge):
-        comparison = Comparison(people, options)
+        comparison, read = Comparison(people, options), subjects.pop(model, {})
         for place, (case, verdicts) in enumerate(said.pop(model).items()):
-            comparison.add(JudgedCase(id=case, place=place, case=None, verdicts=verdicts))
+            subject = read.get(case)
+            comparison.add(JudgedCase(id=case, place=place, case=None, subject=subject, verdicts=verdicts))
         found.append(comparison.finish(judge=model, data=Path(name).name))
     return tuple(found)
 
@@ -97,13 +100,20 @@ _Verdicts = dict[str, Mapping[str | None, CaseVerdict]]
 """What a model said of each case, by criterion."""
 
 
-def _set_aside(labels: Iterable[Label], said: dict[str, _Verdicts]) -> Iterator[Label]:
-    """Labels of people; those of models go into ``said``. Equal verdicts are one object, for there may be millions."""
+def _set_aside(
+    labels: Iterable[Label], said: dict[str, _Verdicts], subjects: dict[str, dict[str, str]]
+) -> Iterator[Label]:
+    """Labels of people; those of models go into ``said``, and the contents that they judged into ``subjects``.
+
+    Equal verdicts are one object, for there may be millions.
+    """
     for label in labels:
         if label.kind != "model":
             yield label
             continue
         verdicts, value = said.setdefault(label.rater, {}), label.value
+        if label.subject is not None:
+            subjects.setdefault(label.rater, {})[label.case] = label.subject
         before = verdicts.get(label.case)
         if label.criterion is None and before is None and (value is True or value is False):
             verdicts[label.case] = _SHARED[value]
@@ -135,7 +145,8 @@ def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: Measu
         said = labels.pop(judge)
         verdicts = _SHARED[said] if said is True or said is False else {None: _read_value(said)}
         own = truths.read(case.label, labels)
-        comparison.add(JudgedCase(id=case.id, place=place, case=case, verdicts=verdicts, own=own))
+        subject = digest_content(case.content)
+        comparison.add(JudgedCase(id=case.id, place=place, case=case, subject=subject, verdicts=verdicts, own=own))
     if not found:
         raise UsageError(f"no case of {name} has a label of {show(judge)}; name a rater that its labels have")
     return comparison.finish(judge=judge, data=Path(name).name)

@@ -51,8 +51,41 @@ VERDICTS: dict[LabelledVerdict, str] = {
 }
 
 
+def describe_labels(found: Measurement) -> str:
+    """Which labels are not counted, or are no random sample, in sentences; empty where there are none. Shown first."""
+    return " ".join(_list_doubts(found))
+
+
+def _list_doubts(found: Measurement) -> Iterator[str]:
+    if found.other_contents:
+        one = found.other_contents == 1
+        yield (
+            f"{format_count(found.other_contents, 'label')} {'is' if one else 'are'} not counted: "
+            f"{'it is' if one else 'they are'} of another content than the case of {'its' if one else 'their'} id."
+        )
+    if found.other_draws:
+        cases = format_count(found.other_draws, "labelled case")
+        which = "was" if found.other_draws == 1 else "were"
+        here = "" if found.contents is None else f" of these {format_count(found.contents.cases, 'case')}"
+        yield f"{cases} {which} drawn from other contents, so they are no random sample{here}."
+    if found.draw_problem:
+        yield f"The plan in the run's folder is not relied on: {found.draw_problem}."
+    if found.run is None or found.sampling in ("random", "census"):
+        return
+    if found.unbound and found.unbound == found.labelled:
+        yield "No label says which content was read, so no rate relies on how these labels were drawn."
+    elif found.unbound:
+        cases = format_count(found.unbound, "labelled case")
+        yield f"{cases} {'has' if found.unbound == 1 else 'have'} labels that do not say which content was read."
+
+
 def describe_measurement(found: Measurement) -> str:
-    """The measurement in a few sentences."""
+    """The measurement in a few sentences; which labels do not count comes first."""
+    return " ".join(filter(None, (describe_labels(found), describe_figures(found))))
+
+
+def describe_figures(found: Measurement) -> str:
+    """What people would pass, and what the judge got right, in a few sentences."""
     return " ".join(filter(None, (_describe_rate(found), _describe_errors(found), _describe_elsewhere(found))))
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from adjudge.dataset.case_labels import CaseLabels, LabelJoin, group_labels
+from adjudge.dataset.case_labels import OTHER_CONTENTS, LabelJoin, list_labels
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.display import list_answers
@@ -71,11 +71,13 @@ def make_report(
     found = summarise(label_items(run.items(), joined), run.manifest, status=read_status(run), most_cases=most_cases)
     if joined.missing:
         _tell_missing(joined, read_status(run), everybody=len(joined.missing) == len(said))
+    if joined.other_contents:
+        logger.warning("%s: %s", OTHER_CONTENTS, f"{joined.other_contents:,}")
     return found if measurement is None else replace(found, measurement=measurement)
 
 
-def _group(labels: Sequence[Label], name: str | None) -> dict[str, CaseLabels]:
-    said = group_labels(labels, name)
+def _group(labels: Sequence[Label], name: str | None) -> dict[str, list[Label]]:
+    said = list_labels(labels, name)
     if labels and not said:
         known = sorted({repr(label.criterion) for label in labels if label.kind != "model" and label.criterion != name})
         about = "whole cases" if name is None else f"the criterion {name!r}"

@@ -442,7 +442,8 @@ class Engine:
         if self._layers is not None and (budget := self._layers.describe()) is not None:
             changes["budget"] = budget
         if schedule is not None and whole:
-            changes["dataset"] = {**self.plan.source.describe(), "cases": schedule.cases, "digest": schedule.digest}
+            digests = {"digest": schedule.digest, "contents": schedule.contents.to_dict()}
+            changes["dataset"] = {**self.plan.source.describe(), "cases": schedule.cases, **digests}
         if self._session is not None and self._session.paid_again is not None:
             changes["paid_again"] = self._session.paid_again
         if self._retirements:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from adjudge.dataset.case import Case
+from adjudge.dataset.contents import ContentSet, make_content_set, read_content_set
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.private_file import write_private
@@ -315,6 +316,18 @@ class Run:
             return read_typed(self.manifest.get("retirements", []), tuple[Retirement, ...])
         except ValueError:  # a manifest that was changed by hand: the run is read all the same
             return ()
+
+    @property
+    def contents(self) -> ContentSet | None:
+        """The contents that were judged, as a finished run recorded them; ``None`` for a run that is not finished."""
+        return read_content_set(self.manifest["dataset"].get("contents")) if self.status == "finished" else None
+
+    def find_contents(self) -> ContentSet | None:
+        """The contents that are kept, read case by case; ``None`` for a run that is not finished.
+
+        They differ from ``contents`` where somebody changed one of the run's files.
+        """
+        return make_content_set(self.store.list_contents()) if self.status == "finished" else None
 
     @property
     def compares(self) -> bool:

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from adjudge.dataset.case import Case
+from adjudge.dataset.contents import ContentSet, ContentTally, digest_content
 from adjudge.errors import UsageError
 from adjudge.result import Outcome
 from adjudge.runs.item import check_case, encode_case
@@ -70,6 +71,7 @@ class Schedule:
         self._under_way: dict[str, int] = {}
         self._marks = bytearray(_MARKS >> 3)
         self._mac = hashlib.sha256()
+        self._contents = ContentTally()
         self._read = 0
         self.complete = False
         """Whether the end of the data set was reached."""
@@ -91,6 +93,11 @@ class Schedule:
     def digest(self) -> str:
         """SHA-256 over the digests of the cases that were taken, in their order."""
         return self._mac.hexdigest()
+
+    @property
+    def contents(self) -> ContentSet:
+        """The contents of the cases that were taken, whatever their order."""
+        return self._contents.finish()
 
     async def check(self) -> None:
         """Read the cases up to the first new one; raises ``UsageError`` for data that changed since the run began."""
@@ -160,8 +167,9 @@ class Schedule:
         self._under_way.pop(unit.case.id, None)
 
     def _note(self, case: Case, digest: bytes) -> None:
-        """A case that is taken, for the digest of all of them and the count of what they bring."""
+        """A case that is taken, for the digests of all of them and the count of what they bring."""
         self._mac.update(digest)
+        self._contents.add(digest_content(case.content))
         if self._count is not None:
             self.own.update(self._count(case))
 

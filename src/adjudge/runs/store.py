@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+from adjudge.dataset.contents import digest_content
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.sqlite import UNUSABLE, Mode, create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean
@@ -320,6 +321,20 @@ class RunStore:
             while page := rows.fetchmany(PAGE):
                 yield from page
 
+    def list_contents(self) -> Iterator[str]:
+        """The digest of the content of every case that is kept, in the order of the data set."""
+        with self._reading(once=True) as connection:
+            rows = connection.execute("SELECT place, body FROM cases ORDER BY place")
+            while page := rows.fetchmany(PAGE):
+                for place, body in page:
+                    yield _digest_content(place, body)
+
+    def find_content(self, name: str) -> str | None:
+        """The digest of the content of the case with this id."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT place, body FROM cases WHERE id = ?", (name,)).fetchone()
+        return _digest_content(*row) if row else None
+
     def add_costs(self) -> tuple[float, int]:
         """What all kept replies cost as far as that is known, and of how many it is not."""
         with self._reading() as connection:
@@ -459,13 +474,24 @@ def _usage_columns(usage: Usage | None) -> tuple[int | None, int | None, int | N
     )
 
 
+def _digest_content(place: int, body: bytes) -> str:
+    try:
+        return digest_content(json.loads(body)["content"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise _refuse_case(place, error) from None
+
+
+def _refuse_case(place: int, error: Exception) -> UsageError:
+    why = clean(str(error)[:200], keep_lines=False)
+    return UsageError(f"what the run kept of case {place} cannot be read ({why}); judge the case again")
+
+
 def _read_item(row: tuple[Any, ...]) -> RunItem:
     place, sample, subject, body, result = row
     try:
         case, judged = read_case(body), read_judged(json.loads(result))
     except (AdjudgeError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        why = clean(str(error)[:200], keep_lines=False)
-        raise UsageError(f"what the run kept of case {place} cannot be read ({why}); judge the case again") from None
+        raise _refuse_case(place, error) from None
     return RunItem(place=place, sample=sample, subject=subject, case=case, result=judged)
 
 

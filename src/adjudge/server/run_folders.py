@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
+from adjudge.labels.order import PLAN_FILE
 from adjudge.labels.queue import LabelQueue, open_label_queue
 from adjudge.report.cases import MOST_CASES
 from adjudge.report.report import Report
@@ -71,6 +72,23 @@ def _is_run(path: Path) -> bool:
     return bool(_NAME.fullmatch(path.name)) and not path.is_symlink() and (path / MANIFEST_FILE).is_file()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenQueue:
+    state: tuple[int, ...]
+    queue: LabelQueue
+
+
+def _read_state(folder: Path) -> tuple[int, ...]:
+    """When the manifest and the plan of a run were written; 0 where there is none."""
+    found = []
+    for name in (MANIFEST_FILE, PLAN_FILE):
+        try:
+            found.append((folder / name).stat().st_mtime_ns)
+        except OSError:
+            found.append(0)
+    return tuple(found)
+
+
 @dataclass(slots=True, kw_only=True)
 class LabelDesk:
     """The queues of labelling of some runs, each used in a thread of its own.
@@ -81,7 +99,7 @@ class LabelDesk:
     folder: Path | None
     per_case: int = 1
     by_criterion: bool = False
-    _open: OrderedDict[str, tuple[ThreadPoolExecutor, list[LabelQueue]]] = field(default_factory=OrderedDict)
+    _open: OrderedDict[str, tuple[ThreadPoolExecutor, list[_OpenQueue]]] = field(default_factory=OrderedDict)
 
     async def use(self, run: str, work: Callable[[LabelQueue], T]) -> T:
         """What a function does with the queue of a run; raises ``Problem`` (404) where there is no such run."""
@@ -92,9 +110,14 @@ class LabelDesk:
             self._close(next(iter(self._open)))
 
         def do() -> T:
+            state = _read_state(path)
+            # A run that has been finished since, or got a plan, has other cases to draw from.
+            while opened and opened[0].state != state:
+                opened.pop().queue.close()
             if not opened:
-                opened.append(open_label_queue(path, per_case=self.per_case, by_criterion=self.by_criterion))
-            return work(opened[0])
+                queue = open_label_queue(path, per_case=self.per_case, by_criterion=self.by_criterion)
+                opened.append(_OpenQueue(state=state, queue=queue))
+            return work(opened[0].queue)
 
         return await asyncio.get_running_loop().run_in_executor(pool, do)
 
@@ -111,7 +134,7 @@ class LabelDesk:
 
         def close() -> None:
             while opened:
-                opened.pop().close()
+                opened.pop().queue.close()
 
         pool.submit(close)
         pool.shutdown(wait=False)  # the thread ends once what was handed in is done

@@ -23,6 +23,7 @@ from adjudge.formats.text import show
 
 if TYPE_CHECKING:
     from adjudge.labels.queue import LabelQueue
+    from adjudge.labels.task import LabelImport
 
 _MOVES = {"space": 1.0, "page down": 1.0, "b": -1.0, "page up": -1.0}
 
@@ -123,11 +124,26 @@ def _import(queue: LabelQueue, path: Path, label_map: str | None) -> None:
     labels = load_labels(path, label_map=words)
     found = queue.import_labels(labels)
     if labels and not found.added and not found.known:
-        raise UsageError(f"none of the {len(labels):,} labels in {path} is for a case that is here; name their run")
+        raise UsageError(_explain_nothing(len(labels), path, found))
+    if found.other_contents:
+        some = ", ".join(show(name) for name in found.other_contents[:3])
+        print_line(
+            f"labels of {len(found.other_contents):,} cases were left out: they are of another content than the cases "
+            f"have here ({some})"
+        )
     print_line(f"{found.added:,} label{'s' * (found.added != 1)} taken in, {found.known:,} known already")
     if found.elsewhere:
         some = ", ".join(show(name) for name in found.elsewhere[:3])
         note(f"labels of {len(found.elsewhere):,} cases that are not here were left out ({some})")
+
+
+def _explain_nothing(number: int, path: Path, found: LabelImport) -> str:
+    if found.other_contents:
+        return (
+            f"none of the {number:,} labels in {path} is of the contents that are here: those of "
+            f"{len(found.other_contents):,} cases are of another content under the same id; name their run"
+        )
+    return f"none of the {number:,} labels in {path} is for a case that is here; name their run"
 
 
 def _export(queue: LabelQueue, path: str, *, for_spreadsheet: bool) -> None:
@@ -149,6 +165,8 @@ def _label(queue: LabelQueue, chosen: LabellingOptions) -> bool:
     prepare_live()
     if is_terminal(sys.stdin) and is_terminal(sys.stdout) and not draws():
         note("this terminal shows lines only: type 1, 2, 0, s, u, q, or c and a comment, and Enter")
+    if (problem := queue.draw_problem) is not None and not chosen.adjudicate:
+        note(problem)
     work = Labelling(queue=queue, options=chosen, estimate=estimate_live)
     try:
         if is_terminal(sys.stdin) and draws():

@@ -164,6 +164,8 @@ def _read_labels(run: Run, files: Sequence[Path] | None, label_map: str | None) 
 def print_plan(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
     """The plan, how far it is, and what to do next."""
     labelled = sum(status.labelled)
+    if words := _describe_labels(status):
+        print_line(words)
     print_line(f"plan {plan.id} of {sum(plan.sizes):,} cases, within {plan.within * 100:g} points, seed {plan.seed}")
     table = make_table("", ("stratum", "cases", "drawn", "labelled", "good"))
     for place, stratum in enumerate(plan.strata):
@@ -181,6 +183,24 @@ def print_plan(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
     if status.elsewhere:
         note(_describe_elsewhere(status))
     _print_next(plan, status, run)
+
+
+def _describe_labels(status: PlanStatus) -> str:
+    """Which labels do not count because of the content that was read; empty where all do."""
+    other, unbound = status.other_contents, status.unbound
+    words = []
+    if other:
+        verb, whose = ("is", "its id") if other == 1 else ("are", "their ids")
+        words.append(
+            f"{other:,} label{'s' * (other != 1)} {verb} not counted: of another content than the case of {whose}"
+        )
+    if unbound:
+        verb = "has" if unbound == 1 else "have"
+        words.append(
+            f"{unbound:,} drawn case{'s' * (unbound != 1)} {verb} labels that do not say which content was read, so "
+            "label them again (adjudge label)"
+        )
+    return "; ".join(words)
 
 
 def _describe_elsewhere(status: PlanStatus) -> str:

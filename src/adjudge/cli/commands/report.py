@@ -11,7 +11,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.run import DONE, MISSED, UNKNOWN, find_status
-from adjudge.cli.measurement import MeasureRequest, print_short, read_labels, read_limits
+from adjudge.cli.measurement import MeasureRequest, print_labels, print_short, read_labels, read_limits
 from adjudge.cli.output import (
     ProgressBar,
     add_row,
@@ -32,6 +32,7 @@ from adjudge.formats.display import COLOURS, SIGNS
 if TYPE_CHECKING:
     from adjudge.dataset.case_labels import LabelJoin
     from adjudge.dataset.label import Label
+    from adjudge.measurement.measurement import Measurement
     from adjudge.report.report import Report, Spread
     from adjudge.runs.folder import Run
     from adjudge.runs.item import RunItem
@@ -52,6 +53,7 @@ def print_report(report: Report, top: int) -> None:
     from adjudge.report.format import format_cost, format_outcomes, list_model_changes, list_notices
     from adjudge.templates.figures import format_count, format_interval, format_rate
 
+    print_labels(report.measurement)
     about = report.about
     rubric = f", by the rubric {about.rubric}" if about.rubric else ""
     _print_line(f"{about.dataset or 'A run'} judged by {about.judge or 'a judge'}{rubric}")
@@ -299,8 +301,7 @@ def report(
         joined = _join_labels(opened, request, label_name)
         found = _summarise(opened, top, joined, whole=html is not None or as_json)
         found = replace(found, measurement=measurement)
-        if joined.missing:
-            note(f"{joined.describe_missing('run')}: {len(joined.missing):,}")
+        _note_left_out(joined, measurement)
         if html is not None:
             from adjudge.report.html import render_html
 
@@ -341,7 +342,7 @@ def _read_labels(paths: list[str] | None, label_map: str | None, name: str | Non
 
 
 def _join_labels(run: Run, request: MeasureRequest, name: str | None) -> LabelJoin:
-    from adjudge.dataset.case_labels import LabelJoin, group_labels
+    from adjudge.dataset.case_labels import LabelJoin, list_labels
     from adjudge.measurement.run_labels import read_queue
 
     labels = request.labels
@@ -352,7 +353,16 @@ def _join_labels(run: Run, request: MeasureRequest, name: str | None) -> LabelJo
             if request.asked:
                 raise
             labels = ()  # said already, where the run was to be measured
-    return LabelJoin(group_labels(labels, name))
+    return LabelJoin(list_labels(labels, name))
+
+
+def _note_left_out(joined: LabelJoin, measurement: Measurement | None) -> None:
+    from adjudge.dataset.case_labels import OTHER_CONTENTS
+
+    if joined.other_contents and measurement is None:
+        note(f"{OTHER_CONTENTS}: {joined.other_contents:,}")
+    if joined.missing:
+        note(f"{joined.describe_missing('run')}: {len(joined.missing):,}")
 
 
 def _summarise(run: Run, top: int | None, labels: LabelJoin, *, whole: bool) -> Report:

@@ -21,7 +21,7 @@ from adjudge.cli.commands.estimate import estimate_data
 from adjudge.cli.commands.judge import choose_rubric, list_arguments, read_own
 from adjudge.cli.input import SUITES, open_from_options
 from adjudge.cli.interruption import INTERRUPTED, catching_interrupts, finish_or_leave
-from adjudge.cli.measurement import MeasureRequest, make_request, print_short, read_limits
+from adjudge.cli.measurement import MeasureRequest, make_request, print_labels, print_short, read_limits
 from adjudge.cli.output import (
     add_row,
     complain,
@@ -343,6 +343,7 @@ class RunSession:
             more |= {"estimate": msgspec.to_builtins(estimated)} if estimated is not None else {}
             write_json(done.to_dict() | {"folder": str(done.folder)} | more)
         else:
+            print_labels(measured)
             print_summary(done)
             print_short(measured)
         status = find_status(done.counts, self.fail_under)

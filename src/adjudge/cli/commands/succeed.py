@@ -14,7 +14,7 @@ from adjudge.cli.batches import read_batch
 from adjudge.cli.candidates import Inquiry, read_candidates
 from adjudge.cli.commands.run import check_retry
 from adjudge.cli.interruption import INTERRUPTED
-from adjudge.cli.measurement import read_labels
+from adjudge.cli.measurement import print_labels, read_labels
 from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import read_config
 from adjudge.errors import UsageError
@@ -139,6 +139,7 @@ def find_status(found: Succession) -> int:
 
 def print_succession(found: Succession) -> None:
     """Everything for a person."""
+    print_labels(found.measurement)
     print_line(
         f"{found.cases:,} labelled cases; {found.judge} and who may follow, within {100 * found.margin:g} points"
     )

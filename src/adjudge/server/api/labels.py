@@ -41,6 +41,11 @@ class LabelBody(StrictModel):
     value: Value = Field(description="true, false, a number or cannot_tell; of a pair first, second, tie, cannot_tell.")
     criterion: str | None = Field(default=None, max_length=1_000)
     comment: str | None = Field(default=None, max_length=LONGEST_COMMENT)
+    subject: str | None = Field(
+        default=None,
+        max_length=64,
+        description="The subject of the task that was shown; an answer about another content is refused.",
+    )
 
 
 class SkipBody(StrictModel):
@@ -62,6 +67,7 @@ async def record_label(run: str, body: LabelBody, state: CurrentState, caller: L
     """Keep what the caller says of a case; it replaces what they said before."""
     who = name_rater(caller)
     about: dict[str, Any] = {"criterion": body.criterion, "comment": body.comment, "session": caller.identity}
+    about["subject"] = body.subject
     label = await use_queue(state, run, lambda queue: queue.record(who, body.case, body.value, **about))
     return answer(label.to_dict())
 
@@ -95,6 +101,7 @@ async def settle_difference(run: str, body: LabelBody, state: CurrentState, call
     """Settle what people differ about; it decides over all other labels of the case."""
     who = name_rater(caller)
     about: dict[str, Any] = {"criterion": body.criterion, "comment": body.comment, "session": caller.identity}
+    about["subject"] = body.subject
     label = await use_queue(state, run, lambda queue: queue.settle(who, body.case, body.value, **about))
     return answer(label.to_dict())
 

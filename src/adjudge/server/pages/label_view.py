@@ -78,6 +78,8 @@ class TaskView:
     """A case to label."""
 
     case: str
+    subject: str
+    """Of the content that is shown; it comes back with the answer, which is refused if the case has another by then."""
     question: str
     is_pair: bool
     criterion: str | None
@@ -186,6 +188,7 @@ def make_task_view(task: LabelTask, *, settles: bool = False) -> TaskView:
     name = None if task.criterion is None else task.criterion.name
     return TaskView(
         case=task.case,
+        subject=task.subject or "",
         question=describe_question(task, settles=settles),
         is_pair=task.is_pair,
         criterion=name,

@@ -70,6 +70,7 @@ class AnswerForm(BaseModel):
     case: str = Field(max_length=1_000)
     label: Literal["good", "bad", "cannot-tell", "a", "b", "equal", "skip"]
     criterion: str = Field(default="", max_length=1_000)
+    subject: str = Field(default="", max_length=64)
     comment: str = Field(default="", max_length=LONGEST_COMMENT)
 
 
@@ -169,7 +170,7 @@ async def take_answer(
             return
         value = _read_value(form, lambda: _find_task(queue, who, caller.identity))
         about: dict[str, Any] = {"criterion": form.criterion or None, "comment": form.comment.strip() or None}
-        queue.record(who, form.case, value, session=caller.identity, **about)
+        queue.record(who, form.case, value, session=caller.identity, subject=form.subject or None, **about)
 
     try:
         await use_queue(state, run, keep)
@@ -251,7 +252,7 @@ async def settle(
         comment = form.comment.strip()
         said = f"{SILENT}{comment}".strip() if form.silent else comment
         about: dict[str, Any] = {"criterion": form.criterion or None, "comment": said or None}
-        queue.settle(who, form.case, value, session=caller.identity, **about)
+        queue.settle(who, form.case, value, session=caller.identity, subject=form.subject or None, **about)
 
     try:
         await use_queue(state, run, keep)

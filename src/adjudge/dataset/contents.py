@@ -1,0 +1,105 @@
+"""Contents by their digests: one content, and all contents of a run or a data set, whatever their order and ids."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from adjudge.content import content_text, digest_text
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_digest, check_whole_number
+from adjudge.formats.plain import to_plain
+
+_SIZE = 32
+
+_CHUNK = 1 << 16
+"""Digests that are sorted at once: 2 MB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentSet:
+    """The contents of a run or a data set. Two sets are equal if they hold the same contents equally often."""
+
+    digest: str
+    """SHA-256 over the sorted SHA-256 digests (32 bytes each) of the contents."""
+    cases: int
+    """How many contents there are, repeated ones included."""
+
+    def __post_init__(self) -> None:
+        check_digest("contents", self.digest)
+        check_whole_number("cases", self.cases, least=0)
+
+    def to_dict(self) -> dict[str, str | int]:
+        """Return the set as plain data."""
+        return {"digest": self.digest, "cases": self.cases}
+
+
+def read_content_set(data: object) -> ContentSet | None:
+    """The set that ``to_dict`` wrote; ``None`` for anything else, so that a damaged file makes nothing random."""
+    if not isinstance(data, Mapping):
+        return None
+    try:
+        return ContentSet(digest=data.get("digest"), cases=data.get("cases"))  # type: ignore[arg-type] - checked
+    except UsageError:
+        return None
+
+
+def digest_content(content: object) -> str:
+    """SHA-256 of a content as a judge is shown it: the ``subject`` of its results.
+
+    Of a pair the sides count by name, in whichever order they are written. A content that no judge can be shown, such
+    as one with half of a surrogate pair, has a digest too, which no text has.
+    """
+    plain = content if isinstance(content, str) else to_plain(content)
+    if isinstance(plain, dict) and len(plain) == 2 and plain.keys() == {"a", "b"}:
+        plain = {"a": plain["a"], "b": plain["b"]}
+    try:
+        return digest_text(content_text(plain))
+    except UsageError:
+        # No text that is judged holds a NUL character.
+        return digest_text("\x00" + json.dumps(plain))
+
+
+class ContentTally:
+    """The contents of a run or a data set on their way to a set: 32 bytes each."""
+
+    def __init__(self) -> None:
+        self._sorted: list[bytes] = []
+        self._open: list[bytes] = []
+        self._cases = 0
+
+    def add(self, digest: str) -> None:
+        """Count a content by its digest."""
+        self._cases += 1
+        self._open.append(bytes.fromhex(digest))
+        if len(self._open) >= _CHUNK:
+            self._close()
+
+    def finish(self) -> ContentSet:
+        """Return the set of what was counted so far."""
+        self._close()
+        hashed = hashlib.sha256()
+        for digest in heapq.merge(*map(_split, self._sorted)):
+            hashed.update(digest)
+        return ContentSet(digest=hashed.hexdigest(), cases=self._cases)
+
+    def _close(self) -> None:
+        if self._open:
+            self._sorted.append(b"".join(sorted(self._open)))
+            self._open = []
+
+
+def make_content_set(digests: Iterable[str]) -> ContentSet:
+    """Return the set of contents with these digests."""
+    tally = ContentTally()
+    for digest in digests:
+        tally.add(digest)
+    return tally.finish()
+
+
+def _split(digests: bytes) -> Iterator[bytes]:
+    for start in range(0, len(digests), _SIZE):
+        yield digests[start : start + _SIZE]
