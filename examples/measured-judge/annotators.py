@@ -20,8 +20,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def main(asked: Path, answered: Path) -> None:
     """Write a label of each annotator for each case, and the final one where they differ."""
-    drawn = {row["case"]: row.get("design") for row in read_lines(asked)}
-    said = [row | {"design": drawn[row["case"]]} for row in read_lines(HERE / "labels.jsonl") if row["case"] in drawn]
+    # Which content was read, and how it was drawn: without these, no rate takes the labels for a random sample.
+    drawn = {row["case"]: {name: row[name] for name in ("subject", "design")} for row in read_lines(asked)}
+    said = [row | drawn[row["case"]] for row in read_lines(HERE / "labels.jsonl") if row["case"] in drawn]
     answered.write_text("".join(f"{json.dumps(row)}\n" for row in said), encoding="utf-8")
     print(f"{len(drawn)} cases, {len(said)} labels")
 
