@@ -58,5 +58,7 @@ class Shell:
     keys: bool = True
     """Whether letters are keys; somebody who dictates can switch them off."""
     ledger: LedgerNotice | None = None
+    home: NavLink | None = None
+    """The first page that this caller may see; ``None`` where there is none, or nobody is signed in."""
     static: str = "/static"
     """The path of the folder of the stylesheet, the icon and the scripts."""

@@ -12,7 +12,16 @@ from starlette.responses import Response
 
 from adjudge.server.caller import Caller, Unauthenticated, find_caller_or_none
 from adjudge.server.csrf import SAFE_METHODS
-from adjudge.server.pages.page import SIGN_IN, find_way_back, lead_to_signin, name_signin, render_page, wants_page
+from adjudge.server.pages.page import (
+    SIGN_IN,
+    find_way_back,
+    lead_to_signin,
+    name_signin,
+    redirect,
+    render_page,
+    wants_page,
+)
+from adjudge.server.pages.shell import find_home
 from adjudge.server.problem import Problem, explain_http, render_problem
 from adjudge.server.state import get_state
 
@@ -98,6 +107,9 @@ async def _show(request: Request, problem: Problem) -> Response:
         caller = await find_caller_or_none(request)
     except Problem:  # a form without its token: the page is shown without anybody's name
         caller = None
+    home = None if caller is None else find_home(caller.permissions)
+    if problem.code == "forbidden" and request.method in SAFE_METHODS and request.url.path == "/" and home is not None:
+        return redirect(home.path)  # everybody who signs in may begin at "/"
     return _fill(request, problem, caller)
 
 

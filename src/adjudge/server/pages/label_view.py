@@ -47,6 +47,8 @@ class LabelsView:
 
     runs: tuple[RunRow, ...]
     is_configured: bool
+    is_named: bool
+    """Whether the reader has a name to label under."""
     can_label: bool
     can_settle: bool
 

@@ -96,9 +96,12 @@ async def view_runs(state: CurrentState, caller: Either) -> LabelsView:
             counted += 1
             row = await _count(state, caller, row)
         rows.append(row)
-    can_label, can_settle = caller.may("label"), caller.may("adjudicate")
+    named = caller.rater is not None
+    can_label, can_settle = named and caller.may("label"), named and caller.may("adjudicate")
     configured = state.run_folder is not None
-    return LabelsView(runs=tuple(rows), is_configured=configured, can_label=can_label, can_settle=can_settle)
+    return LabelsView(
+        runs=tuple(rows), is_configured=configured, is_named=named, can_label=can_label, can_settle=can_settle
+    )
 
 
 async def _count(state: ServerState, caller: Caller, row: RunRow) -> RunRow:

@@ -288,7 +288,7 @@ async def _list_needs(
                 state="failed",
                 word="the ledger was changed",
                 say=checked.found.detail,
-                path="/ledger",
+                path="/ledger" if caller.permissions.gates is None else "",
                 link="See what was found",
             )
         )
@@ -303,7 +303,8 @@ async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> li
     left = format_left((min(ends) - now).total_seconds()) if ends else ""
     word = f"{format_count(len(waiting), 'waits', 'wait')} for a person"
     say = f"The next expires in {left}." if left else "None of them expires."
-    return [Need(state="held", word=word, say=say, path="/approvals", link="Open the queue")]
+    path = "/approvals" if caller.may("approve") else ""
+    return [Need(state="held", word=word, say=say, path=path, link="Open the queue")]
 
 
 def _find_undecided(figures: Sequence[GateFigures]) -> list[Need]:

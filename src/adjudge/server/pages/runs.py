@@ -113,7 +113,9 @@ async def give_report(run: str, state: CurrentState, _caller: Reader) -> Respons
 async def show_run(request: Request, run: str, state: CurrentState, caller: Reader) -> Response:
     """The report of a run as a page."""
     folder, report = await load_report(state.run_folder, run, most_cases=_ON_PAGE)
-    has_labels = caller.may("label") and await asyncio.to_thread(find_store(folder).is_file)
+    has_labels = (
+        caller.may("label") and caller.rater is not None and await asyncio.to_thread(find_store(folder).is_file)
+    )
     sheet: dict[str, Any] = await asyncio.to_thread(make_sheet, report)
     return render_page(request, "run.html", report, caller=caller, name=run, has_labels=has_labels, **sheet)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import get_args
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.requests import Request
 
 from adjudge.server.caller import Caller
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.static_files import find_static
-from adjudge.server.permissions import PermissionScope
+from adjudge.server.permissions import Permissions, PermissionScope
 from adjudge.server.state import ServerState, get_state
 from adjudge.templates.figures import format_count, format_short
 from adjudge.templates.shell import LedgerNotice, NavLink, NavSection, Shell, Theme
@@ -35,6 +35,11 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ..
     ("Why believe it", (("/ledger", "Ledger", "k", ("read",)),)),
     ("This server", (("/keys", "API keys", "", ("admin",)),)),
 )
+
+_OVERVIEW = "/"
+
+_TWINS = {"/overview.json": _OVERVIEW}
+"""Pages whose data has another address than theirs."""
 
 _URGENT = frozenset({"/approvals"})
 
@@ -62,7 +67,7 @@ def make_shell(
             links=tuple(
                 NavLink(path=path, name=name, key=key, waiting=counts.get(path), urgent=path in _URGENT)
                 for path, name, key, scopes in links
-                if caller is not None and any(caller.may(scope) for scope in scopes)
+                if caller is not None and _may_open(caller.permissions, path, scopes)
             ),
         )
         for title, links in _SECTIONS
@@ -72,6 +77,7 @@ def make_shell(
     return Shell(
         place=urlsplit(settings.base_url).netloc,
         current=_find_current(request.url.path),
+        home=None if caller is None else find_home(caller.permissions),
         sections=tuple(section for section in sections if section.links),
         person=person,
         roles=", ".join(word for scope, word in _ROLES.items() if caller is not None and scope in _list_scopes(caller)),
@@ -81,6 +87,38 @@ def make_shell(
         ledger=_describe_ledger(checked) if caller is not None and caller.may("read") else None,
         static=find_static(),
     )
+
+
+def find_home(permissions: Permissions) -> NavLink | None:
+    """The first page that somebody may open: the overview, else the first of the navigation; ``None`` where none is."""
+    entries = sorted((entry for _, links in _SECTIONS for entry in links), key=lambda entry: entry[0] != _OVERVIEW)
+    found = (entry for entry in entries if _may_open(permissions, entry[0], entry[3]))
+    return next((NavLink(path=path, name=name, key=key) for path, name, key, _ in found), None)
+
+
+def choose_page(permissions: Permissions, wanted: str) -> str:
+    """The page that follows the sign-in: the one that was wanted if they may open it, else their first.
+
+    An address that belongs to no page of the navigation is kept: it answers for itself.
+    """
+    path = unquote(urlsplit(wanted).path)
+    path = _TWINS.get(path, path.removesuffix(".json"))
+    current = _find_current(path)
+    scopes = next((entry[3] for _, links in _SECTIONS for entry in links if entry[0] == current), ())
+    if current == "/labels" and path != current:
+        # One run: to label its cases, or to settle on what people differ.
+        scopes = ("adjudicate",) if path.endswith("/differences") else ("label",)
+    home = find_home(permissions)
+    if home is None or (current and _may_open(permissions, path, scopes)) or not current:
+        return wanted
+    return home.path
+
+
+def _may_open(permissions: Permissions, path: str, scopes: Iterable[PermissionScope]) -> bool:
+    """Whether somebody may open a page. One that belongs to no gate is closed to accounts that are limited to gates."""
+    by_gate = path == _OVERVIEW or path.startswith(("/approvals", "/results", "/ledger/"))
+    names_rater = not path.startswith("/labels/") or permissions.rater is not None
+    return any(map(permissions.may, scopes)) and (by_gate or permissions.gates is None) and names_rater
 
 
 async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]:

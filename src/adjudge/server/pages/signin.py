@@ -15,6 +15,7 @@ from starlette.responses import Response
 from adjudge.server.accounts import check_password
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.page import SIGN_IN, OptionalCaller, find_local_path, redirect, render_page
+from adjudge.server.pages.shell import choose_page
 from adjudge.server.sessions import begin_session, delete_cookie, end_session, name_cookie, set_cookie
 from adjudge.server.state import CurrentState
 from adjudge.templates.figures import format_left
@@ -48,7 +49,7 @@ async def show_form(request: Request, state: CurrentState, caller: OptionalCalle
     """The form; somebody who is signed in goes on at once."""
     target = find_local_path(next)
     if caller is not None and caller.session is not None:
-        return redirect(target)
+        return redirect(choose_page(caller.permissions, target))
     return _render(request, state, SignInView(next=target))
 
 
@@ -64,11 +65,11 @@ async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInF
     checked = await check_password(state.ledger, form.name, form.password)
     previous = request.cookies.get(name_cookie(state.settings))
     ident = None if checked is None else await begin_session(state.ledger, checked, previous=previous)
-    if ident is None:
+    if checked is None or ident is None:
         # The same for an unknown name, a wrong password, an account that is disabled, and one that has just changed.
         return _render(request, state, _say(view, "Name and password do not belong together."), status=403)
     state.throttle.forget(address, form.name)
-    response = redirect(view.next)
+    response = redirect(choose_page(checked.account.permissions, view.next))
     set_cookie(response, name_cookie(state.settings), ident, state.settings)
     delete_cookie(response, _name_form_cookie(state), state.settings)
     return response
