@@ -44,6 +44,7 @@ BODY = json.dumps({"content": "Thank you for your order. It leaves our house tom
 CONFIG = """
 [server]
 queue = {queue}
+queue_per_caller = {queue}
 
 [ledger]
 url = "{ledger}"

@@ -18,6 +18,9 @@ from adjudge.guards.approval.request import LONGEST_UNDO
 PORT = 8318
 """The port where nothing else is said."""
 
+MOST_LISTED = 1_000
+"""Rules and criteria that a request may hold, whatever the settings say."""
+
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -48,6 +51,14 @@ class ServerSettings:
     """How many contents are judged at the same time."""
     queue: int = 256
     """How many more may wait. A request beyond that is answered with 503, which lets nothing through."""
+    queue_per_caller: int | None = None
+    """How many of one key or account may wait; half of ``queue`` where nothing is said."""
+    most_rules: int = 32
+    """Rules in one request, those inside ``some_of`` and the criteria of a rubric included."""
+    most_criteria: int = 100
+    """Criteria in one request."""
+    largest_content: int = 500_000
+    """Characters of each content, task, context and reference in a request."""
     retry_after: int = 1
     """What a client that was answered with 503 is told to wait."""
     shutdown: float = 30.0
@@ -76,6 +87,11 @@ class ServerSettings:
         return f"http://{host}:{self.port}"
 
     @property
+    def queue_of_one(self) -> int:
+        """How many requests of one key or account may wait."""
+        return (self.queue + 1) // 2 if self.queue_per_caller is None else self.queue_per_caller
+
+    @property
     def is_secure(self) -> bool:
         """Whether its users reach it by ``https``."""
         return self.base_url.startswith("https:")
@@ -94,7 +110,17 @@ class ServerSettings:
 
 _TEXTS = ("host", "public_url", "judge", "runs")
 
-_COUNTS = {"largest_body": 1_000, "concurrency": 1, "queue": 0, "retry_after": 1, "labels_per_case": 1}
+_COUNTS = {
+    "largest_body": 1_000,
+    "concurrency": 1,
+    "queue": 0,
+    "queue_per_caller": 0,
+    "most_rules": 0,
+    "most_criteria": 1,
+    "largest_content": 1,
+    "retry_after": 1,
+    "labels_per_case": 1,
+}
 
 _SECONDS = ("deadline", "shutdown", "session_idle", "session_lifetime", "idempotency")
 
@@ -132,7 +158,8 @@ def _check_values(table: Mapping[str, Any], where: str) -> None:
             raise UsageError(f"{where} {name} must be a text in quotes, got {show(value)}")
     for name, least in _COUNTS.items():
         if name in table:
-            check_whole_number(f"{where} {name}", table[name], least=least)
+            most = MOST_LISTED if name in ("most_rules", "most_criteria") else None
+            check_whole_number(f"{where} {name}", table[name], least=least, most=most)
     for name in _SECONDS:
         if name in table:
             check_seconds(f"{where} {name}", table[name], most=_LONGEST)

@@ -36,6 +36,7 @@ from adjudge.rules.personal_data import make_personal_data
 from adjudge.rules.rule import Rule
 from adjudge.rules.secrets import make_secrets
 from adjudge.rules.syntax import make_syntax
+from adjudge.rules.threads import stop_if_abandoned
 from adjudge.rules.tool_calls import make_call_order, make_called, make_not_called
 from adjudge.rules.unicode import make_unicode
 from adjudge.rules.urls import make_urls
@@ -69,7 +70,10 @@ def make_some_of(
 
     def check(content: Any) -> RuleResult:
         # What one of them raises is raised here: a check that broke says nothing about the others' share.
-        results = [rule.evaluate(content) for rule in made]
+        results = []
+        for rule in made:
+            stop_if_abandoned()
+            results.append(rule.evaluate(content))
         held = sum(weight for weight, said in zip(weighed, results, strict=True) if said.passed)
         found = held / sum(weighed)
         count = sum(said.passed for said in results)
@@ -247,6 +251,11 @@ class _Evaluate:
 
     def __call__(self, *content: Any) -> Any:
         return self.run(*content)
+
+    @property
+    def is_thread_safe(self) -> bool:
+        """Whether it may run in another thread than the one that it was made in."""
+        return self.kind != "python"
 
 
 def as_rule(

@@ -7,6 +7,7 @@ import ipaddress
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -17,67 +18,105 @@ from adjudge.server.problem import Problem
 class WorkQueue:
     """So many contents are judged at a time, so many wait, and every further request is refused with 503.
 
-    A refusal lets nothing through: a program that is told to come back has no decision.
+    A refusal lets nothing through: a program that is told to come back has no decision. Callers take turns, and one of
+    them can fill a part of the places to wait only, so that nobody is kept out by another's requests.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
         self._most, self._most_waiting, self._retry_after = settings.concurrency, settings.queue, settings.retry_after
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._most_of_one = settings.queue_of_one
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        """Those that wait, by caller; whose turn is next comes first."""
         self._is_stopping = False
+        self._home = asyncio.get_running_loop()
         self.running = 0
         """How many are being judged."""
 
     @property
     def waiting(self) -> int:
         """How many wait for their turn."""
-        return len(self._waiting)
+        return sum(map(len, self._waiting.values()))
 
     @asynccontextmanager
-    async def enter(self) -> AsyncIterator[None]:
-        """A block that is one of those at a time; raises ``Problem`` (503) where too many wait, and at the end."""
-        await self._take()
+    async def enter(self, caller: str) -> AsyncIterator[None]:
+        """A block that is one of those at a time; raises ``Problem`` (503) where too many wait, and at the end.
+
+        It may run on another loop than the queue's own.
+        """
+        at_home = asyncio.get_running_loop() is self._home
+        await (self._take(caller) if at_home else self._take_from_afar(caller))
         try:
             yield
         finally:
-            self._give()
+            if at_home:
+                self._give()
+            else:
+                self._home.call_soon_threadsafe(self._give)
 
     def stop(self) -> None:
         """Refuse all that wait, and all that come: another server can take them. What has begun goes on."""
         self._is_stopping = True
-        while self._waiting:
-            self._refuse_next("the server is stopping, so nothing was decided")
+        while (turn := self._pop_next()) is not None:
+            if not turn.done():
+                turn.set_exception(self._make_problem("the server is stopping, so nothing was decided"))
 
-    async def _take(self) -> None:
+    async def _take(self, caller: str) -> None:
         if self._is_stopping:
             raise self._make_problem("the server is stopping, so nothing was decided")
         if self.running < self._most:
             self.running += 1
             return
-        if len(self._waiting) >= self._most_waiting:
+        if self.waiting >= self._most_waiting:
             raise self._make_problem("too much is waiting to be judged, so nothing was decided")
+        if len(self._waiting.get(caller, ())) >= self._most_of_one:
+            raise self._make_problem("too many requests of this key or account are waiting, so nothing was decided")
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        self._waiting.setdefault(caller, deque()).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._give()  # its turn came in the moment in which it was cancelled
-            elif turn in self._waiting:
-                self._waiting.remove(turn)
+            else:
+                self._forget(caller, turn)
             raise
 
+    async def _take_from_afar(self, caller: str) -> None:
+        taken = asyncio.run_coroutine_threadsafe(self._take(caller), self._home)
+        try:
+            # Not cancelled with us: its turn could come in that moment, and the place would be lost for good.
+            await asyncio.shield(asyncio.wrap_future(taken))
+        except asyncio.CancelledError:
+            taken.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, taken: Future[None]) -> None:
+        if not taken.cancelled() and taken.exception() is None:
+            self._home.call_soon_threadsafe(self._give)
+
     def _give(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
+        while (turn := self._pop_next()) is not None:
             if not turn.done():
                 turn.set_result(None)  # its place goes on, so the number of those running stays
                 return
         self.running -= 1
 
-    def _refuse_next(self, why: str) -> None:
-        turn = self._waiting.popleft()
-        if not turn.done():
-            turn.set_exception(self._make_problem(why))
+    def _pop_next(self) -> asyncio.Future[None] | None:
+        """Take out the first of the caller whose turn it is; the caller's next one comes after all others'."""
+        if not self._waiting:
+            return None
+        caller, turns = self._waiting.popitem(last=False)
+        turn = turns.popleft()
+        if turns:
+            self._waiting[caller] = turns
+        return turn
+
+    def _forget(self, caller: str, turn: asyncio.Future[None]) -> None:
+        turns = self._waiting.get(caller, deque())
+        if turn in turns:
+            turns.remove(turn)
+        if not turns:
+            self._waiting.pop(caller, None)
 
     def _make_problem(self, why: str) -> Problem:
         return Problem(503, why, code="busy", headers={"Retry-After": str(self._retry_after)})

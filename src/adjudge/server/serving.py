@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -21,6 +22,10 @@ from adjudge.server.state import StateHolder
 
 if TYPE_CHECKING:
     from adjudge.config.server import ServerSettings
+
+
+_SWITCH = 0.001
+"""Seconds after which a thread that computes lets another one run; Python's own 5 ms are many times an answer."""
 
 
 async def serve(
@@ -59,6 +64,8 @@ async def serve(
         loop.add_signal_handler(signal.SIGHUP, reload)
     # uvicorn raises a signal that it was stopped by once more when all is done; a stop that went well is no failure.
     signal.signal(signal.SIGTERM, lambda *_: None)
+    # How long a thread that computes keeps the loop waiting, each time that the loop has something to do.
+    sys.setswitchinterval(_SWITCH)
     on_ready(_name_addresses(settings, listener.getsockname()[1]))
     await server.serve(sockets=[listener])
 

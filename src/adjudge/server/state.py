@@ -27,6 +27,7 @@ from adjudge.server.judging import ServerJudges, open_judges
 from adjudge.server.limits import SignInThrottle, WorkQueue
 from adjudge.server.links import make_linker
 from adjudge.server.run_folders import LabelDesk
+from adjudge.server.work_thread import WorkThread
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -47,6 +48,8 @@ class ServerState:
     """The queues of labelling, by run."""
     queue: WorkQueue
     """What is judged now, and what waits."""
+    work: WorkThread
+    """Where requests are handled that would keep all others waiting."""
     throttle: SignInThrottle
     stopping: asyncio.Event
     """Set when the server stops: an answer that lasts, such as an event stream, has to end then."""
@@ -60,13 +63,19 @@ class ServerState:
 
     async def aclose(self) -> None:
         """Close what this configuration opened, but not the ledger, which the next one uses too."""
+        if self.work.is_running:
+            await self.work.run(self._close_connections())
+        await self._close_connections()
+        await self.labels.aclose()
+
+    async def _close_connections(self) -> None:
+        """Close the connections of the running loop, and wait for its webhooks."""
         for gate in self.gates.values():
             await gate.aclose()
             first = gate.ask.get("first")
             if first is not None:
                 await first.aclose()
         await self.judges.aclose()
-        await self.labels.aclose()
         await self.approvals.aclose()
 
 
@@ -81,6 +90,7 @@ class StateHolder:
     allow_anonymous: bool = False
     ledger: Ledger | None = None
     current: ServerState | None = None
+    work: WorkThread = field(default_factory=WorkThread)
     throttle: SignInThrottle = field(default_factory=SignInThrottle)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _users: Counter[int] = field(default_factory=Counter)
@@ -120,6 +130,7 @@ class StateHolder:
             self.current = None
         if self._closing:
             await asyncio.wait(self._closing)
+        await self.work.aclose()
         if self.ledger is not None:
             await self.ledger.aclose()
 
@@ -177,6 +188,7 @@ class StateHolder:
                 by_criterion=settings.labels_by_criterion,
             ),
             queue=WorkQueue(settings),
+            work=self.work,
             throttle=self.throttle,
             stopping=self.stopping,
             allow_anonymous=self.allow_anonymous,

@@ -154,7 +154,9 @@ class DeliveryQueue:
 
     def send(self, event: Event, approval: Approval) -> None:
         """Begin a delivery; what becomes of it is logged."""
-        self._tasks = {task for task in self._tasks if not task.get_loop().is_closed()}
+        for task in self._tasks.copy():  # a copy: another loop's thread may be sending as well
+            if task.get_loop().is_closed():
+                self._tasks.discard(task)
         if len(self._tasks) >= MOST_WAITING:
             logger.error("webhook: %s of approval %s was dropped, %d wait", event, approval.id, MOST_WAITING)
             return
@@ -166,7 +168,7 @@ class DeliveryQueue:
     async def drain(self, seconds: float) -> None:
         """Wait so long for the deliveries of the running loop, give up the rest, and close its connections."""
         loop = asyncio.get_running_loop()
-        mine = {task for task in self._tasks if task.get_loop() is loop}
+        mine = {task for task in self._tasks.copy() if task.get_loop() is loop}
         late = (await asyncio.wait(mine, timeout=seconds))[1] if mine else ()
         if late:
             logger.error("webhook: %d deliveries were given up", len(late))

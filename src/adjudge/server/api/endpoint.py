@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastapi import APIRouter
@@ -13,16 +13,24 @@ from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import Response
 
+from adjudge.config.server import ServerSettings
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten
 from adjudge.server.problem import Problem
+from adjudge.server.state import get_state
 
 JSON = "application/json"
 
 MOST_VALUES = 100_000
 """JSON values in one body. Each is copied, written and hashed several times while nobody else is answered, so that the
 400,000 that fit into a body took 8 s. A text is one value, however long."""
+
+LARGE = 16_384
+"""Bytes of a body from which on it is handled in the thread for much work."""
+
+LARGEST_FORM = 200_000
+"""Bytes of a body that holds no content: a vote, a label."""
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {"application/problem+json": {}}}
@@ -77,21 +85,103 @@ def _check_count(body: Any) -> None:
 
 
 class StrictRoute(APIRoute):
-    """An address whose handler gets a ``StrictRequest``."""
+    """An address whose handler gets a ``StrictRequest``, of a size that is read at once."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler of the framework, behind the strict reading."""
         handle = super().get_route_handler()
 
         async def read(request: Request) -> Response:
-            return await handle(StrictRequest(request.scope, request.receive))
+            strict = StrictRequest(request.scope, request.receive)
+            if len(await strict.body()) > LARGEST_FORM:
+                raise Problem(413, f"the body is larger than {LARGEST_FORM:,} bytes", code="too_large")
+            return await handle(strict)
 
         return read
 
 
-def make_router(tag: str) -> APIRouter:
-    """A router of endpoints under ``/v1``."""
-    return APIRouter(prefix="/v1", tags=[tag], route_class=StrictRoute, responses=PROBLEMS)
+class JudgingRoute(APIRoute):
+    """An address that judges: what would keep all others waiting is handled in a thread of its own."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of the framework, on the loop of the server or, for much work, on that of its thread."""
+        handle = super().get_route_handler()
+
+        async def read(request: Request) -> Response:
+            strict = StrictRequest(request.scope, request.receive)
+            if await _makes_work(strict):
+                return await get_state(request).work.run(handle(strict))
+            return await handle(strict)
+
+        return read
+
+
+async def _makes_work(request: StrictRequest) -> bool:
+    """Whether a request is large, or brings rules or a rubric that have to be compiled. Its body is read here."""
+    if len(await request.body()) >= LARGE:
+        return True
+    with suppress(Problem):  # it is raised again, where the framework expects it
+        body = await request.json()
+        return isinstance(body, dict) and (bool(body.get("rules")) or isinstance(body.get("rubric"), dict))
+    return False
+
+
+def make_router(tag: str, *, judges: bool = False) -> APIRouter:
+    """A router of endpoints under ``/v1``; ``judges`` for those that take contents of any size."""
+    route = JudgingRoute if judges else StrictRoute
+    return APIRouter(prefix="/v1", tags=[tag], route_class=route, responses=PROBLEMS)
+
+
+def check_content(settings: ServerSettings, given: Mapping[str, Any]) -> None:
+    """Raise ``Problem`` (413) for a content, or what it is judged with, that is longer than the settings allow."""
+    for name, value in given.items():
+        size = _measure(value)
+        if size > settings.largest_content:
+            raise Problem(
+                413,
+                f"the {name} has {size:,} characters, and this server takes {settings.largest_content:,}; send less, "
+                "or raise largest_content under [server] of adjudge.toml",
+                code="too_large",
+            )
+
+
+def check_counts(settings: ServerSettings, *, rules: int, criteria: int) -> None:
+    """Raise ``Problem`` (413) for more rules or criteria than the settings allow."""
+    for name, count, most in (("rules", rules, settings.most_rules), ("criteria", criteria, settings.most_criteria)):
+        if count > most:
+            raise Problem(
+                413,
+                f"the request has {count:,} {name}, and this server takes {most:,}; send fewer, or raise most_{name} "
+                "under [server] of adjudge.toml",
+                code="too_large",
+            )
+
+
+def count_rules(rules: object) -> int:
+    """How many rules a list of rules as data holds, those inside ``some_of`` included."""
+    listed = rules if isinstance(rules, list) else []
+    return len(listed) + sum(count_rules(_find_inner(rule)) for rule in listed if isinstance(rule, dict))
+
+
+def _find_inner(rule: dict[str, Any]) -> object:
+    """The rules of a ``some_of``, in either way of writing it."""
+    named = rule.get("name")
+    if isinstance(named, str) and named.replace("-", "_") == "some_of":
+        return rule.get("rules")
+    return next((value for key, value in rule.items() if key.replace("-", "_") == "some_of"), None)
+
+
+def _measure(value: object) -> int:
+    size, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        size += len(item) if isinstance(item, str) else 1
+        if isinstance(item, dict):
+            waiting += item.keys()
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+    return size
 
 
 def answer(value: object, *, status: int = 200) -> Response:

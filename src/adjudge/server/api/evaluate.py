@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from annotated_types import MaxLen
 from fastapi import Depends
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from adjudge.config.server import MOST_LISTED, ServerSettings
 from adjudge.rules.shipped import as_rule
-from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.api.endpoint import (
+    StrictModel,
+    answer,
+    check_content,
+    check_counts,
+    count_rules,
+    explaining_usage,
+    make_router,
+)
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
 from adjudge.server.state import CurrentState
 
-router = make_router("judges")
+router = make_router("judges", judges=True)
 
-MOST_RULES = 100
+
+# So few that it takes no time to say what is wrong with each: of 90,000 it took a second, in which nobody was answered.
+Few = MaxLen(MOST_LISTED)
 
 
 class EvaluateBody(StrictModel):
@@ -27,13 +39,13 @@ class EvaluateBody(StrictModel):
     rubric: str | dict[str, Any] | None = Field(
         default=None, description="A rubric of the server by name, a shipped one, or the members of a rubric file."
     )
-    criteria: str | list[str] | dict[str, str] | None = None
+    criteria: str | Annotated[list[str], Few] | Annotated[dict[str, str], Few] | None = None
     threshold: float | None = Field(default=None, ge=0.0, le=1.0)
     reference: Any = None
     task: Any = None
     context: Any = None
     judge: str | None = Field(default=None, description="A judge of the server; by default its own default.")
-    rules: list[str | dict[str, Any]] = Field(default_factory=list, max_length=MOST_RULES)
+    rules: Annotated[list[str | dict[str, Any]], Few] = Field(default_factory=list)
     instructions: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
@@ -57,13 +69,14 @@ async def evaluate(
 
     It is recorded in the ledger; where that fails, the answer is 503 and there is no result.
     """
+    _check_size(body, state.settings)
     with explaining_usage():
         judge = state.judges.find_judge(body.judge)
         rubric = state.judges.find_rubric(body.rubric)
         rules = [as_rule(rule) for rule in body.rules]
 
     async def judge_it() -> Response:
-        async with state.queue.enter():
+        async with state.queue.enter(caller.identity):
             with explaining_usage():
                 result = await judge.evaluate(
                     body.content,
@@ -81,3 +94,14 @@ async def evaluate(
         return answer(result.to_dict())
 
     return await answer_once(request, state, caller, judge_it)
+
+
+def _check_size(body: EvaluateBody, settings: ServerSettings) -> None:
+    """Raise ``Problem`` (413) for more content, rules or criteria than the settings allow."""
+    names = ("content", "task", "context", "reference", "instructions")
+    check_content(settings, {name: getattr(body, name) for name in names})
+    listed = body.rubric.get("criteria") if isinstance(body.rubric, dict) else None
+    own = listed if isinstance(listed, list) else []
+    inside = [item["rule"] for item in own if isinstance(item, dict) and item.get("rule") is not None]
+    criteria = len(own) + (0 if body.criteria is None or isinstance(body.criteria, str) else len(body.criteria))
+    check_counts(settings, rules=count_rules(body.rules) + count_rules(inside), criteria=criteria)

@@ -13,12 +13,12 @@ from starlette.responses import Response
 from adjudge.guards.firewall.input import InputFirewall
 from adjudge.guards.firewall.prompt import PromptFirewall
 from adjudge.guards.firewall.verdict import FirewallVerdict, InputVerdict
-from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.api.endpoint import StrictModel, answer, check_content, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
 from adjudge.server.state import CurrentState, ServerState
 
-router = make_router("firewalls")
+router = make_router("firewalls", judges=True)
 
 MOST_RULES = 10_000
 
@@ -44,26 +44,28 @@ class PromptBody(StrictModel):
 @router.post("/firewall/input")
 async def check_input(request: Request, body: InputBody, state: CurrentState, caller: Judging) -> Response:
     """Whether some arguments may reach a function; ``passed`` says so."""
+    check_content(state.settings, {"arguments": body.arguments})
     with explaining_usage():
         firewall = InputFirewall(state.judges.find_judge(body.judge), tool_name=body.tool)
-    return await answer_once(request, state, caller, _make_work(state, lambda: firewall.check(body.arguments)))
+    return await answer_once(request, state, caller, _make_work(state, caller, lambda: firewall.check(body.arguments)))
 
 
 @router.post("/firewall/prompt")
 async def check_prompt(request: Request, body: PromptBody, state: CurrentState, caller: Judging) -> Response:
     """Which of some rules may reach a prompt; ``allowed`` holds them."""
+    check_content(state.settings, {"rules": body.rules})
     with explaining_usage():
         firewall = PromptFirewall(state.judges.find_judge(body.judge), on_unsafe=body.on_unsafe)
-    return await answer_once(request, state, caller, _make_work(state, lambda: firewall.check(body.rules)))
+    return await answer_once(request, state, caller, _make_work(state, caller, lambda: firewall.check(body.rules)))
 
 
 def _make_work(
-    state: ServerState, check: Callable[[], Awaitable[InputVerdict | FirewallVerdict]]
+    state: ServerState, caller: Caller, check: Callable[[], Awaitable[InputVerdict | FirewallVerdict]]
 ) -> Callable[[], Awaitable[Response]]:
     """A check in its turn, recorded by what the judges said."""
 
     async def work() -> Response:
-        async with state.queue.enter():
+        async with state.queue.enter(caller.identity):
             with explaining_usage():
                 verdict = await check()
             if verdict.chain_result is not None:

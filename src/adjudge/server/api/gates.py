@@ -14,14 +14,14 @@ from starlette.responses import Response
 from adjudge.formats.text import show
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
-from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.api.endpoint import StrictModel, answer, check_content, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
 from adjudge.server.metrics import get_metrics
 from adjudge.server.problem import Problem, logger
 from adjudge.server.state import CurrentState, ServerState
 
-router = make_router("gates")
+router = make_router("gates", judges=True)
 
 CALLER = "adjudge_caller"
 """The member of a decision's metadata that says who asked; a request cannot say it."""
@@ -64,16 +64,12 @@ async def check_gate(request: Request, gate: str, body: CheckBody, state: Curren
     With an ``Idempotency-Key``, a request that is sent again is not judged again, and gets the same decision.
     """
     opened = find_gate(gate, state)
+    data = {"content": body.content, "task": body.task, "context": body.context, "reference": body.reference}
+    check_content(state.settings, data)
 
     async def check() -> Response:
-        async with state.queue.enter():
-            decision = await opened.check(
-                body.content,
-                task=body.task,
-                context=body.context,
-                reference=body.reference,
-                metadata=_name_caller(body.metadata, caller),
-            )
+        async with state.queue.enter(caller.identity):
+            decision = await opened.check(**data, metadata=_name_caller(body.metadata, caller))
         _report(state)
         get_metrics(request).count_decision(decision)
         return answer(decision.to_dict())

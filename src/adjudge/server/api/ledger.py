@@ -69,13 +69,13 @@ async def get_head(state: CurrentState, _caller: Reading) -> Response:
 
 @router.get("/ledger/verify")
 async def verify_ledger(
-    state: CurrentState, _caller: Reading, head: Annotated[str | None, Query(max_length=500)] = None
+    state: CurrentState, caller: Reading, head: Annotated[str | None, Query(max_length=500)] = None
 ) -> Response:
     """Check every entry; ``valid`` says whether it is unchanged. ``head`` is a SEQ:HASH that was kept elsewhere."""
     with explaining_usage():
         # Parsed here: the library would take any other text for the path of a file.
         pinned = None if head is None else Head.parse(head)
-    async with state.queue.enter():
+    async with state.queue.enter(caller.identity):
         found = await state.ledger.verify(pinned)
     return answer(found.to_dict())
 
@@ -85,9 +85,9 @@ async def verify_ledger(
     response_class=StreamingResponse,
     responses={200: {"description": "JSON Lines.", "content": {"application/jsonl": {}}}},
 )
-async def export_ledger(state: CurrentState, _caller: Reading) -> Response:
+async def export_ledger(state: CurrentState, caller: Reading) -> Response:
     """Every entry, one JSON object a line. ``adjudge ledger verify`` checks the file without the ledger."""
-    async with state.queue.enter():
+    async with state.queue.enter(caller.identity):
         folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="adjudge-export-")
         try:
             head = await state.ledger.export(Path(folder.name) / "ledger.jsonl")

@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.api.endpoint import StrictModel, answer, check_content, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
 from adjudge.server.state import CurrentState, ServerState
@@ -21,7 +21,7 @@ from adjudge.tools.review import EmergentJudge
 from adjudge.tools.tool import EmergentTool, ToolCandidate
 from adjudge.tools.verdict import ToolVerdict
 
-router = make_router("tools")
+router = make_router("tools", judges=True)
 
 Judging = Annotated[Caller, Depends(require("judge"))]
 
@@ -53,26 +53,31 @@ class ReuseBody(StrictModel):
 @router.post("/tools/review")
 async def review_candidate(request: Request, body: ReviewBody, state: CurrentState, caller: Judging) -> Response:
     """Whether a candidate may become a tool; ``approved`` says so."""
+    check_content(state.settings, {"candidate": body.candidate})
     with explaining_usage():
         candidate = ToolCandidate.from_dict(body.candidate)
         reviewer = EmergentJudge(state.judges.find_judge(body.judge))
 
-    return await answer_once(request, state, caller, _make_work(state, lambda: reviewer.review_creation(candidate)))
+    return await answer_once(
+        request, state, caller, _make_work(state, caller, lambda: reviewer.review_creation(candidate))
+    )
 
 
 @router.post("/tools/promotion")
 async def review_promotion(request: Request, body: PromotionBody, state: CurrentState, caller: Judging) -> Response:
     """Whether a tool may be raised by one tier, by two reviewers; ``approved`` says so. Nothing is raised by this."""
+    check_content(state.settings, {"tool": body.tool})
     with explaining_usage():
         tool = EmergentTool.from_dict(body.tool)
         reviewer = EmergentJudge(state.judges.find_judge(body.judge))
 
-    return await answer_once(request, state, caller, _make_work(state, lambda: reviewer.review_promotion(tool)))
+    return await answer_once(request, state, caller, _make_work(state, caller, lambda: reviewer.review_promotion(tool)))
 
 
 @router.post("/tools/reuse")
-async def check_reuse(body: ReuseBody, state: CurrentState, _caller: Judging) -> Response:
+async def check_reuse(body: ReuseBody, state: CurrentState, caller: Judging) -> Response:
     """Whether an output fits its schema; computed, without asking anybody. ``request`` is the digest of the body."""
+    check_content(state.settings, {"output": body.output, "output_schema": body.output_schema})
     with explaining_usage():
         history = None if body.history is None else ToolHistory.from_dict(body.history)
     work = partial(
@@ -83,16 +88,18 @@ async def check_reuse(body: ReuseBody, state: CurrentState, _caller: Judging) ->
         history=history,
         strict_properties=body.strict_properties,
     )
-    async with state.queue.enter():  # in a thread: a hostile schema may take its time
+    async with state.queue.enter(caller.identity):  # in a thread: a hostile schema may take its time
         verdict = await asyncio.to_thread(work)
     return answer({**verdict.to_dict(), "request": digest_reuse(body.model_dump())})
 
 
-def _make_work(state: ServerState, review: Callable[[], Awaitable[ToolVerdict]]) -> Callable[[], Awaitable[Response]]:
+def _make_work(
+    state: ServerState, caller: Caller, review: Callable[[], Awaitable[ToolVerdict]]
+) -> Callable[[], Awaitable[Response]]:
     """A review in its turn, recorded under the tool's digest."""
 
     async def work() -> Response:
-        async with state.queue.enter():
+        async with state.queue.enter(caller.identity):
             with explaining_usage():
                 verdict = await review()
             await state.ledger.append(verdict, kind="tool.reviewed", subject=verdict.tool_digest)

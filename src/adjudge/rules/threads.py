@@ -1,0 +1,106 @@
+"""Long contents are looked at by rules in two threads, so that the event loop goes on meanwhile.
+
+Two, because a comparison of texts, and much of Python, holds the interpreter's lock: with more threads the event loop
+would wait for each of them in turn. All event loops of a process share the two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+T = TypeVar("T")
+
+THREADS = 2
+
+LONG = 4_000
+"""Characters from which on a thread is worth its start: no rule takes more than some milliseconds for fewer."""
+
+_MOST_PARTS = 500
+"""Values of a content from which on it counts as long, however short they are."""
+
+
+class AbandonedError(Exception):
+    """Nobody waits any more for what this thread computes."""
+
+
+def is_long(content: object) -> bool:
+    """Whether a content is so long that rules look at it in a thread; only text and plain JSON values are measured."""
+    if isinstance(content, str):
+        return len(content) >= LONG
+    size, parts, waiting = 0, 0, [content]
+    while waiting:
+        item = waiting.pop()
+        parts += 1
+        if isinstance(item, str):
+            size += len(item)
+        elif isinstance(item, dict):
+            waiting += item.keys()
+            waiting += item.values()
+        elif isinstance(item, list | tuple):
+            waiting += item
+        if size >= LONG or len(waiting) + parts >= _MOST_PARTS:
+            return True
+    return False
+
+
+async def run_in_thread(function: Callable[..., T], *given: object) -> T:
+    """What a function returns that one of the two threads calls; a cancellation leaves it alone at once.
+
+    A function that is cancelled before it has begun is not called. One that takes long calls ``stop_if_abandoned``.
+    """
+    abandoned = threading.Event()
+    work = partial(contextvars.copy_context().run, partial(_call, abandoned, function, given))
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_find_pool(), work)
+    except asyncio.CancelledError:
+        abandoned.set()
+        raise
+
+
+def stop_if_abandoned() -> None:
+    """Raise ``AbandonedError`` in a thread whose caller waits no longer."""
+    abandoned: threading.Event | None = getattr(_here, "abandoned", None)
+    if abandoned is not None and abandoned.is_set():
+        raise AbandonedError
+
+
+def _call(abandoned: threading.Event, function: Callable[..., T], given: tuple[object, ...]) -> T:
+    _here.abandoned = abandoned
+    try:
+        stop_if_abandoned()
+        return function(*given)
+    finally:
+        _here.abandoned = None
+
+
+_here = threading.local()
+
+_lock = threading.Lock()
+
+_pools: list[ThreadPoolExecutor] = []
+"""The pool of this process, made at first use."""
+
+
+def _find_pool() -> ThreadPoolExecutor:
+    with _lock:
+        if not _pools:
+            _pools.append(ThreadPoolExecutor(THREADS, thread_name_prefix="adjudge-rules"))
+        return _pools[0]
+
+
+def _begin_anew() -> None:
+    """In a child that was forked, which has none of its parent's threads."""
+    global _lock  # noqa: PLW0603 - there is no other way to a lock that nobody can release
+    _lock = threading.Lock()
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
