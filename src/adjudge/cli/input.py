@@ -203,7 +203,7 @@ def read_text_file(path: Path, *, what: str) -> str:
 
 def read_rule(text: str) -> Rule:
     """A rule as the command line writes it: its name, or a mapping in YAML."""
-    from adjudge.config.judges import importing
+    from adjudge.config.modules import find_code, importing
     from adjudge.formats.yaml import read_yaml
     from adjudge.rules.shipped import rule_from_spec
 
@@ -215,7 +215,8 @@ def read_rule(text: str) -> Rule:
     if not isinstance(spec, dict):
         raise UsageError(f"--rule {text!r} must be a mapping like '{{regex: ^Dear}}' or a rule's name")
     try:
-        with importing(f"--rule {text!r}") if "python" in (*spec, spec.get("name")) else nullcontext():
+        code = find_code(spec)
+        with nullcontext() if code is None else importing(f"--rule {text!r}", code):
             return rule_from_spec(spec, allow_python=True)
     except UsageError as error:
         said = str(error)

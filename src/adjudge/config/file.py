@@ -104,6 +104,11 @@ class Config:
             return self.find_rubric(name)
         return load_rubric(self.beside(name))
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the file, where the modules lie that it names; ``None`` where there is no file."""
+        return self.path.parent if self.path else None
+
     def beside(self, path: str) -> Path:
         """A path that this file names, from its folder."""
         return self.path.parent / path if self.path else Path(path)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from adjudge.config.file import Config
-from adjudge.config.judges import Opener, importing
+from adjudge.config.judges import Opener
 from adjudge.config.layers import ConfiguredLayers, open_layers
 from adjudge.config.ledger import CommandRecorder, open_recorder
+from adjudge.config.modules import find_code, importing
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
 from adjudge.guards.gate import Gate, read_parts
@@ -39,7 +40,9 @@ def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
             'it asks people, and nobody is named; write approvers under [approvals], or ask = {approvers = ["ana"]}'
         )
     if "first" in terms:
-        terms["first"] = Opener(config=config).open(terms["first"], timeout=config.defaults.get("timeout"))
+        terms["first"] = Opener(config=config, named_in=config.folder).open(
+            terms["first"], timeout=config.defaults.get("timeout")
+        )
     return terms
 
 
@@ -108,7 +111,7 @@ def open_gate(
             name,
             rubric=rubric,
             judge=_open_layers(table, config).apply(_open_judge(table.get("judge"), rubric, config)),
-            rules=[_open_rule(item) for item in table.get("rules", [])],
+            rules=[_open_rule(item, config) for item in table.get("rules", [])],
             ledger=recorder if recorder is not None and recorder.ledger is not None else None,
             config=config.digest,
             wait=False,
@@ -183,7 +186,7 @@ def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
     chosen = name if name is not None else config.defaults.get("judge")
     if chosen is None:
         raise UsageError(f"rubric {rubric.name!r} needs a judge; give judge, here or in [defaults]")
-    return Opener(config=config).open(chosen, timeout=config.defaults.get("timeout"))
+    return Opener(config=config, named_in=config.folder).open(chosen, timeout=config.defaults.get("timeout"))
 
 
 def _open_layers(table: Mapping[str, Any], config: Config) -> ConfiguredLayers:
@@ -197,9 +200,9 @@ def _open_layers(table: Mapping[str, Any], config: Config) -> ConfiguredLayers:
     )
 
 
-def _open_rule(spec: str | dict[str, Any]) -> Rule:
-    runs_code = isinstance(spec, dict) and "python" in (*spec, spec.get("name"))
-    with importing(f"rule {show(spec)}") if runs_code else nullcontext():
+def _open_rule(spec: str | dict[str, Any], config: Config) -> Rule:
+    code = find_code(spec) if isinstance(spec, dict) else None
+    with nullcontext() if code is None else importing(f"rule {show(spec)}", code, config.folder):
         return as_rule(spec, allow_python=True)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from adjudge.config.file import CHAIN_KEYS, JUDGE_KEYS, MODEL_KEYS, Config
+from adjudge.config.modules import importing
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_seconds
 from adjudge.formats.json import nests_too_deeply
@@ -123,6 +123,9 @@ class Opener:
     """Options of every single judge, over those of the configuration: ``reader`` and what it is told, ``token``."""
     record: str | None = None
     """The file that every model's replies are added to."""
+    named_in: Path | None = None
+    """The folder of the file that names what is opened; ``None``: the command line does. The seats of the
+    configuration's own judges are named in that."""
 
     def open(
         self, name: str, *, chain: Mapping[str, Any] | None = None, timeout: float | None = None
@@ -141,7 +144,7 @@ class Opener:
         if timeout is not None:
             more.setdefault("timeout", timeout)
         if set(more) <= {"timeout"}:
-            return Judge(self._open_model(name), **self.seat, **more)
+            return Judge(self._open_named(name), **self.seat, **more)
         more.setdefault("timeout", SEAT_SECONDS)
         return JudgeChain([self.open_seat(name)], **more)
 
@@ -149,7 +152,10 @@ class Opener:
         """A seat of a chain: the chain's own limit is the only one a model has there."""
         if name in self.config.judges:
             return self._open_table(name, {}, ())
-        return Judge(self._open_model(name), timeout=None, **self.seat)
+        return Judge(self._open_named(name), timeout=None, **self.seat)
+
+    def _open_named(self, name: str) -> Model:
+        return self._open_model(name, {}, self.named_in)
 
     def _open_table(self, name: str, more: Mapping[str, Any], opening: tuple[str, ...]) -> Judge | JudgeChain:
         where = f"{self.config.path}: [judges.{name}]"
@@ -165,17 +171,20 @@ class Opener:
         nested = {seat: self._open_table(seat, {}, (*opening, name)) for seat in names if seat in self.config.judges}
         with _at(where):
             if len(names) == 1 and not nested and set(chain) <= {"timeout"}:
-                return Judge(self._open_model(names[0], options), name=name, **own, **chain)
+                return Judge(self._open_model(names[0], options, self.config.folder), name=name, **own, **chain)
             seats = [
-                nested[seat] if seat in nested else Judge(self._open_model(seat, options), timeout=None, **own)
+                nested[seat]
+                if seat in nested
+                else Judge(self._open_model(seat, options, self.config.folder), timeout=None, **own)
                 for seat in names
             ]
             chain.setdefault("timeout", SEAT_SECONDS)
             return JudgeChain(seats, name=name, **chain)
 
-    def _open_model(self, name: str, options: Mapping[str, Any] | None = None) -> Model:
+    def _open_model(self, name: str, options: Mapping[str, Any], folder: Path | None) -> Model:
         self._check_name(name)
-        model = _open_function(name, options or {}) if name.startswith("python:") else open_model(name, **options or {})
+        runs_code = name.strip().startswith("python:")
+        model = _open_function(name.strip(), options, folder) if runs_code else open_model(name, **options)
         if self.record is None:
             return model
         from adjudge.models.recording import RecordingModel
@@ -191,36 +200,9 @@ class Opener:
         raise UsageError(f"{name!r} is neither a model nor a judge of {self.config.path}; {known}")
 
 
-def admit_working_directory() -> None:
-    """Let ``python:`` find modules of the working directory.
-
-    The installed command has its own folder on the path instead. The directory comes last, and only once something of
-    ``python:`` was named: what is judged may lie here too, and a file ``yaml.py`` beside it must never be imported in
-    place of the library.
-    """
-    if sys.flags.safe_path:
-        return
-    with suppress(OSError):  # the working directory was removed
-        here = str(Path.cwd())
-        if here not in sys.path:
-            sys.path.append(here)
-
-
-def _open_function(name: str, options: Mapping[str, Any]) -> Model:
-    with importing(name):
+def _open_function(name: str, options: Mapping[str, Any], folder: Path | None) -> Model:
+    with importing(name, name, folder):
         return open_model(name, allow_python=True, **options)
-
-
-@contextmanager
-def importing(what: str) -> Iterator[None]:
-    """A block that imports a module somebody named: it runs, and can do anything then, even end the program."""
-    admit_working_directory()
-    try:
-        yield
-    except UsageError:
-        raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a sentence, whatever the module does
-        raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {error}; mend the module") from None
 
 
 @contextmanager
@@ -254,6 +236,8 @@ class Panel:
     """Which of its labels pass, separated by commas."""
     token: bool = True
     record: str | None = None
+    named_in: Path | None = None
+    """The folder of the file that names the judges; ``None``: the command line does."""
 
     def check(self) -> None:
         """Raise ``UsageError`` in the words of the command line for what the chain would refuse in its own."""
@@ -302,7 +286,8 @@ def _open(names: list[str], panel: Panel, config: Config) -> Judge | JudgeChain:
     ):
         if names_given is not None:
             seat[key] = _split_names(written, names_given)
-    opener = Opener(config=config, seat=seat, record=panel.record)
+    named_in = panel.named_in if panel.judges else config.folder
+    opener = Opener(config=config, seat=seat, record=panel.record, named_in=named_in)
     given: dict[str, Any] = dict(panel.chain) | ({} if panel.timeout is None else {"timeout": panel.timeout})
     default: float | None = config.defaults.get("timeout")
     if len(names) == 1:

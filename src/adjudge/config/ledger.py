@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adjudge.config.file import Config
-from adjudge.config.judges import importing
+from adjudge.config.modules import importing
 from adjudge.errors import AdjudgeError, LedgerError, UsageError
 from adjudge.formats.text import show
 
@@ -126,5 +126,5 @@ def _open_redaction(spec: str, config: Config) -> Callable[[str], str]:
     prefix, _, rest = spec.partition(":")
     if prefix != "python":
         raise UsageError(f"{where} must be like python:package.module:function, got {show(spec)}")
-    with importing(where):
+    with importing(where, rest, config.folder):
         return import_function(rest, where)

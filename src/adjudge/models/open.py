@@ -160,7 +160,11 @@ def _open_function(rest: str, options: dict[str, Any], *, allow_python: bool) ->
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
-        where = "; modules are looked for in the current folder and among what is installed" if missing else ""
+        where = (
+            "; modules are looked for among what is installed, and in the current folder, or beside the configuration "
+            "file that names them"
+        )
+        where = where if missing else ""
         raise UsageError(f"{spec} cannot be found: {error}{where}") from None
     return as_model((spec, found), **options)  # a pair: what judge_function made is called by its spec as well
 

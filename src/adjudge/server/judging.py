@@ -61,7 +61,7 @@ class ServerJudges:
 
 def open_judges(config: Config, settings: ServerSettings) -> ServerJudges:
     """Open every judge and rubric of a configuration; raises ``UsageError`` for what cannot be opened."""
-    opener = Opener(config=config)
+    opener = Opener(config=config, named_in=config.folder)
     timeout: float | None = config.defaults.get("timeout")
     judges = {name: opener.open(name, timeout=timeout) for name in config.judges}
     default = settings.judge or config.defaults.get("judge")

@@ -230,7 +230,9 @@ class Suite:
     """Where recordings are."""
     options: tuple[str, ...] = ()
     """The command line's words about who judges, which a command that runs one test again has to repeat."""
-    open_panel: Callable[[tuple[str, ...], str | None, Any], Judge | JudgeChain]
+    named_in: Path | None = None
+    """The folder of the file that names the judges; ``None``: the command line does."""
+    open_panel: Callable[[tuple[str, ...], str | None, Path | None, Any], Judge | JudgeChain]
     read_config: Callable[[Path], Any]
     _config: Any = None
     _judges: dict[tuple[str, ...], Judge | JudgeChain] = field(default_factory=dict)
@@ -275,9 +277,8 @@ class Suite:
         names = self.named
         if self.strategy is not None and len(names) < 2:
             raise UsageError("--judge-strategy is for several --judge; name them, or use a judge of adjudge.toml")
-        default = self._read().defaults.get("judge")
-        if not names and default:
-            names = (default,)
+        if not names and self._read().defaults.get("judge"):
+            return self._open((), None)
         spec = os.environ.get("ADJUDGE_JUDGE", "").strip()
         if not names and spec:
             if spec.startswith("python:"):
@@ -290,7 +291,7 @@ class Suite:
     def _open(self, names: tuple[str, ...], strategy: str | None) -> Judge | JudgeChain:
         # Opened once, so that all tests share its connections.
         if names not in self._judges:
-            self._judges[names] = self.open_panel(names, strategy, self._read())
+            self._judges[names] = self.open_panel(names, strategy, self.named_in, self._read())
         return self._judges[names]
 
     def _find_rubric(

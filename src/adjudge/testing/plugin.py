@@ -187,6 +187,7 @@ def _find_suite(config: pytest.Config) -> Suite:
         config.stash[_SUITE] = Suite(
             root=config.rootpath,
             named=tuple(config.getoption("judge") or config.getini("judge")),
+            named_in=None if config.getoption("judge") or config.inipath is None else config.inipath.parent,
             strategy=config.getoption("judge_strategy"),
             mode=config.getoption("judge_mode") or "live",
             folder=config.rootpath / Path(folder).expanduser(),
@@ -213,11 +214,11 @@ def _read_config(root: Path) -> Any:
     return read_config(file) if file.exists() else Config()
 
 
-def _open_panel(names: tuple[str, ...], strategy: str | None, config: Any) -> Any:
+def _open_panel(names: tuple[str, ...], strategy: str | None, named_in: Path | None, config: Any) -> Any:
     from adjudge.config.judges import Panel, choose
 
     chain = () if strategy is None else (("strategy", strategy),)
-    return choose(Panel(judges=names, chain=chain), config).judge
+    return choose(Panel(judges=names, chain=chain, named_in=named_in), config).judge
 
 
 def _mark(item: pytest.Item, mark: pytest.Mark) -> None:

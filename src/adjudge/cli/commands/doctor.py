@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -297,7 +298,9 @@ def doctor(
         named = list(dict.fromkeys(judges or _list_configured(found, offline=offline)))
     limit = _PATIENCE if timeout is None else timeout
     hosts, troubles = _list_rubric_hosts(found)
-    findings, slipped = asyncio.run(_examine_all(named, found, limit, offline=offline))
+    written = set() if judges else set(_list_written(found))
+    asked = {name: found.folder if name in written else None for name in named}
+    findings, slipped = asyncio.run(_examine_all(asked, found, limit, offline=offline))
     report = Diagnosis(
         config=found,
         findings=tuple(findings),
@@ -315,36 +318,42 @@ def doctor(
 
 
 def _list_configured(config: Config, *, offline: bool) -> Iterator[str]:
-    yield from config.judges
-    yield from (table["judge"] for table in config.gates.values() if table.get("judge"))
-    asking = [config.approvals, *(table.get("ask", {}) for table in config.gates.values())]
-    yield from (table["first"] for table in asking if table.get("first"))
-    for named in (
-        config.defaults.get("judge"),
-        refuse_code(os.environ.get("ADJUDGE_JUDGE", "").strip(), "ADJUDGE_JUDGE"),
-    ):
-        if named:
-            yield named
+    yield from _list_written(config)
+    if named := refuse_code(os.environ.get("ADJUDGE_JUDGE", "").strip(), "ADJUDGE_JUDGE"):
+        yield named
     yield from (spec for spec, _ in find_configured())
     if not offline:
         yield from (spec for spec, _ in find_local())
 
 
+def _list_written(config: Config) -> Iterator[str]:
+    """The judges that the configuration names."""
+    yield from config.judges
+    yield from (table["judge"] for table in config.gates.values() if table.get("judge"))
+    asking = [config.approvals, *(table.get("ask", {}) for table in config.gates.values())]
+    yield from (table["first"] for table in asking if table.get("first"))
+    if config.defaults.get("judge"):
+        yield config.defaults["judge"]
+
+
 async def _examine_all(
-    names: list[str], config: Config, limit: float, *, offline: bool
+    names: Mapping[str, Path | None], config: Config, limit: float, *, offline: bool
 ) -> tuple[list[JudgeDiagnosis], list[str]]:
-    """What was found out about each judge, and the known-bad replies that passed."""
+    """What was found out about each judge, and the known-bad replies that passed.
+
+    ``names`` has each judge with the folder of the file that names it; ``None`` is the command line.
+    """
     findings: list[JudgeDiagnosis] = []
     with show_progress("asked judges", len(names)) as progress:
-        for name in names:
-            findings.append(await _examine(name, config, limit, offline=offline))
+        for name, named_in in names.items():
+            findings.append(await _examine(name, named_in, config, limit, offline=offline))
             progress.step()
     return findings, await plant_bad_replies()
 
 
-async def _examine(name: str, config: Config, limit: float, *, offline: bool) -> JudgeDiagnosis:
+async def _examine(name: str, named_in: Path | None, config: Config, limit: float, *, offline: bool) -> JudgeDiagnosis:
     try:
-        judge = choose(Panel(judges=(name,)), config).judge
+        judge = choose(Panel(judges=(name,), named_in=named_in), config).judge
     except UsageError as error:
         return JudgeDiagnosis(judge=name, trouble=str(error))
     try:

@@ -21,7 +21,8 @@ from adjudge.cli import options as option
 from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing, show_progress, write_json
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
-from adjudge.config.judges import Choice, Panel, choose, importing
+from adjudge.config.judges import Choice, Panel, choose
+from adjudge.config.modules import importing
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.display import COLOURS
@@ -58,7 +59,7 @@ def _find_function(name: str) -> Callable[[Any], Any]:
     module, colon, path = name.removeprefix("python:").partition(":")
     if not name.startswith("python:") or not module or not colon or not path:
         raise UsageError(f"--function must be like python:package.module:name, got {show(name)}")
-    with importing(f"--function {name}"):
+    with importing(f"--function {name}", name):
         found: Any = importlib.import_module(module)
         for part in path.split("."):
             found = getattr(found, part)

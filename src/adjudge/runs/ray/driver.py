@@ -25,7 +25,7 @@ from adjudge.runs.item import RunItem
 from adjudge.runs.kept_replies import make_case_prefix
 from adjudge.runs.pool import AHEAD, Settle
 from adjudge.runs.ray.relay import pack, unpack
-from adjudge.runs.ray.worker import find_versions, list_places
+from adjudge.runs.ray.worker import find_left_out, find_versions, list_places
 from adjudge.runs.schedule import Unit
 from adjudge.runs.store import RunStore
 
@@ -157,7 +157,7 @@ class RayDriver:
                 _log.warning("an actor of Ray was lost, and was begun again")
                 self._forget(actor)
         self._actors.setdefault(sender, _ActorState())
-        self._reply(ticket, (self.task, find_versions(), list_places()))
+        self._reply(ticket, (self.task, find_versions(), list_places(), find_left_out()))
 
     def _handle_secret(self, ticket: int, _sender: str) -> None:
         self._reply(ticket, self._secret)

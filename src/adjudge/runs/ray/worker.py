@@ -71,11 +71,13 @@ class RayWorker:
 
 
 async def _begin(client: RelayClient) -> ActorSession:
-    packed, versions, places = await client.ask("begin")
+    packed, versions, places, left_out = await client.ask("begin")
     own = find_versions()
     if own != versions:
         named = [f"{name} {own.get(name)} and not {version}" for name, version in versions.items()]
         raise UsageError(f"this node has {', '.join(named)}; install the same versions on every node")
+    # Ray adds the folder in which the run was begun. Somebody may have put a module there who is to be judged.
+    sys.path[:] = [place for place, full in zip(sys.path, list_places(), strict=True) if full != left_out]
     # After its own: nothing that is installed here is taken from there.
     sys.path += [place for place in places if place not in sys.path]
     try:
@@ -102,6 +104,15 @@ def find_versions() -> dict[str, str]:
 def list_places() -> list[str]:
     """Where this process finds modules: a judge in code is found there by the actors as well, where they have it."""
     return [str(Path(place).absolute()) for place in sys.path]
+
+
+def find_left_out() -> str | None:
+    """The working directory, where this process does not look for modules in it."""
+    try:
+        here = str(Path.cwd())
+    except OSError:  # it was removed
+        return None
+    return None if here in list_places() else here
 
 
 @dataclass(slots=True)

@@ -1,0 +1,198 @@
+"""Where modules are looked for that ``python:`` names: beside the file that names them, or in the working directory.
+
+What is installed comes first, so that a file ``yaml.py`` in one of these folders takes no library's place. A name that
+a configuration file uses means the folder of that file, whatever the working directory is: there, somebody may have put
+a module of the same name who is to be judged by the other one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+from adjudge.errors import UsageError
+
+
+@contextmanager
+def importing(what: str, name: str, folder: Path | None = None) -> Iterator[None]:
+    """A block that imports a module somebody named: it runs, and can do anything then, even end the program.
+
+    Args:
+        what: What names it, for messages.
+        name: ``package.module:function``, after ``python:`` or without it.
+        folder: The folder of the configuration file that names it; ``None`` is the command line, and the working
+            directory.
+    """
+    module = name.removeprefix("python:").partition(":")[0].partition(".")[0]
+    try:
+        place = admit(folder)
+        _check_place(what, module, place)
+        yield
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a sentence, whatever the module does
+        raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {error}; mend the module") from None
+
+
+def find_code(rule: Mapping[str, object]) -> str | None:
+    """What a rule imports, as ``module:function``; ``None`` for one that runs no code. An unreadable one is empty."""
+    if "python" not in (*rule, rule.get("name")):
+        return None
+    said = rule.get("python", rule.get("function"))
+    return said if isinstance(said, str) else ""
+
+
+def admit(folder: Path | None) -> Path | None:
+    """Let modules be imported from a folder, after what is installed; ``None`` stands for the working directory.
+
+    Returns the folder; ``None`` where Python was told not to trust the working directory (``-P``), or it is gone.
+    """
+    here = _find_working_directory()
+    place = here if folder is None else folder.resolve()
+    if place is None or (sys.flags.safe_path and place == here):
+        return None
+    importlib.invalidate_caches()
+    guard = _find_guard()
+    if guard is None:
+        guard = PlaceGuard()
+        sys.meta_path.insert(0, guard)
+    if place not in guard.list_places() or place not in guard.folders:
+        _check_loaded(place, [other for other in guard.list_places() if other != place])
+        if place not in _list_path():
+            sys.path.append(str(place))
+        guard.folders = [other for other in guard.folders if other != place] + [place]
+    return place
+
+
+class PlaceGuard:
+    """Refuses what lies in several of the folders, among them the working directory where it is on the path.
+
+    An importer of Python (``sys.meta_path``), for the modules that are named and for all that those import. It finds
+    nothing itself.
+    """
+
+    def __init__(self) -> None:
+        self.folders: list[Path] = []
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return ``None``; raises ``ImportError`` for a module that two of the folders have."""
+        places = self.list_places()
+        if len(places) < 2:
+            return None
+        held = _find_holders(name, places) if path is None else _find_parts(path, places)
+        if len(held) < 2:
+            return None
+        first, second, *_ = held
+        raise ImportError(f"{name!r} is in {first} and in {second}; rename one of them, or take it away", name=name)
+
+    def list_places(self) -> list[Path]:
+        """The folders that are on the path, and the working directory where it is, for whatever reason."""
+        path, here = _list_path(), _find_working_directory()
+        extra = [here] if here is not None and here not in self.folders else []
+        return [place for place in (*self.folders, *extra) if place in path]
+
+
+def _find_holders(name: str, places: Sequence[Path]) -> list[Path]:
+    """The folders that have a module, unless Python takes it from elsewhere."""
+    if name in sys.builtin_module_names or name in sys.stdlib_module_names:
+        return []
+    held = [place for place in places if PathFinder.find_spec(name, [str(place)]) is not None]
+    if len(held) < 2:
+        return []
+    taken = _list_parents(PathFinder.find_spec(name))
+    return held if any(place in held for place in taken) else []
+
+
+def _find_parts(path: Iterable[str], places: Sequence[Path]) -> list[Path]:
+    """The folders over which a package without ``__init__.py`` is spread."""
+    found: list[Path] = []
+    for part in path:
+        place = _find_nearest(Path(part).resolve(), places)
+        if place is not None and place not in found:
+            found.append(place)
+    return found
+
+
+def _find_nearest(part: Path, places: Iterable[Path]) -> Path | None:
+    around = [place for place in places if part.is_relative_to(place)]
+    return max(around, key=lambda place: len(place.parts), default=None)
+
+
+def _check_place(what: str, module: str, place: Path | None) -> None:
+    """Raise ``UsageError`` for a module that would come from a folder in which it is not looked for.
+
+    It may have been imported from there already, by the name of another file, or the environment may put the working
+    directory on the path (``PYTHONPATH=.``).
+    """
+    if not module or module in sys.builtin_module_names or module in sys.stdlib_module_names:
+        return
+    guard = _find_guard()
+    others = [other for other in (guard.list_places() if guard is not None else ()) if other != place]
+    if place is None:  # the command line, under -P: what the environment puts on the path is meant to be there
+        others = [other for other in others if other != _find_working_directory()]
+    loaded = sys.modules.get(module)
+    for origin in (
+        _list_parents(getattr(loaded, "__spec__", None)) if loaded is not None else _list_parents(_look_up(module))
+    ):
+        if origin in others:
+            where = "among what is installed" if place is None else f"in {place} and among what is installed"
+            said = "was imported already from" if loaded is not None else "would be imported from"
+            raise UsageError(
+                f"{what}: the module {module} {said} {origin}, and is looked for {where}; rename it, or put it there"
+            )
+
+
+def _check_loaded(place: Path, others: Sequence[Path]) -> None:
+    """Raise ``UsageError`` where a module of a new folder was imported from another one before.
+
+    What imports it from now on would be handed that one, whichever folder it lies in itself.
+    """
+    for name, module in [(name, module) for name, module in sys.modules.items() if "." not in name] if others else ():
+        for origin in _list_parents(getattr(module, "__spec__", None)):
+            if origin in others and PathFinder.find_spec(name, [str(place)]) is not None:
+                raise UsageError(f"{name!r} is in {origin} and in {place}; rename one of them, or take it away")
+
+
+def _look_up(module: str) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        found: ModuleSpec | None = None if find is None else find(module, None)
+        if found is not None:
+            return found
+    return None
+
+
+def _list_parents(spec: ModuleSpec | None) -> list[Path]:
+    """The folders from which a module comes."""
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is not None:
+        return [Path(part).resolve().parent for part in spec.submodule_search_locations]
+    return [Path(spec.origin).resolve().parent] if spec.has_location and spec.origin is not None else []
+
+
+def _find_guard() -> PlaceGuard | None:
+    return next((finder for finder in sys.meta_path if isinstance(finder, PlaceGuard)), None)
+
+
+def _list_path() -> list[Path]:
+    """Where Python looks for modules; an empty entry is the working directory."""
+    found: list[Path] = []
+    for entry in sys.path:
+        with suppress(OSError, ValueError):
+            found.append(Path(entry).resolve())
+    return found
+
+
+def _find_working_directory() -> Path | None:
+    try:
+        return Path.cwd().resolve()
+    except OSError:  # it was removed
+        return None
