@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import re
@@ -253,6 +254,96 @@ def test_a_report_says_it_in_every_form(judged: Line):
     assert judged(*given, "--html", "page.html").status == 0
     assert "People pass 74 % of these 450 cases" in Path("page.html").read_text("utf-8")
     assert judged(*given, "--json").document["measurement"]["schema"] == "adjudge/measurement/1"
+
+
+@pytest.mark.parametrize("labels", ["random", "chosen", "all"])
+def test_what_people_would_pass_comes_before_what_the_judge_passed(judged: Line, labels: str):
+    """In the terminal, Markdown and HTML; the judge's own rate is called what it is, in each."""
+    given = ["report", "measured", "--labels", "labels.jsonl" if labels == "all" else draw(240)]
+    given += ["--labels-are", "random"] if labels == "random" else []
+    people = "How many people would pass cannot be said" if labels == "chosen" else "People "
+    own = "The judge alone passed 80.7 % of 450 cases (95 % interval 76.8 to 84.0 %), which counts its errors as right"
+
+    assert judged(*given, "--html", "page.html").status == 0
+    page = Path("page.html").read_text("utf-8")
+    for told in (judged(*given).out, judged(*given, "--markdown", "-").out, page[page.index("<main") :]):
+        assert own in " ".join(told.split())
+        assert told.index(people) < told.index("The judge alone passed")
+    assert "80.7 % passed" not in page
+    assert "### 80.7" not in judged(*given, "--markdown", "-").out
+
+
+def test_an_unlabelled_run_begins_with_what_the_judge_passed(judged: Line):
+    """Nobody said otherwise, so nothing is corrected and nothing is qualified."""
+    assert (
+        judged("report", "measured").out.splitlines()[1] == "80.7 % of 450 cases passed (95 % interval 76.8 to 84.0 %)"
+    )
+    assert "### 80.7 % of 450 cases passed" in judged("report", "measured", "--markdown", "-").out
+
+
+def test_data_with_labels_that_people_labelled_too_show_one_agreement(line: Line):
+    """The measurement has both kinds of labels; an agreement with the data alone would be a second figure."""
+    every = {item.case: item for item in load_labels("labels.jsonl") if item.rater == "annotator-1"}
+    rows = [json.loads(row) for row in Path("answers.jsonl").read_text("utf-8").splitlines()]
+    labelled = "".join(json.dumps(row | {"label": every[row["id"]].value}) + "\n" for row in rows)
+    Path("labelled.jsonl").write_text(labelled, encoding="utf-8")
+    assert line("run", "labelled.jsonl", "--out", "both").status == 0
+    alone = line("report", "both").out
+    keep([every[row["id"]] for row in rows[:40]])
+    assert line("label", "both", "--import", "some.jsonl").status == 0
+
+    assert alone.count("agreement with labels") == 1
+    for more in ((), ("--markdown", "-")):
+        told = line("report", "both", *more).out
+        assert "agreement with labels" not in told.lower()
+        assert told.count("bad answers and kept") == 1
+    assert line("report", "both", "--html", "page.html").status == 0
+    assert "Agreement with labels" not in Path("page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "tsv"])
+@pytest.mark.parametrize("change", ["nothing", "without the contents", "without a rater", "half filled in"])
+def test_the_list_of_a_plan_is_taken_in_when_people_filled_it_in(judged: Line, form: str, change: str):
+    """Whatever people left of the case in it, and with the name of whoever imports it where it names nobody."""
+    rater = () if change == "without a rater" else ("--rater", "ann")
+    given = ("--within", "4", "--seed", "7", "--ignore-groups", "--out", f"ask.{form}", *rater)
+    assert judged("plan", "measured", *given).status == 0
+    rows = read_list(Path(f"ask.{form}"))
+    for place, row in enumerate(rows):
+        row["value"] = (
+            "cannot_tell" if place == 0 else None if change == "half filled in" and place % 2 else place % 3 > 0
+        )
+        if change == "without the contents":
+            del row["content"]
+    write_list(Path(f"filled.{form}"), rows)
+    ran = judged("label", "measured", "--import", f"filled.{form}", "--rater", "bob")
+
+    assert ran.status == 0, ran.err
+    assert f"{sum(row['value'] is not None for row in rows)} labels taken in" in ran.out
+    found = judged("agree", "measured", "--json").document
+    assert found["people"] == ["bob" if change == "without a rater" else "ann"]
+    assert found["sampling"] == "plan"
+
+
+def read_list(path: Path) -> list[dict[str, Any]]:
+    """The rows of a list of cases to label."""
+    with path.open(encoding="utf-8", newline="") as file:
+        if path.suffix == ".jsonl":
+            return [json.loads(row) for row in file]
+        return list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
+
+
+def write_list(path: Path, rows: list[dict[str, Any]]) -> None:
+    """The same rows again, as a spreadsheet or a tool writes them."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if path.suffix == ".jsonl":
+            file.writelines(f"{json.dumps(row)}\n" for row in rows)
+            return
+        table = csv.DictWriter(file, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ",")
+        table.writeheader()
+        table.writerows(
+            [{key: str(cell).upper() if cell in (True, False) else cell for key, cell in row.items()} for row in rows]
+        )
 
 
 def test_a_labelled_run_is_measured_without_being_asked(judged: Line):

@@ -269,6 +269,67 @@ def test_the_design_effect_is_at_least_that_of_the_jackknife():
     assert found.deff >= jackknife / simple - 1e-9
 
 
+def make_fixed(groups: int, chance, *, all_good: float = 0.0) -> tuple[list[Heap], list[tuple[str, int, bool]], float]:
+    """A run of 400 questions of whose 4 answers 1 is good, or all; a judge that errs; whole questions are labelled."""
+    import numpy as np
+
+    good = np.arange(4)[None, :] < np.where(chance.random(400) < all_good, 4, 1)[:, None]
+    passed = np.where(good, chance.random((400, 4)) < 0.8, chance.random((400, 4)) < 0.25)
+    rows = [(f"q{at}", int(not passed[at, n]), bool(good[at, n])) for at in range(groups) for n in range(4)]
+    heaps = [
+        Heap(
+            verdict=verdict,
+            cases=int((passed == (place == 0)).sum()),
+            good=sum(truth for _, heap, truth in rows if heap == place),
+            bad=sum(not truth for _, heap, truth in rows if heap == place),
+        )
+        for place, verdict in enumerate(("passed", "failed"))
+    ]
+    return heaps, rows, float(good.mean())
+
+
+@pytest.mark.parametrize(("groups", "narrower"), [(10, 1.0), (12, 1.0), (60, 0.8), (200, 0.65)])
+def test_groups_that_differ_less_than_single_answers_narrow_the_interval_as_far_as_they_show_it(groups, narrower):
+    """Of 4 answers to each question 1 is good: few questions show too little of that for an effect below 1."""
+    import numpy as np
+
+    heaps, rows, _ = make_fixed(groups, np.random.default_rng(4))
+    grouped = given_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
+    single = given_rate(make_internal_rate(heaps))
+
+    assert grouped.deff is not None
+    assert (grouped.deff < 1) == (narrower < 1)
+    assert grouped.high - grouped.low > 0
+    if narrower < 1:
+        assert grouped.high - grouped.low < narrower * (single.high - single.low)
+    else:
+        assert grouped.high - grouped.low > single.high - single.low
+
+
+def test_groups_that_never_differ_are_no_proof_that_none_does():
+    """With 40 questions all alike, a kind of question that none of them is may still be there: the effect stays 1."""
+    rows = [(f"q{at}", 0, n == 0) for at in range(40) for n in range(4)]
+    heaps = [Heap(verdict="passed", cases=1600, good=40, bad=120)]
+    rate = given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
+
+    assert rate.deff == 1
+    assert rate.low < 0.25 < rate.high
+
+
+@pytest.mark.parametrize("all_good", [0.0, 0.03, 0.1])
+def test_an_effect_below_1_covers_where_a_few_groups_are_of_another_kind(all_good: float):
+    """60 of 400 questions are labelled; in 3 or 10 of 100 all four answers are good, which few labels may show."""
+    import numpy as np
+
+    chance, held = np.random.default_rng(6), 0
+    for _ in range(150):
+        heaps, rows, truth = make_fixed(60, chance, all_good=all_good)
+        rate = given_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
+        held += rate.low <= truth <= rate.high
+
+    assert held >= 0.9 * 150
+
+
 def test_answers_that_are_all_alike_do_not_make_groups_independent():
     """Where everything was good, nothing shows how alike groups are: each counts as one label, and not as 8."""
     heaps, rows = make_alike(12, bad_groups=0)
@@ -666,7 +727,7 @@ def test_the_public_functions_cover(seed: int, good: float, sens: float, spec: f
     assert held >= 172
 
 
-@pytest.mark.parametrize("method", ["double-sampling", "ends", "groups", "strata"])
+@pytest.mark.parametrize("method", ["double-sampling", "ends", "groups", "fixed-groups", "strata"])
 def test_the_page_of_coverage_can_be_computed_again(method: str):
     """A sample of the cells of scripts/coverage with fewer draws keeps the bounds, less three standard errors."""
     import subprocess

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from adjudge.dataset import Label, LabelDesign, write_cases, write_labels
 from adjudge.judges import PairOrder, PairResult
 from adjudge.labels import make_plan, write_plan
 from adjudge.measurement import Measurement, make_measurement, measure_file
-from adjudge.report.measurement_words import describe_measurement, list_rate_facts
+from adjudge.report import render_measurement_markdown
 from adjudge.runs import Run, RunItem
 from adjudge.trust import CorrectedRate, Refusal
 from label_support import bind_labels
@@ -299,6 +300,11 @@ def test_labels_that_do_not_look_random_are_not_taken_for_it(tmp_path: Path):
     assert "do not look like a random sample" in found.rate.reason
 
 
+def show(found: Measurement) -> str:
+    """What a reader is told, in Markdown."""
+    return render_measurement_markdown([found], most=0)
+
+
 def make_other(tmp_path: Path, truths: Iterable[Any] = (True,) * 60 + (False,) * 40) -> Run:
     """Another run of the same judge, whose cases have these labels in its data set."""
     items = [
@@ -314,7 +320,7 @@ def test_what_was_measured_on_another_run_is_words_and_no_rate(tmp_path: Path, l
     run, labels = make_hundred(tmp_path)
     mine = [] if labelled == "nothing" else labels[:20]
     found = make_measurement(run, labels=mine, measured_on=make_other(tmp_path))
-    said = describe_measurement(found)
+    said = show(found)
 
     assert isinstance(found.rate, Refusal)
     assert (
@@ -337,8 +343,8 @@ def test_labels_of_another_run_change_no_rate(tmp_path: Path):
     both = make_measurement(run, labels=draw(labels, 2), labels_are_random=True, measured_on=make_other(tmp_path))
 
     assert both.rate == alone.rate
-    assert "On run other it caught 30 of 40 bad answers and kept 54 of 60 good ones." in describe_measurement(both)
-    assert "not known" not in describe_measurement(both)
+    assert "On run other it caught 30 of 40 bad answers and kept 54 of 60 good ones." in show(both)
+    assert "not known" not in show(both)
 
 
 def test_a_run_whose_labels_are_all_open_says_so_of_another(tmp_path: Path):
@@ -346,7 +352,7 @@ def test_a_run_whose_labels_are_all_open_says_so_of_another(tmp_path: Path):
     run, _ = make_hundred(tmp_path)
     found = make_measurement(run, labels=[], measured_on=make_other(tmp_path, ["cannot_tell"] * 100))
 
-    assert "On run other no label is settled" in describe_measurement(found)
+    assert "On run other no label is settled" in show(found)
 
 
 @pytest.mark.parametrize("said", ["all good", "all bad", "mixed"])
@@ -365,15 +371,15 @@ def test_only_a_census_is_worded_as_a_count(tmp_path: Path, said: str, labelled:
         for at in random.Random(5).sample(range(100), labelled)
     ]
     found = make_measurement(run, labels=bind_labels(run, kept), labels_are_random=how == "random")
-    facts = dict(list_rate_facts(found))
+    told = show(found)
 
     census = labelled == 100
     assert found.is_counted == census
-    assert ("counting" in facts.get("computed by", "")) == census
+    assert ("| computed by | counting" in told) == census
     if isinstance(found.rate, CorrectedRate):
         assert (found.rate.low == found.rate.high) == census
-        assert ("would pass" in describe_measurement(found)) != census
-        assert (" to " in facts["corrected rate, of this run"]) != census
+        assert ("would pass" in told) != census
+        assert bool(re.search(r"corrected rate, of this run \|.* to .*%", told)) != census
 
 
 def test_unresolved_cases_count_both_ways(tmp_path: Path):

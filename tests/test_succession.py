@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from adjudge import Case, Judge, Usage, UsageError, open_run, run
 from adjudge.measurement import list_labelled, make_measurement, make_succession
 from adjudge.models import Reply, Request
-from adjudge.trust import find_interval, find_paired_difference
+from adjudge.trust import find_grouped_difference, find_interval, find_paired_difference
 from cli_support import Line
 from conftest import find_data
 from judge_support import names
@@ -148,28 +149,74 @@ def test_judges_of_different_questions_or_cases_are_not_compared(tmp_path):
     assert names(nobody.value, "candidate")
 
 
+def find_exact(gained: int, lost: int, of: int) -> tuple[float, float]:
+    """The limits that were used before: exact ones of both counts (Clopper-Pearson), each at half the error."""
+    one, other = (find_interval(count, of, 0.975, method="exact") for count in (gained, lost))
+    return one[0] - other[1], one[1] - other[0]
+
+
 def test_an_interval_of_a_difference_covers_what_it_says():
-    """Over samples from known shares the true difference is in it at least 95 times of 100, also for rare changes."""
-    random = Random(1)
-    for better, worse, of in product((0.0, 0.01, 0.2), (0.02, 0.1), (50, 400)):
-        held = 0
-        for _ in range(100):
-            draws = [random.random() for _ in range(of)]
-            gained, lost = sum(draw < better for draw in draws), sum(better <= draw < better + worse for draw in draws)
-            low, high = find_paired_difference(gained, lost, of)
-            held += low <= better - worse <= high
-        assert held >= 95, (better, worse, of)
+    """Over known shares and sizes it holds in 95 of 100 samples, and is much narrower than the exact ones together."""
+    random = np.random.default_rng(1)
+    held, widths, before = {}, 0.0, 0.0
+    for better, worse, of in product((0.0, 0.01, 0.05, 0.2), (0.02, 0.1, 0.3), (50, 100, 400)):
+        drawn = random.multinomial(of, [better, worse, 1 - better - worse], size=400)
+        limits = [find_paired_difference(int(gained), int(lost), of) for gained, lost, _ in drawn]
+        held[better, worse, of] = np.mean([low <= better - worse <= high for low, high in limits])
+        widths += sum(high - low for low, high in limits[:20])
+        before += sum(
+            high - low for low, high in (find_exact(int(gained), int(lost), of) for gained, lost, _ in drawn[:20])
+        )
+
+    assert np.mean(list(held.values())) >= 0.945
+    assert min(held.values()) >= 0.92, held
+    assert before / widths > 1.35
 
 
-def test_an_interval_of_a_difference_is_made_of_exact_ones():
-    """Each at half the error; counts that are no part of the cases are refused."""
-    low, high = find_paired_difference(7, 3, 100)
-    gained, lost = find_interval(7, 100, 0.975, method="exact"), find_interval(3, 100, 0.975, method="exact")
+@pytest.mark.parametrize(("gained", "lost", "of"), [(7, 3, 100), (0, 0, 1), (0, 0, 400), (5, 0, 5), (0, 40, 80)])
+def test_an_interval_of_a_difference_is_bonett_and_prices(gained: int, lost: int, of: int):
+    """The formula of their paper, cut at -1 and 1; it always has a width, and holds what was seen."""
+    low, high = find_paired_difference(gained, lost, of)
+    won, missed, z = (gained + 1) / (of + 2), (lost + 1) / (of + 2), 1.959963984540054
+    reach = z * math.sqrt((won + missed - (won - missed) ** 2) / (of + 2))
 
-    assert (low, high) == (gained[0] - lost[1], gained[1] - lost[0])
-    for wrong in ((60, 50, 100), (-1, 0, 10), (0, 0, 0)):
+    assert (low, high) == pytest.approx((max(won - missed - reach, -1), min(won - missed + reach, 1)))
+    assert low < high
+    assert low <= (gained - lost) / of <= high
+
+
+@pytest.mark.parametrize("wrong", [(60, 50, 100), (-1, 0, 10), (0, 0, 0)])
+def test_a_difference_of_counts_that_cannot_be_is_refused(wrong: tuple[int, int, int]):
+    """Counts that are no part of the cases."""
+    with pytest.raises(UsageError):
+        find_paired_difference(*wrong)
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("groups", [12, 40])
+def test_an_interval_of_a_difference_in_groups_covers(alike: float, groups: int):
+    """Changes that come alone, partly together, and a whole group at once."""
+    random, held = np.random.default_rng(5), 0
+    for _ in range(300):
+        together = random.choice([1, -1, 0], p=[0.1, 0.2, 0.7], size=groups).repeat(6)
+        alone = random.choice([1, -1, 0], p=[0.1, 0.2, 0.7], size=groups * 6)
+        drawn = np.where(random.random(groups).repeat(6) < alike, together, alone)
+        low, high = find_grouped_difference(drawn.tolist(), np.arange(groups).repeat(6).tolist())
+        held += low <= -0.1 <= high
+        assert low < high
+
+    assert held >= 0.92 * 300
+
+
+def test_groups_without_any_change_still_leave_a_difference_open():
+    """Each group counts as one case, for nothing shows how alike its cases are; other differences are refused."""
+    low, high = find_grouped_difference([0] * 60, [at // 6 for at in range(60)])
+
+    assert low < find_paired_difference(0, 0, 10)[0]
+    assert high == -low
+    for wrong in (([0.5, 1], ["a", "b"]), ([1, 1], ["a", "a"]), ([1], ["a", "b"])):
         with pytest.raises(UsageError):
-            find_paired_difference(*wrong)
+            find_grouped_difference(*wrong)  # type: ignore[arg-type]
 
 
 def judge_words(content: str) -> bool:

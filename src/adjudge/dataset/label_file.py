@@ -35,16 +35,18 @@ def load_labels(
     *,
     format: str | None = None,  # noqa: A002 - as open_dataset has it
     label_map: LabelMap | None = None,
+    rater: str | None = None,
 ) -> tuple[Label, ...]:
     """Load the labels of a file, in its order: rows as ``Label.to_dict`` writes them, in any format of a data set.
 
     A table has a column for each key, such as ``design.plan``; an empty cell means nothing is given. ``label_map`` is
-    as for ``open_dataset`` and may also map to ``cannot_tell``; a row whose word means ``None`` is left out. A row with
-    ``content`` comes from a list of cases to label (``adjudge plan --out``): its case is passed over, and so is a row
-    whose value nobody filled in. Raises ``UsageError`` naming file, line, value and remedy for the first row that is
+    as for ``open_dataset`` and may also map to ``cannot_tell``; a row whose word means ``None`` is left out. ``rater``
+    labelled the rows that name nobody. A row with ``content``, ``task``, ``reference`` or ``context`` comes from a list
+    of cases to label (``adjudge plan --out``): its case is passed over, and so is a row whose value nobody filled in.
+    Raises ``UsageError`` naming file, line, value and remedy for the first row that is
     not a label.
     """
-    return tuple(stream_labels(path, format=format, label_map=label_map))
+    return tuple(stream_labels(path, format=format, label_map=label_map, rater=rater))
 
 
 def stream_labels(
@@ -52,6 +54,7 @@ def stream_labels(
     *,
     format: str | None = None,  # noqa: A002 - as open_dataset has it
     label_map: LabelMap | None = None,
+    rater: str | None = None,
 ) -> Iterator[Label]:
     """Yield the labels of a file one at a time, as ``load_labels`` loads them."""
     name = os.fspath(path)
@@ -60,23 +63,29 @@ def stream_labels(
     unit = "row" if form in {"json", "parquet"} else "line"
     for line, row in read_rows(name, form, None, gz=gz):
         try:
-            found = _read_row(row, known, table=form in TABLES)
+            found = _read_row(row, known, rater, table=form in TABLES)
         except UsageError as error:
             raise UsageError(f"{name}, {unit} {line}: {error}") from None
         if found is not None:
             yield found
 
 
-def _read_row(row: Mapping[str, Any] | UsageError, label_map: LabelMap, *, table: bool) -> Label | None:
+def _read_row(
+    row: Mapping[str, Any] | UsageError, label_map: LabelMap, rater: str | None, *, table: bool
+) -> Label | None:
     if isinstance(row, UsageError):
         raise row
     said = _open_cells(row) if table else dict(row)
-    if "content" in row:  # a row of a list of cases to label, and not a label yet where nobody filled it in
+    if not set(CASE_COLUMNS).isdisjoint(
+        row
+    ):  # a row of a list of cases to label, and not a label yet where nobody filled it in
         said = {key: value for key, value in said.items() if key not in CASE_COLUMNS}
         if said.get("value") in (None, ""):
             return None
     if said.get("value") is None:
         raise UsageError(f"a label needs 'value', and there is none; a rater who cannot decide says {CANNOT_TELL!r}")
+    if rater is not None and said.get("rater") in (None, ""):
+        said["rater"] = rater
     said["value"] = apply_label_map(said["value"], label_map)
     return None if said["value"] is None else Label.from_dict(said)
 

@@ -21,7 +21,7 @@ from adjudge.measurement.run_labels import read_queue
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem, lacks_cost
 from adjudge.runs.successor import check_same_question
-from adjudge.trust.difference import compute_mcnemar, find_paired_difference
+from adjudge.trust.difference import compute_mcnemar, find_grouped_difference, find_paired_difference
 from adjudge.trust.extra import check_extra
 from adjudge.trust.resampling import LEAST_UNITS, find_bootstrap_interval
 
@@ -304,11 +304,14 @@ def _make_share(
 ) -> PairedShare:
     gained = sum(after and not before for before, after in said)
     lost = sum(before and not after for before, after in said)
-    low, high = find_paired_difference(gained, lost, len(said), level=level)
     groups = _list_groups(pairs)
-    if len(set(groups)) < len(groups):
-        # Cases of one group err together, so that fewer of them are independent than there are.
-        low, high = _widen(low, high, [after - before for before, after in said], groups, level)
+    apart = len(set(groups))
+    if apart == len(groups):
+        low, high = find_paired_difference(gained, lost, len(said), level=level)
+    elif apart < LEAST_UNITS:
+        low, high = NOTHING_KNOWN
+    else:
+        low, high = find_grouped_difference([after - before for before, after in said], groups, level=level)
     return PairedShare(
         before=sum(before for before, _ in said),
         after=sum(after for _, after in said),
@@ -316,13 +319,6 @@ def _make_share(
         low=low,
         high=high,
     )
-
-
-def _widen(low: float, high: float, differences: list[int], groups: list[str], level: float) -> tuple[float, float]:
-    if len(set(groups)) < LEAST_UNITS:
-        return NOTHING_KNOWN
-    below, above = find_bootstrap_interval([float(item) for item in differences], groups=groups, level=level)
-    return min(low, below), max(high, above)
 
 
 def _decide(agreement: PairedShare, wrong: PairedShare | None, margin: float, *, any_bad: bool) -> tuple[Standing, str]:
@@ -378,7 +374,8 @@ def _find_cost_interval(
 ) -> tuple[float, float] | None:
     known = [cost for cost in costs if cost is not None]
     groups = _list_groups(pairs)
-    if len(known) < len(costs) or len(set(groups)) < LEAST_UNITS or not any(known):
+    # Where every case costs the same, resamples do too, and say nothing of other cases.
+    if len(known) < len(costs) or len(set(groups)) < LEAST_UNITS or len(set(known)) < 2:
         return None
     return find_bootstrap_interval(known, groups=groups)
 

@@ -25,6 +25,15 @@ def format_label(label: LabelValue) -> str:
     return str(label).lower() if isinstance(label, bool) else f"{label:g}" if isinstance(label, float) else str(label)
 
 
+def describe_passed(report: Report) -> str:
+    """What the judge passed; once people have labelled some cases, with a word on what that counts."""
+    interval = f" (95 % interval {format_interval(report.passed)})" if report.passed.of else ""
+    share, cases = format_rate(report.passed.rate), format_count(report.cases, "case")
+    if not report.is_measured:
+        return f"{share} of {cases} passed{interval}"
+    return f"The judge alone passed {share} of {cases}{interval}, which counts its errors as right"
+
+
 def format_outcomes(outcomes: Mapping[str, int]) -> str:
     """How many of each."""
     return ", ".join(f"{number:,} {name}" for name, number in outcomes.items())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from adjudge.report.cases import ORDER, ShownCase, cut
-from adjudge.report.format import format_label, format_shown, list_model_changes, list_notices
+from adjudge.report.format import describe_passed, format_label, format_shown, list_model_changes, list_notices
 from adjudge.report.html_measurement import list_measurement_panels, make_lead, make_sorts
 from adjudge.report.html_page import render_page
 from adjudge.report.html_panels import list_panels, stack_outcomes
@@ -69,6 +69,7 @@ def make_sheet(report: Report) -> dict[str, object]:
         "report": report,
         "facts": _list_facts(report),
         "notices": [*list_notices(report), *list_model_changes(report)],
+        "passed_said": describe_passed(report),
         "stack_said": stack_outcomes(report.outcomes, what="Judgements").said,
         "lead": make_lead(measurement) if measurement else None,
         "measured_panels": list(list_measurement_panels(measurement)) if measurement and trusted else [],

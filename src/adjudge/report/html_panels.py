@@ -160,7 +160,9 @@ MOST_TABLES = 10
 def list_panels(report: Report) -> Iterator[Panel]:
     """Every panel that has something to say; two narrow ones stand beside each other."""
     if report.pairs:
-        yield Panel(title="First against second", blocks=_show_pairs(report.pairs), whole=True)
+        yield Panel(
+            title="First against second", blocks=_show_pairs(report.pairs, measured=report.is_measured), whole=True
+        )
     if report.rubrics:
         yield Panel(title="Rubrics", blocks=[_show_rubrics(report.rubrics)], whole=True)
         for item in report.rubrics[:MOST_TABLES]:
@@ -186,7 +188,7 @@ def _list_narrow(report: Report) -> _Listed:
     if report.scores is not None:
         yield "Scores", [_show_scores(report.scores, report.threshold)]
     yield "Undecided", _show_undecided(report)
-    if report.labels is not None or report.numbers is not None:
+    if (report.labels is not None or report.numbers is not None) and not report.is_measured:
         yield "Agreement with labels", _show_labels(report)
     yield "Cost and time", [_show_cost(report)]
     if report.seats:
@@ -286,7 +288,7 @@ def _show_undecided(report: Report) -> Sequence[Block]:
     return [Table(columns=columns, rows=rows), Paragraph(text=f"Decided by: {decided}.")]
 
 
-def _show_pairs(pairs: PairSummary) -> Sequence[Block]:
+def _show_pairs(pairs: PairSummary, *, measured: bool) -> Sequence[Block]:
     outcomes = {"passed": pairs.wins, "failed": pairs.losses, "undecided": pairs.undecided + pairs.ties}
     said = (
         f"{format_count(pairs.wins, 'win')} of the first, {format_count(pairs.losses, 'win')} of the second, "
@@ -299,8 +301,8 @@ def _show_pairs(pairs: PairSummary) -> Sequence[Block]:
         ("prefers what is shown first", format_share(pairs.shown_first)),
     ]
     if pairs.labelled:
+        facts += [] if measured else [("accuracy", format_share(pairs.accuracy))]
         facts += [
-            ("accuracy", format_share(pairs.accuracy)),
             ("accuracy without ties", format_share(pairs.accuracy_untied)),
             ("accuracy in order ab", format_share(pairs.accuracy_ab)),
             ("accuracy in order ba", format_share(pairs.accuracy_ba)),

@@ -12,6 +12,7 @@ from adjudge.formats.markdown import escape, render_code
 from adjudge.report.cases import ShownCase
 from adjudge.report.diff_words import count_cases, describe_change, describe_compared, describe_test
 from adjudge.report.format import (
+    describe_passed,
     format_cost,
     format_criterion_share,
     format_outcomes,
@@ -20,7 +21,7 @@ from adjudge.report.format import (
     list_notices,
 )
 from adjudge.report.markdown_measurement import list_measurement_sections
-from adjudge.report.measurement_words import describe_difference, describe_measurement
+from adjudge.report.measurement_words import describe_difference, describe_measurement, describe_rate
 from adjudge.report.report import Report
 from adjudge.report.run_diff import CaseDiff, Diff
 from adjudge.templates.figures import (
@@ -185,11 +186,16 @@ def _list_sections(report: Report, needed: float | None) -> Iterator[str]:
     about = report.about
     asked = f", by the rubric {render_code(about.rubric)}" if about.rubric else ""
     wanted = f"; {format_rate(needed)} needed" if needed is not None else ""
-    yield f"### {format_rate(report.passed.rate)} of {format_count(report.cases, 'case')} passed{wanted}"
+    people = describe_rate(report.measurement).removesuffix(".") if report.measurement and report.is_measured else ""
+    share = f"{format_rate(report.passed.rate)} of {format_count(report.cases, 'case')} passed{wanted}"
+    yield f"### {escape(people) if people else share}"
     yield f"Judged: {render_code(about.dataset or 'a run')} by {render_code(about.judge or 'a judge', 200)}{asked}."
-    yield f"{format_outcomes(report.outcomes)}. 95 % interval of the share: {format_interval(report.passed)}."
-    if report.measurement is not None:
-        yield from list_measurement_sections(report.measurement)
+    own = f"{format_outcomes(report.outcomes)}. 95 % interval of the share: {format_interval(report.passed)}."
+    measured = [] if report.measurement is None else list_measurement_sections(report.measurement)
+    if report.is_measured:
+        yield from (*measured, f"{describe_passed(report)}{wanted}. {format_outcomes(report.outcomes)}.")
+    else:
+        yield from (own, *measured)
     for notice in list_notices(report):
         yield f"> {notice}"
     for notice in list_model_changes(report, render_code):
@@ -232,9 +238,9 @@ def _list_more(report: Report) -> Iterator[str]:
     if report.pairs is not None:
         flips = format_share(report.pairs.flips)
         yield f"The first wins {format_share(report.pairs.win_rate)}; the orders disagree in {flips}."
-        if report.pairs.labelled:
+        if report.pairs.labelled and not report.is_measured:
             yield f"Agrees with the label in {format_share(report.pairs.accuracy)}."
-    if report.labels is not None:
+    if report.labels is not None and not report.is_measured:
         floor = format_rate(report.labels.always_passing.rate)
         yield f"Agreement with labels: {format_share(report.labels.accuracy)}; baseline (always pass): {floor}."
     if report.split is not None and report.split.count:

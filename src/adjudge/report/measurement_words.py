@@ -86,10 +86,11 @@ def describe_measurement(found: Measurement) -> str:
 
 def describe_figures(found: Measurement) -> str:
     """What people would pass, and what the judge got right, in a few sentences."""
-    return " ".join(filter(None, (_describe_rate(found), _describe_errors(found), _describe_elsewhere(found))))
+    return " ".join(filter(None, (describe_rate(found), _describe_errors(found), _describe_elsewhere(found))))
 
 
-def _describe_rate(found: Measurement) -> str:
+def describe_rate(found: Measurement) -> str:
+    """What people would pass beside what the judge does, in a sentence; nothing where no label says so."""
     rate = found.rate
     if rate is None or (isinstance(rate, Refusal) and rate.because == "no_labels"):
         return ""
@@ -303,7 +304,7 @@ def list_rate_facts(found: Measurement) -> Iterator[tuple[str, str]]:
                 f"people alone would need about {rate.worth:,} labels for this width, instead of {rate.labels:,}",
             )
     if rate is not None and rate.naive is not None:
-        yield "the judge's own rate", format_share(rate.naive)
+        yield "the judge's own rate, which counts its errors as right", format_share(rate.naive)
 
 
 def _describe_method(rate: CorrectedRate, *, counted: bool) -> str:

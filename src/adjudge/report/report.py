@@ -451,6 +451,12 @@ class Report:
     """How many cases bring their own criteria, rules or threshold; ``None`` if none does."""
     measurement: Measurement | None = None
     """The judge compared with people, if labels were given or the run was labelled."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the judge is compared with people. Then that is the agreement to show, and the one to lead with."""
+        return self.measurement is not None and self.measurement.labelled > 0
+
     rubrics: tuple[RubricSummary, ...] = ()
     """Each rubric that applied, that of most cases first; empty where every case was judged by the run's."""
 

@@ -38,6 +38,7 @@ from adjudge.trust.correlation import compute_spearman as compute_spearman
 from adjudge.trust.correlation import make_correlation as make_correlation
 from adjudge.trust.difference import Means as Means
 from adjudge.trust.difference import compute_mcnemar as compute_mcnemar
+from adjudge.trust.difference import find_grouped_difference as find_grouped_difference
 from adjudge.trust.difference import find_paired_difference as find_paired_difference
 from adjudge.trust.double_sampling import Target as Target
 from adjudge.trust.estimate import Estimate as Estimate

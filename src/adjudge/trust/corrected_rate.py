@@ -402,7 +402,7 @@ _NAMES: dict[IntervalMethod, str] = {"wilson": "Wilson", "jeffreys": "Jeffreys",
 def _is_near_end(heaps: Sequence[Heap], shrink: float = 1.0) -> bool:
     """Whether few of the labelled answers are good, or bad, and some case has no label."""
     good, bad = sum(item.good for item in heaps), sum(item.bad for item in heaps)
-    return min(good, bad) / shrink < FEW_OF_A_KIND and good + bad < sum(item.cases for item in heaps)
+    return min(good, bad) / max(shrink, 1.0) < FEW_OF_A_KIND and good + bad < sum(item.cases for item in heaps)
 
 
 def _say_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod | None, *, near: bool) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Is a difference between two runs over the same cases more than chance would bring? Two exact tests, and an interval.
+"""Is a difference between two runs over the same cases more than chance would bring? Two exact tests, and intervals.
 
 Both compare each case with itself. The first is McNemar's exact test: of the cases that passed in one run only, how
 surprising is this split if either run were as likely to be the better one? The second flips the signs of the
@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from random import Random
+from statistics import NormalDist
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.trust.intervals import LEVEL, check_level, find_interval
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL, check_level, compute_design_effect
 from adjudge.trust.label_counts import read_count
+from adjudge.trust.resampling import add_up, check_groups, number_groups
 
 KEPT = 5_000
 """Differences that are kept for flipping; with more, their sum is normal to any digit that is shown."""
@@ -149,17 +153,56 @@ def _limit(differences: array[float]) -> float:
 
 
 def find_paired_difference(gained: int, lost: int, of: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """The interval of how much larger one share is than another of the same cases, in -1 to 1.
+    """Return the interval of how much larger one share is than another of the same cases, in -1 to 1.
 
     ``gained`` are cases that count in the second share only, ``lost`` those that count in the first only, ``of`` all
-    cases. The limits combine the exact ones of the two (C. J. Clopper and E. S. Pearson 1934), each at half the error,
-    so that together they never cover too little (C. E. Bonferroni's inequality); they are wider than approximate ones.
-    Cases must be independent. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that are none of ``of`` cases.
+    cases. Cases must be independent; ``find_grouped_difference`` is for others. Raises ``UsageError`` for counts that
+    are none of ``of`` cases.
+
+    Source: D. G. Bonett and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions
+    based on paired data", 2012.
     """
     check_level(level)
     better, worse, cases = read_count(gained, "gained"), read_count(lost, "lost"), read_count(of, "of")
     if not cases or better + worse > cases:
         raise UsageError(f"{better} gained and {worse} lost cases are no part of {cases} cases; count each once")
-    each = (1 + level) / 2
-    won, missed = (find_interval(count, cases, each, method="exact") for count in (better, worse))
-    return won[0] - missed[1], won[1] - missed[0]
+    return _find_bonett_price(better, worse, cases, level)
+
+
+def find_grouped_difference(
+    differences: Sequence[int], groups: Sequence[Hashable], *, level: float = LEVEL
+) -> tuple[float, float]:
+    """Return the same interval for cases that come in groups, such as answers to one question.
+
+    ``differences`` are 1 for a case that was gained, -1 for one that was lost, and 0; ``groups`` names the group of
+    each. The counts are divided by the design effect, and by the factor that Student's t adds for the number of
+    groups. Needs ``adjudge[trust]``; raises ``UsageError`` for fewer than 2 groups and for other differences.
+    """
+    check_extra()
+    check_level(level)
+    codes, number = number_groups(groups, len(differences))
+    if not set(differences) <= {-1, 0, 1}:
+        raise UsageError("a difference is -1, 0 or 1 for each case; compare verdicts, not scores")
+    check_groups(number)
+    import numpy as np
+    from scipy.special import stdtrit
+
+    changes = np.asarray(differences, dtype=float)
+    sums, sizes = add_up(changes, codes, number), add_up(np.ones(len(changes)), codes, number)
+    mean, cases = changes.mean(), len(changes)
+    errors, single = sums - mean * sizes, float(np.mean(changes**2) - mean**2)
+    alike = np.asarray(np.sum(sizes**2) / cases)
+    seen = number / (number - 1) * np.sum(errors**2) / cases
+    effect = compute_design_effect(seen / single, errors, alike) if single > 1e-12 else alike
+    tail = (1 + level) / 2
+    by = float(effect) * (float(stdtrit(number - 1, tail)) / NormalDist().inv_cdf(tail)) ** 2
+    gained, lost = (float(np.sum(changes == side)) / by for side in (1, -1))
+    return _find_bonett_price(gained, lost, cases / by, level)
+
+
+def _find_bonett_price(gained: float, lost: float, of: float, level: float) -> tuple[float, float]:
+    number = of + 2
+    won, missed = (gained + 1) / number, (lost + 1) / number
+    middle, z = won - missed, NormalDist().inv_cdf((1 + level) / 2)
+    reach = z * math.sqrt((won + missed - middle**2) / number)
+    return max(middle - reach, -1.0), min(middle + reach, 1.0)

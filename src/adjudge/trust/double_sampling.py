@@ -3,8 +3,7 @@
 The cases of a run fall into heaps, by the judge's verdict. In each heap the labels say which share is really good; the
 shares are weighed by the sizes of the heaps. Nothing has to be assumed about the judge: a bad one only makes the heaps
 alike. All arrays hold the heaps in their last axis, and any number of repetitions before it.
-The corrected rate is put together from this in ``rates.py``
-(``make_internal_rate``).
+``corrected_rate.py`` puts the corrected rate together from this.
 
 Sources: A. Tenenbein, "A double sampling scheme for estimating from binomial data with misclassifications", 1970 (the
 estimate); G. Y. Zou and A. Donner, 2008 (the limits); L. Kish, "Survey sampling", 1965 (the design effect).
@@ -15,7 +14,7 @@ from __future__ import annotations
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
-from adjudge.trust.intervals import LEVEL, IntervalMethod, combine_shares
+from adjudge.trust.intervals import LEVEL, IntervalMethod, combine_shares, compute_design_effect
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +81,9 @@ def is_near_end(good: Floats, labelled: Floats, shrink: Floats | float = 1.0) ->
     """Whether so few labelled answers are good, or bad, that Wilson's limits alone would cover too little."""
     import numpy as np
 
-    of_good, of_bad = np.sum(good, axis=-1) / shrink, np.sum(labelled - good, axis=-1) / shrink
+    # Counts that are worth more than their number are no more of a kind.
+    by = np.maximum(shrink, 1.0)
+    of_good, of_bad = np.sum(good, axis=-1) / by, np.sum(labelled - good, axis=-1) / by
     return np.asarray(np.minimum(of_good, of_bad) < FEW_OF_A_KIND)
 
 
@@ -107,7 +108,8 @@ def compute_design_effects(good: Floats, labelled: Floats, cases: Floats) -> tup
     ``good`` and ``labelled`` have the groups in the axis before the last; there must be two or more. The first is the
     larger one of two estimates of the variance: linearised, and by leaving out each group in turn (the jackknife). They
     are equal where each group has as many labels in each heap. Where a heap lives on a few groups, the linearised one
-    is too small: at 15 groups its intervals cover as little as 92 %.
+    is too small: at 15 groups its intervals cover as little as 92 %. Either effect may be below 1
+    (``compute_design_effect``).
     """
     import numpy as np
 
@@ -120,11 +122,11 @@ def compute_design_effects(good: Floats, labelled: Floats, cases: Floats) -> tup
     across = np.sum((each * (shares - rate))[..., None, :] * labelled, axis=-1)
     # Groups of equal answers, if nothing varies in what was seen: a design effect of 1 would be a claim.
     same = np.sum(np.sum(labelled, axis=-1) ** 2, axis=-1) / np.maximum(np.sum(labelled, axis=(-2, -1)), 1)
-    plain = _compute_variance(np.sum(errors, axis=-1))
-    seen = np.maximum(plain, _compute_jackknife(errors, labelled, number))
+    within = np.sum(errors, axis=-1)
+    seen = np.maximum(_compute_variance(within), _compute_jackknife(errors, labelled, number))
     return (
-        _divide(seen, np.sum(each * weights * shares * (1 - shares), axis=-1), same),
-        _divide(_compute_variance(across), np.sum(each * weights * (shares - rate) ** 2, axis=-1), same),
+        _divide(seen, np.sum(each * weights * shares * (1 - shares), axis=-1), within, same),
+        _divide(_compute_variance(across), np.sum(each * weights * (shares - rate) ** 2, axis=-1), across, same),
     )
 
 
@@ -153,10 +155,11 @@ def _compute_jackknife(errors: Floats, labelled: Floats, number: Floats) -> Floa
     return (groups - 1) / groups * np.sum(np.sum(left_out, axis=-1) ** 2, axis=-1)
 
 
-def _divide(seen: Floats, expected: Floats, same: Floats) -> Floats:
-    """A variance over that of labels that are each for themselves, at least 1."""
+def _divide(seen: Floats, expected: Floats, errors: Floats, same: Floats) -> Floats:
+    """The design effect from a variance and that of labels that are each for themselves."""
     import numpy as np
 
     # Rounding leaves variances like 1e-34 where there is none.
     some = expected > 1e-18
-    return np.where(some, np.maximum(1.0, seen / np.where(some, expected, 1)), same)
+    ratio = seen / np.where(some, expected, 1)
+    return np.where(some, compute_design_effect(ratio, errors, same), same)

@@ -1,6 +1,6 @@
 """Intervals for a share and for a weighted sum of shares: what counts say about the rate behind them.
 
-The rate that is corrected by labels is put together in ``rates.py``.
+The rate that is corrected by labels is put together in ``corrected_rate.py``.
 """
 
 from __future__ import annotations
@@ -234,3 +234,35 @@ def _find_beta(counts: Floats, of: Floats, level: float, method: str) -> tuple[F
     low = betaincinv(np.maximum(counts, 1e-300), missing + 1, tail)
     high = betaincinv(counts + 1, np.maximum(missing, 1e-300), 1 - tail)
     return np.where(counts == 0, 0.0, low), np.where(missing == 0, 1.0, high)
+
+
+SEEN_GROUPS = 8
+"""Groups that must differ from the others by about as much, before a design effect below 1 is believed."""
+
+UNSEEN_GROUPS = 3
+"""Groups whose items are all alike, added to those that were seen: so many may be of a kind that no group shows."""
+
+LEAST_EFFECT = 0.05
+"""No item counts as more than 20."""
+
+
+def compute_design_effect(ratio: Floats, errors: Floats, alike: Floats) -> Floats:
+    """Return the design effect of items in groups: how many times larger the variance is than that of single items.
+
+    ``ratio`` is the variance between the groups, divided by that of single items, and ``errors`` (the groups in the
+    last axis) are what the variance was computed from. ``alike`` is the effect of groups whose items are all alike. A
+    ratio below 1, as where one of four answers to each question is good, is used only as far as the groups show it:
+    with 3 groups more whose items are all alike (the rule of three), and not at all where a few groups make most of the
+    variance. Otherwise groups of a rare kind, none of which is labelled, would leave intervals of 95 % a coverage of
+    33 %.
+
+    Source: L. Kish, "Survey sampling", 1965. The rule for less than 1 is our own; ``scripts/coverage`` simulates it.
+    """
+    import numpy as np
+
+    groups, fourth = errors.shape[-1], np.sum(errors**4, axis=-1)
+    differing = np.sum(errors**2, axis=-1) ** 2 / np.where(fourth > 0, fourth, 1)
+    careful = ((groups - 1) * ratio + UNSEEN_GROUPS * alike) / (groups - 1 + UNSEEN_GROUPS)
+    # Where nothing varies, rounding would be taken for what differs.
+    below = np.where((differing >= SEEN_GROUPS) & (ratio > 1e-9), np.clip(careful, LEAST_EFFECT, 1.0), 1.0)
+    return np.where(ratio < 1, below, ratio)

@@ -18,7 +18,7 @@ from adjudge.formats.arguments import check_whole_number
 from adjudge.trust.confusion import check_group
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import LEVEL, check_level, find_interval
+from adjudge.trust.intervals import LEVEL, check_level, compute_design_effect, find_interval
 from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
@@ -183,8 +183,9 @@ def find_clustered_share(counts: Floats, sizes: Floats, level: float = LEVEL) ->
     if rate in {0.0, 1.0}:
         effect = items / groups
     else:
-        variance = groups / max(groups - 1, 1) * float(np.sum((x - rate * n) ** 2)) / items**2
-        effect = max(1.0, variance / (rate * (1 - rate) / items))
+        errors = x - rate * n
+        variance = groups / max(groups - 1, 1) * np.sum(errors**2) / items**2
+        effect = compute_design_effect(variance / (rate * (1 - rate) / items), errors, np.sum(n**2) / items)
     if math.isinf(factor):
         return 0.0, 1.0
     left = float(items / (effect * factor))

@@ -95,7 +95,7 @@ def label(
     how = {"per_case": per_case, "by_criterion": criteria, "rubric": rubric, "pairs": pairs, "seed": seed}
     with open_label_queue(source, store=store, **how) as queue:
         if import_file is not None:
-            _import(queue, import_file, label_map)
+            _import(queue, import_file, label_map, rater)
         if export is not None:
             _export(queue, export, for_spreadsheet=for_spreadsheet)
         if import_file is None and export is None:
@@ -116,12 +116,12 @@ def _check_begun(source: str, store: Path | None) -> None:
         )
 
 
-def _import(queue: LabelQueue, path: Path, label_map: str | None) -> None:
+def _import(queue: LabelQueue, path: Path, label_map: str | None, rater: str | None) -> None:
     from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
 
     words = parse_label_map(label_map) if label_map is not None else None
-    labels = load_labels(path, label_map=words)
+    labels = load_labels(path, label_map=words, rater=rater if rater is not None else find_user())
     found = queue.import_labels(labels)
     if labels and not found.added and not found.known:
         raise UsageError(_explain_nothing(len(labels), path, found))

@@ -99,7 +99,7 @@ def plan_labels(
             print_plan(plan, status, run)
         if out is not None:
             number = write_case_list(out, plan, opened, status.pending, rater=rater)
-            note(f"wrote {number:,} cases to {out}; fill in the column value, then adjudge plan {run} --labels {out}")
+            note(f"wrote {number:,} cases to {out}; fill in the column value, then adjudge label {run} --import {out}")
     return 0
 
 

@@ -50,8 +50,13 @@ _NAME = 60
 
 def print_report(report: Report, top: int) -> None:
     """Everything that a report has to say, and the first ``top`` of its cases."""
-    from adjudge.report.format import format_cost, format_outcomes, list_model_changes, list_notices
-    from adjudge.templates.figures import format_count, format_interval, format_rate
+    from adjudge.report.format import (
+        describe_passed,
+        format_cost,
+        format_outcomes,
+        list_model_changes,
+        list_notices,
+    )
 
     print_labels(report.measurement)
     about = report.about
@@ -59,9 +64,12 @@ def print_report(report: Report, top: int) -> None:
     _print_line(f"{about.dataset or 'A run'} judged by {about.judge or 'a judge'}{rubric}")
     for notice in (*list_notices(report), *list_model_changes(report)):
         note(notice)
-    interval = f" (95 % interval {format_interval(report.passed)})" if report.passed.of else ""
-    print_line(f"{format_rate(report.passed.rate)} of {format_count(report.cases, 'case')} passed{interval}")
-    print_short(report.measurement)
+    # What people would say comes first once they said something: the judge's own rate has the judge's errors in it.
+    if report.is_measured:
+        print_short(report.measurement)
+    print_line(describe_passed(report))
+    if not report.is_measured:
+        print_short(report.measurement)
     print_line(format_outcomes(report.outcomes) + (f" of {report.judgements:,} judgements" if _repeats(report) else ""))
     if report.scores is not None:
         print_line(_describe_scores(report.scores))
@@ -156,7 +164,8 @@ def _show_pairs(report: Report) -> None:
     rows = {"the first wins": pairs.win_rate, "orders disagree": pairs.flips, "orders agree": pairs.agreement}
     rows["shown first is preferred"] = pairs.shown_first
     if pairs.labelled:
-        rows |= {"accuracy": pairs.accuracy, "accuracy in order ab": pairs.accuracy_ab}
+        rows |= {} if report.is_measured else {"accuracy": pairs.accuracy}
+        rows |= {"accuracy in order ab": pairs.accuracy_ab}
         rows |= {"accuracy in order ba": pairs.accuracy_ba, "right in both orders": pairs.both_right}
     table = make_table("", ("comparisons", ""))
     for name, share in rows.items():
@@ -196,10 +205,10 @@ def _show_seats(report: Report) -> None:
 def _show_facts(report: Report) -> None:
     from adjudge.templates.figures import format_duration, format_rate, format_share
 
-    if report.labels is not None:
+    if report.labels is not None and not report.is_measured:
         floor = format_rate(report.labels.always_passing.rate)
         print_line(f"agreement with labels: {format_share(report.labels.accuracy)}; baseline (always pass): {floor}")
-    if report.numbers is not None and report.numbers.correlation is not None:
+    if report.numbers is not None and report.numbers.correlation is not None and not report.is_measured:
         print_line(f"correlation with the labels: {report.numbers.correlation:.3f} of {report.numbers.labelled:,}")
     if report.repeats is not None:
         print_line(f"judged again, the outcome differs: {format_share(report.repeats.flipped)}")
