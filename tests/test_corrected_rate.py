@@ -735,7 +735,9 @@ def test_the_page_of_coverage_can_be_computed_again(method: str):
 
     import house
 
-    few = {"groups": ["--cells", "3", "--draws", "200"], "strata": ["--cells", "2", "--draws", "60"]}
+    few = {name: ["--cells", "3", "--draws", "200"] for name in ("groups", "fixed-groups")} | {
+        "strata": ["--cells", "2", "--draws", "60"]
+    }
     options = few.get(method, ["--cells", "12", "--draws", "500"])
     command = [sys.executable, str(house.ROOT / "scripts" / "coverage"), "--method", method, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
