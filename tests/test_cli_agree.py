@@ -177,13 +177,82 @@ def test_hostile_names_and_contents_stay_text(line: Line):
 def test_the_gate_is_on_the_lower_limit(judged: Line):
     """0 where the lower limit reaches the share, 1 where it does not, although the rate itself may."""
     given = ("report", "measured", "--labels", draw(240), "--labels-are", "random", "--json")
-    rate = judged(*given).document["measurement"]["rate"]
+    limit = judged(*given).document["measurement"]["limit"]
 
-    assert judged(*given, "--fail-under-corrected", f"{rate['low'] - 0.001}").status == 0
-    missed = judged(*given, "--fail-under-corrected", f"{rate['low'] + 0.001}")
+    assert limit["kind"] == "every look"
+    passed = judged(*given, "--fail-under-corrected", f"{limit['low'] - 0.001}")
+    assert passed.status == 0
+    assert "lower limit for every look" in passed.err
+    missed = judged(*given, "--fail-under-corrected", f"{limit['low'] + 0.001}")
     assert missed.status == 1
-    assert "lower limit" in missed.err
-    assert "more labels" in missed.err
+    assert "lower limit for every look" in missed.err
+    assert "hold however often you look" in missed.err
+
+
+def fill_plan(judged: Line, most: int | None = None, *options: str) -> None:
+    """Draw cases with a plan, and label some of them as the shipped labels do."""
+    Path("ask.jsonl").unlink(missing_ok=True)
+    assert judged("plan", "measured", *options, "--out", "ask.jsonl").status == 0
+    asked = {row["case"]: row for row in map(json.loads, Path("ask.jsonl").read_text("utf-8").splitlines())}
+    rows = map(json.loads, Path("labels.jsonl").read_text("utf-8").splitlines())
+    some = list(asked)[:most]
+    kept = [
+        row | {name: asked[row["case"]][name] for name in ("design", "subject")} for row in rows if row["case"] in some
+    ]
+    Path("said.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in kept), encoding="utf-8")
+    assert judged("label", "measured", "--import", "said.jsonl").status == 0
+
+
+def test_a_gate_waits_for_the_plan_and_looks_once(judged: Line):
+    """3 with the number that is left, however good the labels are; then 0 or 1 by the limits for one look."""
+    draw = ("--within", "5", "--seed", "7", "--ignore-groups")
+    fill_plan(judged, 20, *draw)
+    gate = ("report", "measured", "--fail-under-corrected")
+    early = judged(*gate, "0.01")
+    fill_plan(judged)
+    undrawn = judged(*gate, "0.01")
+    fill_plan(judged)
+    status = judged("plan", "measured", "--json").document["status"]
+
+    assert (early.status, undrawn.status) == (3, 3)
+    assert "labels of the plan's pilot are missing" in early.err
+    assert "not drawn yet" in undrawn.err
+    assert status["complete"] is True
+    passed, missed = (
+        judged(*gate, f"{status['once']['low'] - 0.001}"),
+        judged(*gate, f"{status['once']['low'] + 0.001}"),
+    )
+    assert (passed.status, missed.status) == (0, 1)
+    assert "lower limit for one look" in passed.err
+    assert "lower limit for one look" in missed.err
+    assert "with further labels, the wider limits for every look decide" in missed.err
+    rows = [json.loads(row) for row in Path("measured", "looks.jsonl").read_text().splitlines()]
+    assert {"report", "plan"} == {row["by"] for row in rows}
+
+
+def test_what_a_reader_must_know_comes_first_in_every_form(judged: Line):
+    """A plan that is not finished, labels that were not blind, contents that repeat: before any figure."""
+    items = [make_item(at, content=f"the same {at % 30}") for at in range(60)]
+    keep_run(Path("copies"), items).close()
+    assert judged("plan", "copies", "--within", "2").status == 0
+    plan = json.loads(Path("copies", "plan.json").read_text("utf-8"))
+    said = [Label(case=item["case"], rater="ann", value=True, subject=item["subject"]) for item in plan["order"][:40]]
+    assert judged("label", "copies", "--import", keep(said)).status == 0
+
+    for command in ("agree", "report"):
+        shown = judged(command, "copies")
+        comment = judged(command, "copies", *(("--markdown",) if command == "agree" else ("--markdown", "-"))).out
+        assert judged(command, "copies", "--html", "page.html").status == 0
+        document = judged(command, "copies", "--json").document
+        texts = [shown.out[: shown.out.index("caught" if "caught" in shown.out else "kept")], comment]
+        for text in (*texts, Path("page.html").read_text("utf-8")):
+            assert "The plan is not finished" in text
+            assert "not known to be blind" in text
+            assert "repeat the content" in text
+        measured = document if command == "agree" else document["measurement"]
+        assert len(measured["warnings"]) == 3
+        assert list(measured)[:2] == ["schema", "warnings"]
+        assert (measured["not_blind"], measured["plan"]["complete"]) == (40, False)
 
 
 def test_the_gate_is_open_where_no_rate_is_given(judged: Line):

@@ -88,6 +88,7 @@ from adjudge.labels import (
     LabelProgress,
     LabelQueue,
     LabelTask,
+    Look,
     PlanStatus,
     Truth,
     TruthTable,
@@ -95,6 +96,7 @@ from adjudge.labels import (
     continue_plan,
     find_plan_status,
     find_truths,
+    load_looks,
     load_plan,
     make_plan,
     open_label_queue,
@@ -103,6 +105,7 @@ from adjudge.labels import (
     write_plan,
 )
 from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, parse_audit, render_audit
+from adjudge.measurement import PlanProgress, RateDecision, RateLimit, decide_rate, make_measurement
 from adjudge.models import Price
 from adjudge.report import (
     Diff,
@@ -387,6 +390,14 @@ def plan_labels(done: Run) -> None:
     assert_type(status.live, LiveRate)
     assert_type(continue_plan(plan, done, status).needed.planned, int)
     assert_type(write_case_list("cases.csv", plan, done, status.pending, rater="ann"), int)
+
+
+def decide_rates(done: Run) -> None:
+    decision = decide_rate(done, 0.8, labels=load_labels("labels.jsonl"), labels_are_random=True, target="run")
+    assert_type(decision, RateDecision)
+    assert_type(decision.limit, RateLimit | None)
+    assert_type(make_measurement(done).plan, PlanProgress | None)
+    assert_type(load_looks(done.folder), tuple[Look, ...])
 
 
 def compute_rates() -> None:

@@ -64,6 +64,8 @@ class MeasureRequest:
     fail_under: float | None = None
     criterion: str | None = None
     limits: IntervalMethod | None = None
+    by: str = "report"
+    """The command that looks."""
 
     def __post_init__(self) -> None:
         check_target(self.target, self.labels_are)
@@ -113,31 +115,25 @@ class MeasureRequest:
         # A queue that was opened and left says nothing.
         return found if self.asked or found.labelled else None
 
-    def find_status(self, found: Measurement | None, status: str) -> int:
-        """The exit status of ``--fail-under-corrected`` for a run of this status, with its reason said.
+    def find_status(self, found: Measurement | None, run: Run) -> int:
+        """The exit status of ``--fail-under-corrected`` for a run, with its reason said.
 
-        The lower limit has to reach the share: a run that may be worse has not shown that it is good enough.
+        The look is recorded in the run's folder, because later ones may need the limits for every look.
         """
-        from adjudge.trust.corrected_rate import CorrectedRate
+        from adjudge.measurement.decision import compare_rate, record_look
 
-        if self.fail_under is None or found is None:
+        if found is None:
             return _DONE
-        asks = f"--fail-under-corrected asks for {100 * self.fail_under:g} %"
-        if status != "finished":
-            complain(f"the run is {status}, so what people would pass of all cases is open; finish it with --resume")
-            return _UNKNOWN
-        rate = found.rate
-        if not isinstance(rate, CorrectedRate):
-            why = found.left_out.get("rate", "") if rate is None else f"{rate.reason}; {rate.remedy}"
-            complain(f"{asks}, and the corrected rate is not known: {why}")
-            return _UNKNOWN
-        # The tolerance of --fail-under, so that a census and a plain count end alike.
-        if rate.low >= self.fail_under - 1e-9:
+        decision = None if self.fail_under is None else compare_rate(found, self.fail_under, status=run.status)
+        record_look(run, found, by=self.by, decision=decision)
+        if decision is None:
             return _DONE
-        limits = f"the lower limit is {100 * rate.low:.1f} % (corrected rate {100 * rate.value:.1f} %)"
-        may = rate.high >= self.fail_under and rate.low < rate.high
-        complain(f"{asks}, and {limits}{'; more labels may show that it is reached' if may else ''}")
-        return _MISSED
+        asks = f"--fail-under-corrected asks for {100 * decision.bar:g} %"
+        if decision.outcome == "passed":
+            note(f"{asks}: {decision.reason}")
+            return _DONE
+        complain(f"{asks}, and {decision.reason}")
+        return _MISSED if decision.outcome == "failed" else _UNKNOWN
 
 
 def make_request(labels: Sequence[str | Path] | None, **asked: Any) -> MeasureRequest:
@@ -172,6 +168,8 @@ def print_short(found: Measurement | None) -> None:
 
     if found is None:
         return
+    for warning in found.warnings:
+        _print(warning)
     _print(describe_figures(found))
     for name, said in list_rate_facts(found):
         _print(f"{name}: {said}")
@@ -191,6 +189,8 @@ def print_measurement(found: Measurement, top: int) -> None:
     print_labels(found)
     about = f", on {found.criterion}" if found.criterion is not None else ""
     _print(f"{found.data or 'A run'} judged by {found.judge or 'a judge'}{about}, compared with people")
+    for warning in found.warnings:
+        _print(warning)
     print_line()
     _print(describe_figures(found))
     print_line()

@@ -36,7 +36,9 @@ from adjudge.labels.truth import Truth, find_truths
 from adjudge.result import JudgeChainResult, JudgeResult, make_id
 from adjudge.runs.folder import MANIFEST_FILE, Run
 from adjudge.runs.item import RunItem
-from adjudge.trust.intervals import WeightedShare, find_weighted_share
+from adjudge.trust.corrected_rate import CorrectedRate, make_internal_rate
+from adjudge.trust.intervals import LEVEL, WeightedShare
+from adjudge.trust.label_counts import make_strata
 from adjudge.trust.live import Allocation, LiveRate, compute_live_rate, estimate_more_labels
 from adjudge.trust.planning import (
     LEAST_CASES,
@@ -195,7 +197,8 @@ class PlanStatus:
     live: LiveRate
     """The rate so far, with limits that hold after every label."""
     once: WeightedShare | None
-    """The ordinary 95 % interval from the planned labels alone, for one look at it; ``None`` until they are in."""
+    """The 95 % interval for one look, from the planned labels alone, as ``adjudge agree`` gives it; ``None`` until they
+    are in, and where people settled none of them."""
     more: int | None
     """About how many more labels until the live interval is narrow enough; ``None`` is not known."""
     enough: bool
@@ -209,12 +212,24 @@ class PlanStatus:
     """How many labels of drawn cases are of another content; they are not counted."""
     unbound: int = 0
     """How many drawn cases have only labels that do not say which content was read; they still have to be labelled."""
+    left: int = 0
+    """How many of the planned labels are missing; while the pilot is labelled, how many of the pilot."""
+    beyond: int = 0
+    """How many labelled cases were drawn after the planned ones, to go on looking."""
+    truths: str | None = None
+    """SHA-256 of the planned cases and what people said of them; ``None`` until all of them are labelled."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether exactly the planned labels are there: the moment for the limit for one look."""
+        return self.truths is not None and not self.beyond
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
         said = {name: list(getattr(self, name)) for name in ("labelled", "good", "open")}
         once = None if self.once is None else self.once.to_dict()
-        names = ("elsewhere", "before", "other_contents", "unbound", "planned", "more", "enough")
+        names = ("elsewhere", "before", "other_contents", "unbound", "planned", "left", "beyond", "complete")
+        names = (*names, "more", "enough")
         rest = {name: getattr(self, name) for name in names}
         return {"pending": len(self.pending), **said, "live": self.live.to_dict(), "once": once, **rest}
 
@@ -569,7 +584,14 @@ def _find_stratum(strata: Sequence[PlanStratum], item: _Signals) -> int | None:
 # ---------------------------------------------------------------- labels so far
 
 
-def find_plan_status(plan: LabelPlan, labels: Iterable[Label], *, per_case: int = 1) -> PlanStatus:
+def find_plan_status(
+    plan: LabelPlan,
+    labels: Iterable[Label],
+    *,
+    per_case: int = 1,
+    criterion: str | None = None,
+    level: float = LEVEL,
+) -> PlanStatus:
     """How far labelling is, and whether it is enough; raises ``UsageError`` for labels that are not good or bad.
 
     The truth of a case is that of ``find_truths``. A case counts, once, when ``per_case`` people labelled it or
@@ -580,14 +602,22 @@ def find_plan_status(plan: LabelPlan, labels: Iterable[Label], *, per_case: int 
     """
     check_whole_number("per_case", per_case, least=1)
     kept = keep_bound(plan, labels)
-    given = {case: truth for case, truth in find_truths(kept.labels).items() if truth.labels or truth.adjudication}
+    truths = find_truths(kept.labels, criterion=criterion).items()
+    given = {case: truth for case, truth in truths if truth.labels or truth.adjudication}
     drawn = {item.case for item in plan.order}
     ready = {case: truth for case, truth in given.items() if case in kept.bound and _is_done(truth, per_case)}
     done = {item.case: ready[item.case] for item in plan.order if item.case in ready}
     values = {case: _read_truth(truth) for case, truth in done.items()}
     planned = _find_planned(plan, values)
-    live = compute_live_rate(plan.sizes, _order_draws(plan, done, values, per_case), allocations=plan.allocations)
+    live = compute_live_rate(
+        plan.sizes, _order_draws(plan, done, values, per_case), allocations=plan.allocations, level=level
+    )
     labelled, good, unsure = _count(plan, plan.order, values)
+    missing = [item for item in (plan.order if planned is None else planned) if item.case not in values]
+    undrawn = 0
+    if planned is None and not missing:
+        undrawn = _find_total(plan, labelled, good, unsure) - len(plan.order)
+    whole = planned is not None and not missing
     elsewhere = [truth for case, truth in given.items() if case not in drawn]
     return PlanStatus(
         pending=tuple(item for item in plan.order if item.case not in done),
@@ -600,7 +630,10 @@ def find_plan_status(plan: LabelPlan, labels: Iterable[Label], *, per_case: int 
         unbound=sum(case in drawn and case not in kept.bound for case in given),
         live=live,
         planned=None if planned is None else len(planned),
-        once=None if planned is None else _find_once(plan, planned, values),
+        left=len(missing) + undrawn,
+        beyond=0 if planned is None else sum(item.case in values for item in plan.order[len(planned) :]),
+        truths=_digest_truths(planned, values) if planned is not None and whole else None,
+        once=_find_once(plan, planned, values) if planned is not None and whole else None,
         more=estimate_more_labels(live, within=plan.within),
         # Never by the ordinary interval: whoever looks at that until it is narrow stops where chance made it narrow.
         enough=live.half_width <= plan.within,
@@ -726,16 +759,17 @@ def _read_truth(truth: Truth) -> bool | None:
 def _find_once(
     plan: LabelPlan, planned: Sequence[PlannedCase], values: Mapping[str, bool | None]
 ) -> WeightedShare | None:
-    """The interval for one look at the planned labels; open cases are bad in the low limit and good in the high one."""
-    if any(item.case not in values for item in planned):
+    """The interval for one look at the planned labels, by the function that computes every corrected rate."""
+    counted = Counter((item.stratum, values[item.case]) for item in planned)
+    found = make_internal_rate(make_strata({item.name: item.size for item in plan.strata}, counted))
+    if not isinstance(found, CorrectedRate):
         return None
-    labelled, good, unsure = _count(plan, planned, values)
-    weights = [size / sum(plan.sizes) for size in plan.sizes]
-    left = [1 - count / size for count, size in zip(labelled, plan.sizes, strict=True)]
-    worst = find_weighted_share(good, labelled, weights, unlabelled=left)
-    most = [x + count for x, count in zip(good, unsure, strict=True)]
-    best = find_weighted_share(most, labelled, weights, unlabelled=left)
-    return WeightedShare(value=(worst.value + best.value) / 2, low=worst.low, high=best.high)
+    return WeightedShare(value=found.value, low=found.low, high=found.high)
+
+
+def _digest_truths(planned: Sequence[PlannedCase], values: Mapping[str, bool | None]) -> str:
+    said = sorted((item.case, values[item.case]) for item in planned)
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- the file

@@ -1,5 +1,11 @@
+from adjudge.measurement.decision import RateDecision as RateDecision
+from adjudge.measurement.decision import decide_rate as decide_rate
 from adjudge.measurement.disagreement import Disagreement as Disagreement
 from adjudge.measurement.disagreement import DisagreementSort as DisagreementSort
+from adjudge.measurement.limit import LabelDraw as LabelDraw
+from adjudge.measurement.limit import LimitKind as LimitKind
+from adjudge.measurement.limit import PlanProgress as PlanProgress
+from adjudge.measurement.limit import RateLimit as RateLimit
 from adjudge.measurement.measure import make_measurement as make_measurement
 from adjudge.measurement.measurement import ErrorsElsewhere as ErrorsElsewhere
 from adjudge.measurement.measurement import Measurement as Measurement

@@ -19,7 +19,7 @@ from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, find_verdict
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.properties import TextProperties, read_properties
-from adjudge.measurement.tally import MeasurementTally
+from adjudge.measurement.tally import NO_TIME, MeasurementTally
 from adjudge.result import JudgeResult
 
 
@@ -87,7 +87,7 @@ class Comparison:
         self._met = bytearray(len(labels))
         """Which of the labelled cases are there."""
         self._contents: ContentTally | None = ContentTally()
-        self._other_contents = self._lost = 0
+        self._other_contents = self.lost = 0
         """Labels that are of another content than the case of their id, and cases that have only such labels."""
         self._broken: set[LabelDesign] = set()
         names = (options.criterion, *labels.criteria)
@@ -106,7 +106,8 @@ class Comparison:
         truth = self._labels.find(judged.id, self._options.criterion, judged.subject)
         if truth is None and self._options.criterion is None:
             truth = judged.own
-        self.whole.add(found, truth, judged, criteria_agree=bool(said) and all(said))
+        moment = NO_TIME if truth is None or truth is judged.own else self._labels.find_moment(judged.id)
+        self.whole.add(found, truth, judged, criteria_agree=bool(said) and all(said), moment=moment)
 
     def _meet(self, case: str, subject: str | None) -> None:
         number = self._labels.find_number(case)
@@ -115,7 +116,7 @@ class Comparison:
         self._met[number] = 1
         other, is_lost = self._labels.list_other(number, subject)
         self._other_contents += len(other)
-        self._lost += is_lost
+        self.lost += is_lost
         self._broken.update(design for design in other if design is not None)
 
     def _list_broken(self) -> frozenset[LabelDesign]:
@@ -173,8 +174,9 @@ class Comparison:
             distrusted=distrusted,
             broken=self._list_broken(),
         )
+        self.origin = origin
         about: dict[str, Any] = {"judge": judge, "data": data, "run": run, "origin": origin}
-        about |= {"other_contents": self._other_contents, "lost": self._lost}
+        about |= {"other_contents": self._other_contents, "lost": self.lost}
         criteria = tuple(compute_measurement(tally, self._options, **about) for tally in self.criteria if tally.cases)
         return compute_measurement(self.whole, self._options, elsewhere=self._met.count(0), criteria=criteria, **about)
 

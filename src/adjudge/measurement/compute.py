@@ -113,7 +113,8 @@ def compute_measurement(
     kind = _find_kind(tally)
     work = _Computation(tally, options, kind, tally.list_places(_HEAPS_OF[kind]), origin, lost)
     rate, sampling = _compute_rate(work)
-    work.strata = find_strata(tally, sampling, origin)
+    strata = find_strata(tally, sampling, origin)
+    work.strata = strata if strata is not None and len(strata.sizes) > 1 else None
     _keep_drawn(work)
     repeated = tally.repeated
     return Measurement(
@@ -150,6 +151,8 @@ def compute_measurement(
         criteria=criteria,
         left_out=work.left_out,
         notes=tuple(dict.fromkeys(work.notes)),
+        not_blind=tally.not_blind,
+        copies=tally.copies,
         is_weighted=work.strata is not None,
     )
 

@@ -44,6 +44,8 @@ class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
     """How the case was drawn, where that is recorded: by several draws, it may be."""
     bound: bool = True
     """Whether a label says that this very content was read; what a data set says of its own cases is bound to them."""
+    blind: bool = True
+    """Whether everybody whose label decides is known to have seen no verdict of a judge."""
 
     @property
     def heap(self) -> TruthHeap:
@@ -104,6 +106,7 @@ def read_truth(truth: Truth) -> CaseTruth:
         comments=tuple(label.comment for label in every if label.comment),
         designs=_list_designs(every),
         bound=any(label.subject is not None for label in every),
+        blind=all(label.blind for label in truth.labels) and (truth.adjudication is None or truth.adjudication.blind),
     )
 
 

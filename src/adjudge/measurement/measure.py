@@ -12,15 +12,19 @@ from adjudge.dataset.contents import digest_content
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
+from adjudge.labels.looks import load_looks
+from adjudge.labels.plan import read_plan
 from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.judged_case import read_own_truth
+from adjudge.measurement.limit import RatedRun, find_limit
 from adjudge.measurement.measurement import ErrorsElsewhere, Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.run_labels import read_plan_file, read_queue
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
+from adjudge.trust.corrected_rate import Refusal
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import IntervalMethod, check_method
@@ -87,7 +91,7 @@ def _measure(
 def _compare(run: Run, labels: Sequence[Label], options: MeasurementOptions) -> Measurement:
     plan = read_plan_file(run, labels)
     comparison = _join(run, PeopleLabels(labels, options.criterion, plan.planned), options)
-    return comparison.finish(
+    found = comparison.finish(
         run=run.id,
         **_describe_run(run),
         planned=plan.planned,
@@ -97,6 +101,35 @@ def _compare(run: Run, labels: Sequence[Label], options: MeasurementOptions) -> 
         is_whole=run.status == "finished",
         recorded=run.contents,
     )
+    return _add_limit(found, comparison, run, options, labels)
+
+
+def _add_limit(
+    found: Measurement, comparison: Comparison, run: Run, options: MeasurementOptions, labels: Sequence[Label]
+) -> Measurement:
+    """The measurement with the limits that a gate goes by, or why there are none."""
+    rate = found.rate
+    refused = f"{rate.reason}; {rate.remedy}" if isinstance(rate, Refusal) else None
+    plan = None if comparison.origin.planned is None else read_plan(run.folder)
+    drawn = frozenset() if plan is None else frozenset(item.case for item in plan.order)
+    rated = RatedRun(
+        folder=run.folder,
+        rate=rate,
+        missing=refused or found.left_out.get("rate", "no case has a label"),
+        sampling=found.sampling,
+        said_random=options.said_random,
+        target=options.target,
+        limits=options.limits,
+        criterion=options.criterion,
+        plan=plan,
+        origin=comparison.origin,
+        lost=comparison.lost,
+        labels=[label for label in labels if label.case in drawn],
+        looks=load_looks(run.folder),
+    )
+    limit = find_limit(comparison.whole, rated)
+    left_out = found.left_out if limit.missing is None else {**found.left_out, "limit": limit.missing}
+    return replace(found, limit=limit.limit, plan=limit.plan, draw=limit.draw, left_out=left_out)
 
 
 def _join(run: Run, labels: PeopleLabels, options: MeasurementOptions) -> Comparison:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from adjudge.dataset.contents import ContentSet
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
+from adjudge.measurement.limit import LabelDraw, PlanProgress, RateLimit
 from adjudge.measurement.rate import Sampling
 from adjudge.trust.agreement import Agreement
 from adjudge.trust.alternative import AlternativeTest
@@ -99,6 +100,16 @@ class Measurement:
     """Labelled cases of which no label says which content was read: they count, and never as drawn at random."""
     draw_problem: str = ""
     """Why the plan in the run's folder is not relied on; empty where it is, and where there is none."""
+    not_blind: int = 0
+    """Labelled cases of which a label is not known to be blind: the rater may have seen the judge's verdict."""
+    copies: int = 0
+    """Labelled cases whose content and task another labelled case has as well; the first of each is not counted."""
+    limit: RateLimit | None = None
+    """The limits of the corrected rate that a gate goes by; ``left_out`` says why there are none."""
+    plan: PlanProgress | None = None
+    """How far the labels of the run's plan are, if it has one."""
+    draw: LabelDraw | None = field(default=None, repr=False)
+    """Which sample of labels this is, for the record of looks."""
     is_weighted: bool = False
     """Whether labels stand for different numbers of cases, and the shares are weighed accordingly; the table is not."""
 
@@ -119,6 +130,11 @@ class Measurement:
         """Cases on which judge and people differ, or that people could not settle."""
         return sum(self.sorts.values())
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before any figure: an unfinished plan, labels that were not blind, copies."""
+        return tuple(_list_warnings(self))
+
     def count(self, verdict: LabelledVerdict, heap: TruthHeap) -> int:
         """Labelled cases with this verdict and this truth."""
         return self.table.get(verdict, {}).get(heap, 0)
@@ -136,13 +152,16 @@ class Measurement:
             "overrides",
             "elsewhere",
             "sampling",
+            "not_blind",
+            "copies",
             "is_weighted",
             "other_contents",
             "other_draws",
             "unbound",
             "draw_problem",
         )
-        data: dict[str, Any] = {"schema": self.schema} | {name: getattr(self, name) for name in plain}
+        data: dict[str, Any] = {"schema": self.schema, "warnings": list(self.warnings)}
+        data |= {name: getattr(self, name) for name in plain}
         data |= {"verdicts": dict(self.verdicts), "table": {name: dict(row) for name, row in self.table.items()}}
         data["contents"] = None if self.contents is None else self.contents.to_dict()
         data |= {"people": list(self.people), "sorts": dict(self.sorts), "left_out": dict(self.left_out)}
@@ -172,8 +191,29 @@ class ErrorsElsewhere:
         return {"name": self.name, "run": found.run, "kind": found.kind, "labelled": found.labelled, "table": table}
 
 
+def _list_warnings(found: Measurement) -> Iterator[str]:
+    plan = found.plan
+    if plan is not None and plan.left and found.sampling != "census":
+        yield f"The plan is not finished: {plan.describe_left()}. Until then the interval below may not be relied on."
+    elif plan is not None and plan.beyond:
+        yield (
+            f"{plan.beyond:,} labels were added beyond the {plan.planned:,} planned ones, so the interval for one look "
+            "holds no longer; the limits for every look do."
+        )
+    if found.not_blind:
+        yield (
+            f"Labels of {found.not_blind:,} of {found.labelled:,} cases are not known to be blind: who saw the judge's "
+            "verdict first tends to agree with it, and the judge then looks better than it is."
+        )
+    if found.copies:
+        yield (
+            f"{found.copies:,} of {found.labelled:,} labelled cases repeat the content of another one: intervals of "
+            "the judge's errors take them for independent, and are too narrow."
+        )
+
+
 OPEN: tuple[TruthHeap, ...] = ("cannot_tell", "unresolved")
 """The heaps of cases whose truth is open."""
 
 _PARTS = ("agreement", "ceiling", "correlation", "slices", "flipped", "error_parts", "order_flips", "alternative",
-          "bias", "rate")  # fmt: skip
+          "bias", "rate", "limit", "plan")  # fmt: skip

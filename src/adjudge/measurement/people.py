@@ -15,13 +15,12 @@ from adjudge.formats.text import show
 from adjudge.labels.truth import find_truths
 from adjudge.measurement.draw import Planned
 from adjudge.measurement.judged_case import CaseTruth, read_truth
+from adjudge.measurement.tally import NO_TIME
 
 MOST_CRITERIA = 50
 """Criteria with a measurement of their own."""
 
 _EPOCH, _MOMENT = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
-
-_NO_TIME = -(2**63)
 
 _NONE = -1
 
@@ -119,6 +118,11 @@ class PeopleLabels:
         designs = [self._examples[self._kind[place]].design for place in self._list_places(number)]
         return {design for design in designs if design is not None}
 
+    def find_moment(self, case: str) -> int:
+        """When a case got its first label, in microseconds; ``NO_TIME`` where a label of it has no time."""
+        number = self._cases.get(case)
+        return NO_TIME if number is None else min(self._at[place] for place in self._list_places(number))
+
     def _is_other(self, place: int, subject: str | None) -> bool:
         """Whether a label says that another content was read."""
         if subject is None or self._examples[self._kind[place]].subject is None:
@@ -131,8 +135,8 @@ class PeopleLabels:
             number = self._cases[label.case] = len(self._cases)
             self._last.append(_NONE)
         value, design = label.value, self._find_design(label)
-        says_subject = label.subject is not None
-        key = (label.kind, label.rater, label.criterion, type(value), value, label.comment, design, says_subject)
+        says = (label.subject is not None, label.blind)
+        key = (label.kind, label.rater, label.criterion, type(value), value, label.comment, design, says)
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = len(self._examples)
@@ -140,7 +144,7 @@ class PeopleLabels:
         self._before.append(self._last[number])
         self._last[number] = len(self._kind)
         self._kind.append(kind)
-        self._at.append(_NO_TIME if label.at is None else (label.at - _EPOCH) // _MOMENT)
+        self._at.append(NO_TIME if label.at is None else (label.at - _EPOCH) // _MOMENT)
         self._subject += bytes(_DIGEST) if label.subject is None else bytes.fromhex(label.subject)
 
     def _find_design(self, label: Label) -> LabelDesign | None:
@@ -168,4 +172,4 @@ class PeopleLabels:
 
 
 def _read_time(moment: int) -> datetime | None:
-    return None if moment == _NO_TIME else _EPOCH + timedelta(microseconds=moment)
+    return None if moment == NO_TIME else _EPOCH + timedelta(microseconds=moment)

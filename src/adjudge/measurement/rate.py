@@ -13,8 +13,8 @@ from adjudge.measurement.draw import Origin, Planned, find_planned
 from adjudge.measurement.tally import HEAPS, MeasurementTally
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal, make_corrected_rate, make_internal_rate
 from adjudge.trust.double_sampling import Target
-from adjudge.trust.intervals import IntervalMethod, Share
-from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, count_groups
+from adjudge.trust.intervals import LEVEL, IntervalMethod, Share
+from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, count_groups, make_strata
 
 Sampling = Literal["census", "plan", "random", "unknown"]
 """How the labelled cases were chosen: all of them, by a recorded draw, at random as the user says, or nobody knows."""
@@ -38,9 +38,11 @@ def find_sampling(
     every = tally.list_places(tuple(heap for heap in HEAPS if heap != "number"))
     if len(every) == sum(tally.cases.values()):
         return "census", every, ()
-    if said_random and not count_other_draws(tally, origin) and not lost:
-        return "random", every, ()
     plan = find_draw(tally, origin)
+    # A plan draws more of some strata than of others, so what is recorded of it goes before what somebody says.
+    is_planned = plan is not None and plan is origin.planned
+    if said_random and not is_planned and not count_other_draws(tally, origin) and not lost:
+        return "random", every, ()
     if plan is None:
         is_drawn = any(origin.holds(design) for designs in tally.list_designs(every) for design in designs)
         return "unknown", every, (_NO_STRATA,) if is_drawn else ()
@@ -84,9 +86,9 @@ def find_draw(tally: MeasurementTally, origin: Origin) -> Planned | None:
 
 
 def find_strata(tally: MeasurementTally, sampling: Sampling, origin: Origin) -> Planned | None:
-    """The plan, if the labels that count were drawn from several strata of it."""
+    """The run's own plan, or a draw from several strata, if the labels that count are of it."""
     plan = find_draw(tally, origin) if sampling == "plan" else None
-    return plan if plan is not None and len(plan.sizes) > 1 else None
+    return plan if plan is not None and (len(plan.sizes) > 1 or plan is origin.planned) else None
 
 
 def compute_rate(
@@ -97,6 +99,7 @@ def compute_rate(
     limits: IntervalMethod | None = None,
     origin: Origin,
     lost: int = 0,
+    level: float = LEVEL,
 ) -> tuple[CorrectedRate | Refusal, Sampling, tuple[str, ...]]:
     """Return the corrected rate or a refusal, how the labels were drawn, and notes on that."""
     sampling, places, notes = find_sampling(tally, origin, said_random=said_random, lost=lost)
@@ -107,10 +110,11 @@ def compute_rate(
     strata = find_strata(tally, sampling, origin)
     if strata is not None:
         heaps, groups = _make_strata(tally, places, strata, names)
-        found = make_internal_rate(heaps, groups=groups, target=target, method=limits)
+        found = make_internal_rate(heaps, groups=groups, target=target, level=level, method=limits)
         return replace(found, naive=_count_passes(tally)), sampling, notes
     heaps, groups = make_heaps(tally, places, names)
-    found = make_corrected_rate(heaps, sampled=sampling != "unknown", groups=groups, target=target, method=limits)
+    sampled = sampling != "unknown"
+    found = make_corrected_rate(heaps, sampled=sampled, groups=groups, target=target, level=level, method=limits)
     return found, sampling, notes
 
 
@@ -148,12 +152,28 @@ def _make_strata(
         if (design := planned.find(designs)) is not None
     ]
     found, truths = [column for column, _ in kept], [_TRUTHS.get(heap) for _, heap in kept]
-    counted = Counter(zip(found, truths, strict=True))
-    heaps = [
-        _fill(Heap(verdict="passed", cases=size, stratum=name), counted, columns[name])
-        for name, size in planned.sizes.items()
-    ]
+    names_of = list(planned.sizes)
+    heaps = make_strata(planned.sizes, Counter((names_of[at], truth) for at, truth in zip(found, truths, strict=True)))
     return heaps, None if names is None else count_groups(names, found, truths, columns=len(heaps))
+
+
+def list_draws(
+    tally: MeasurementTally, places: Sequence[int], strata: Planned | None
+) -> tuple[list[int], list[tuple[int, bool | None]]]:
+    """The sizes of the strata, and of each labelled case its stratum and whether it is good: for ``compute_live_rate``.
+
+    The strata are those of the plan, else the verdicts of the judge.
+    """
+    kept = list(tally.list_kept(places))
+    truths = [_TRUTHS.get(heap) for _, heap, _ in kept]
+    if strata is not None:
+        columns = {name: at for at, name in enumerate(strata.sizes)}
+        drawn = [columns[design.stratum] for _, _, designs in kept if (design := strata.find(designs)) is not None]
+        return list(strata.sizes.values()), list(zip(drawn, truths, strict=True))
+    heaps, _ = make_heaps(tally, places, None)
+    verdicts = {heap.verdict: at for at, heap in enumerate(heaps)}
+    drawn = [verdicts[_read_verdict(verdict)] for verdict, _, _ in kept]
+    return [heap.cases for heap in heaps], list(zip(drawn, truths, strict=True))
 
 
 def _fill(heap: Heap, counted: Counter[tuple[int, bool | None]], at: int) -> Heap:

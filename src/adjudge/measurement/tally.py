@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from array import array
 from collections import Counter
@@ -46,6 +47,9 @@ _MOST_REPEATS = 65_535
 _MOST_KNOWN = 4_096
 
 _CHUNK = 65_536
+
+NO_TIME = -(2**63)
+"""In place of the moment of a label that has none."""
 
 MOST_SAMPLED = 20_000
 """Cases whose properties are compared with the judge's errors; up to twice as many are kept on the way."""
@@ -136,6 +140,12 @@ class MeasurementTally:
         """Labelled comparisons."""
         self.scores, self.numbers = array("d"), array("d")
         self.groups = array("i")
+        self.moments = array("q")
+        """When each labelled case got its first label, in microseconds; ``NO_TIME`` is unknown."""
+        self.marks, self.contents = array("Q"), array("Q")
+        """Digests of the ids of the labelled cases, and of their contents with their tasks; 0 where there is none."""
+        self.not_blind = 0
+        """Labelled cases of which a label is not known to be blind."""
         self._by = by
         self._patterns, self._groups, self._kinds, self._values = _Codes(), _Codes(), _Codes(), _Codes()
         self._pattern, self._kind = array("i"), array("i")
@@ -148,11 +158,18 @@ class MeasurementTally:
         self._ratings: dict[str, _Ratings] = {}
 
     def add(
-        self, found: CaseVerdict, truth: CaseTruth | None, case: TalliedCase, *, criteria_agree: bool = False
+        self,
+        found: CaseVerdict,
+        truth: CaseTruth | None,
+        case: TalliedCase,
+        *,
+        criteria_agree: bool = False,
+        moment: int = NO_TIME,
     ) -> None:
         """Count a case; ``truth`` is ``None`` where nobody labelled it.
 
-        ``criteria_agree`` is whether the judge agrees with people on every labelled criterion.
+        ``criteria_agree`` is whether the judge agrees with people on every labelled criterion; ``moment`` is when the
+        case got its first label.
         """
         verdict = found.verdict
         self.cases[verdict] += 1
@@ -168,7 +185,9 @@ class MeasurementTally:
         heap = truth.heap
         self.unbound += not truth.bound
         self.table[verdict, heap] += 1
+        self.not_blind += not truth.blind
         self._keep(found, truth, heap, case)
+        self.moments.append(moment)
         if not _agrees(verdict, heap):
             self.disagreements.add(found, truth, case, criteria_agree=criteria_agree)
 
@@ -177,6 +196,9 @@ class MeasurementTally:
         self._pattern.append(self._find_pattern(found, truth, heap, case))
         self.scores.append(math.nan if found.score is None else found.score)
         self.numbers.append(_read_number(truth.value))
+        self.marks.append(_digest(case.id))
+        content, task, _ = case.read_texts()
+        self.contents.append(_digest(f"{len(task)}:{task}{content}") if content else 0)
         # A case without a group is a group of its own, which no name has to be kept for.
         group = case.group
         self.groups.append(-1 - at if group is None else self._groups.find(group))
@@ -236,6 +258,18 @@ class MeasurementTally:
     def raters(self) -> tuple[str, ...]:
         """The people, in the order in which they come."""
         return tuple(self._ratings)
+
+    @property
+    def copies(self) -> int:
+        """Labelled cases whose content and task another labelled case has as well; the first of each is not counted."""
+        import numpy as np
+
+        known = np.frombuffer(self.contents, dtype=np.uint64)[np.frombuffer(self.contents, dtype=np.uint64) > 0]
+        return len(known) - len(np.unique(known))
+
+    def list_plans(self) -> list[str]:
+        """The plans that drew some of the labelled cases."""
+        return sorted({design.plan for item in self._list_patterns() for design in item.designs})
 
     def list_places(self, heaps: tuple[TruthHeap, ...]) -> Sequence[int]:
         """Which of the labelled cases are in these heaps."""
@@ -376,6 +410,12 @@ class MeasurementTally:
         codes = self._take(places)
         for start in range(0, len(codes), _CHUNK):
             yield from codes[start : start + _CHUNK].tolist()
+
+
+def _digest(text: str) -> int:
+    """A number of 64 bits that only this text is likely to have."""
+    raw = text.encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest()) or 1
 
 
 def _to_array(values: NDArray[Any]) -> array[int]:

@@ -73,6 +73,8 @@ class Lead:
 
     criterion: str | None
     said: str
+    warnings: tuple[str, ...] = ()
+    """What a reader must know before any figure."""
     rows: tuple[RateRow, ...] = ()
     axis: Axis = (0.0, 1.0)
     ticks: tuple[Tick, ...] = ()
@@ -82,7 +84,7 @@ def make_lead(found: Measurement) -> Lead:
     """The corrected rate above the judge's own, on one axis; words alone where no rate was corrected."""
     said, rate = describe_measurement(found), found.rate
     if not isinstance(rate, CorrectedRate):
-        return Lead(criterion=found.criterion, said=said)
+        return Lead(criterion=found.criterion, said=said, warnings=found.warnings)
     naive = rate.naive.interval or (0.0, 1.0)
     own = rate.naive.rate or 0.0
     axis = find_axis((rate.low, rate.high, own, *(naive if rate.target == "system" else ())))
@@ -106,8 +108,10 @@ def make_lead(found: Measurement) -> Lead:
         limits=format_range(low, high) if rate.target == "system" else "",
         kind="judge",
     )
-    rows = (people, judge)
-    return Lead(criterion=found.criterion, said=said, rows=rows, axis=axis, ticks=tuple(_list_ticks(axis)))
+    ticks = tuple(_list_ticks(axis))
+    return Lead(
+        criterion=found.criterion, said=said, warnings=found.warnings, rows=(people, judge), axis=axis, ticks=ticks
+    )
 
 
 def _list_ticks(axis: Axis) -> Iterator[Tick]:

@@ -38,7 +38,9 @@ def render_measurement_markdown(found: Sequence[Measurement], *, most: int) -> s
 
 
 def list_measurement_sections(found: Measurement) -> Iterator[str]:
-    """The sentence, the confusion table and the figures, as blocks."""
+    """The warnings, the sentence, the confusion table and the figures, as blocks."""
+    if found.warnings:
+        yield "\n".join(f"> {escape(warning)}" for warning in found.warnings)
     yield f"**{escape(describe_measurement(found))}**"
     columns, rows = list_confusion(found)
     if rows:

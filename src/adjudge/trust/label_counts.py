@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal, get_args
@@ -121,6 +121,24 @@ def check_heaps(heaps: Sequence[Heap], groups: GroupCounts | None = None) -> Non
         raise UsageError(f"a run may have up to {MOST_STRATA} strata, and this has {strata}; merge some of them")
     if groups is not None:
         _check_groups(heaps, groups)
+
+
+def make_strata(sizes: Mapping[str, int], counted: Mapping[tuple[str, bool | None], int]) -> list[Heap]:
+    """The strata of a run as heaps: their sizes, and how many labelled cases of each are good, bad or (``None``) open.
+
+    Verdicts are not told apart in them: the strata of a plan are of like verdicts already.
+    """
+    return [
+        Heap(
+            verdict="passed",
+            cases=size,
+            good=counted.get((name, True), 0),
+            bad=counted.get((name, False), 0),
+            unresolved=counted.get((name, None), 0),
+            stratum=name,
+        )
+        for name, size in sizes.items()
+    ]
 
 
 def merge_sparse(heaps: Sequence[Heap], groups: GroupCounts | None) -> tuple[Sequence[Heap], GroupCounts | None]:

@@ -117,14 +117,19 @@ def _check(
 
 
 def _measure(source: Path, labels: list[Path] | None, judge: str | None, **options: object) -> tuple[Measurement, ...]:
+    from adjudge.measurement.decision import record_look
     from adjudge.measurement.measure import make_measurement
     from adjudge.measurement.verdict_file import measure_file
+    from adjudge.runs.folder import open_run
 
     given = read_labels(labels)
     if source.is_dir():
         if judge is not None:
             raise UsageError("--judge is for a FILE: the verdicts of a run are those of its own judge; leave it out")
-        return (make_measurement(source, labels=given, **options),)  # type: ignore[arg-type] - checked by name
+        with open_run(source) as run:
+            found = make_measurement(run, labels=given, **options)  # type: ignore[arg-type] - checked by name
+            record_look(run, found, by="agree")
+        return (found,)
     return measure_file(source, judge=judge, labels=given or (), **options)  # type: ignore[arg-type] - checked by name
 
 

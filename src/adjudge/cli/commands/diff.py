@@ -119,7 +119,7 @@ def _make_request(labels: list[str] | None, labels_are: str | None, limits: str 
         if limits is not None:
             raise UsageError("--limits are those of the rate that --labels give; name a file, or leave it out")
         return None
-    return make_request(labels, labels_are=labels_are, limits=read_limits(limits))
+    return make_request(labels, labels_are=labels_are, limits=read_limits(limits), by="diff")
 
 
 def _measure(found: Diff, request: MeasureRequest) -> Diff:
@@ -135,6 +135,7 @@ def _measure(found: Diff, request: MeasureRequest) -> Diff:
     for side in (found.before, found.after):
         with open_run(side.folder) as run:
             measured.append(request.measure(run))
+            request.find_status(measured[-1], run)
     before, after = measured
     return replace(found, measured=None if before is None or after is None else (before, after))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -93,6 +94,7 @@ def plan_labels(
         draw = {"within": half, "expect": expect, "seed": seed, "ignore_groups": ignore_groups or None}
         plan = _find_plan(opened, {name: given for name, given in draw.items() if given is not None}, said, per_case)
         status = find_plan_status(plan, said, per_case=per_case)
+        _record_look(opened, plan, status)
         if as_json:
             write_json({**plan.to_dict(), "needed": plan.needed.to_dict(), "status": status.to_dict()})
         else:
@@ -101,6 +103,25 @@ def plan_labels(
             number = write_case_list(out, plan, opened, status.pending, rater=rater)
             note(f"wrote {number:,} cases to {out}; fill in the column value, then adjudge label {run} --import {out}")
     return 0
+
+
+def _record_look(run: Run, plan: LabelPlan, status: PlanStatus) -> None:
+    """Note that somebody saw what the labels come to, if there are any."""
+    if not sum(status.labelled):
+        return
+    from adjudge.labels.looks import Look, write_look
+
+    look = Look(
+        at=datetime.now(UTC),
+        by="plan",
+        labels=sum(status.labelled),
+        draw=plan.id,
+        planned=True,
+        complete=status.complete,
+        truths=status.truths,
+        limit="every look",
+    )
+    write_look(run.folder, look)
 
 
 def _check_within(within: float | None) -> float | None:
@@ -247,11 +268,11 @@ def _print_next(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
 def _print_planned(status: PlanStatus, run: Path) -> None:
     if status.once is None or status.planned is None:
         return
-    half = (status.once.high - status.once.low) / 2 * 100
-    go_on = "" if status.more is None else f", about {status.more:,} more"
+    low, high = 100 * status.once.low, 100 * status.once.high
+    more = "" if status.more is None else f", about {status.more:,} more"
     print_line(
         f"the {status.planned:,} planned labels are in: `adjudge agree {run}` gives the interval for one look, "
-        f"±{half:.1f} points; to go on looking after every label{go_on}"
+        f"{low:.1f} to {high:.1f} % (±{(high - low) / 2:.1f} points); to go on looking after every label{more}"
     )
 
 

@@ -280,7 +280,7 @@ def report(
 
     Exit status: 0 reported, 1 fewer than --fail-under passed or the lower limit is below --fail-under-corrected,
     2 wrong usage or no run, 3 the run is not finished, so many cases are undecided that it is unknown whether
-    --fail-under was reached, or the labels do not give a corrected rate.
+    --fail-under was reached, planned labels are missing, or the labels do not give a corrected rate.
     """
     if fail_under is not None:
         check_share("--fail-under", fail_under)
@@ -324,7 +324,7 @@ def report(
             write_json(found.to_dict())
         elif markdown != "-":
             print_report(found, _LISTED if top is None else top)
-        statuses = {_find_status(found, fail_under), request.find_status(measurement, opened.status)}
+        statuses = {_find_status(found, fail_under), request.find_status(measurement, opened)}
         return MISSED if MISSED in statuses else max(statuses)
 
 

@@ -143,7 +143,8 @@ def run_data(
 
     Exit status: 0 the data set is judged, 1 fewer than --fail-under passed or the lower limit is below
     --fail-under-corrected, 2 wrong usage or unreadable input, 3 nothing was decided, so many cases are undecided that
-    it is unknown whether --fail-under was reached, or the labels do not give a corrected rate, 130 interrupted.
+    it is unknown whether --fail-under was reached, planned labels are missing or give no corrected rate, 130
+    interrupted.
     """
     from adjudge.runs.launch import run
 
@@ -159,7 +160,7 @@ def run_data(
     panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, record=record, **who)
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
     asked: Any = {"labels_are": labels_are, "target": target, "limits": read_limits(limits), "measured_on": measured_on}
-    request = make_request(labels, fail_under=fail_under_corrected, **asked)
+    request = make_request(labels, fail_under=fail_under_corrected, by="run", **asked)
     _check_layers(cache, budget, record)
     _check_estimate(estimate_from, estimate=estimate, resume=resume)
     said: Any = {"check": batch_check, "then": batch_then, "size": batch_size, "tokens": batch_tokens}
@@ -350,7 +351,7 @@ class RunSession:
         if status != DONE:
             # A job that ends with 1 or 3 and does not say so is looked for in the wrong place.
             complain(_explain_status(done.counts, self.fail_under))
-        statuses = {status, self.request.find_status(measured, done.status)}
+        statuses = {status, self.request.find_status(measured, done)}
         return MISSED if MISSED in statuses else max(statuses)
 
     async def _finish(self, interrupted: asyncio.Event) -> Run | None:

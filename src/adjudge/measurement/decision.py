@@ -1,0 +1,145 @@
+"""Whether the rate at which people would pass reaches a bar: decided by the limits that hold, and recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from adjudge.dataset.label import Label
+from adjudge.errors import AdjudgeError
+from adjudge.formats.arguments import check_share
+from adjudge.labels.looks import Look, write_look
+from adjudge.measurement.limit import RateLimit
+from adjudge.measurement.measure import make_measurement
+from adjudge.measurement.measurement import Measurement
+from adjudge.result import Outcome
+from adjudge.runs.folder import Run, open_run
+from adjudge.trust.corrected_rate import CorrectedRate
+from adjudge.trust.double_sampling import Target
+from adjudge.trust.intervals import IntervalMethod
+
+TOLERANCE = 1e-9
+"""That of every share that is compared, so that a count and a rate end alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateDecision:
+    """Whether people would pass enough of a run, as far as the labels show it."""
+
+    schema: ClassVar[str] = "adjudge/rate-decision/1"
+
+    outcome: Outcome
+    """``passed``: the lower limit reaches the bar. ``failed``: it does not. ``undecided``: there is no limit yet."""
+    bar: float
+    """The share that people have to pass."""
+    limit: RateLimit | None
+    """The limits that decided; ``None`` where there are none."""
+    left: int | None
+    """How many labels of the run's plan are missing; ``None`` without a plan."""
+    reason: str
+    """One sentence, which names the limit."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        kept = {name: getattr(self, name) for name in ("outcome", "bar", "left", "reason")}
+        return {"schema": self.schema, **kept, "limit": None if self.limit is None else self.limit.to_dict()}
+
+
+def decide_rate(
+    run: Run | str | os.PathLike[str],
+    bar: float,
+    *,
+    labels: Iterable[Label] | None = None,
+    criterion: str | None = None,
+    labels_are_random: bool = False,
+    target: Target = "run",
+    limits: IntervalMethod | None = None,
+) -> RateDecision:
+    """Decide whether people would pass at least the share ``bar`` of a run, and record the look in the run's folder.
+
+    With a plan the limits for one look decide, once, when exactly the planned labels are there; before that the outcome
+    is ``undecided``, and ``left`` says how many are missing. Without a plan, and when a plan was extended or replaced
+    after a look, the limits that hold at every look decide. The other arguments are those of ``make_measurement``.
+
+    Raises ``UsageError`` for a bar that is no share and for what ``make_measurement`` refuses.
+    """
+    check_share("bar", bar)
+    if not isinstance(run, Run):
+        with open_run(run) as opened:
+            return decide_rate(opened, bar, labels=labels, criterion=criterion, labels_are_random=labels_are_random,
+                               target=target, limits=limits)  # fmt: skip
+    found = make_measurement(run, labels=labels, criterion=criterion, labels_are_random=labels_are_random,
+                             target=target, limits=limits, most_disagreements=0)  # fmt: skip
+    decision = compare_rate(found, bar, status=run.status)
+    record_look(run, found, by="python", decision=decision)
+    return decision
+
+
+def compare_rate(found: Measurement, bar: float, *, status: str = "finished") -> RateDecision:
+    """Compare the lower limit of a measurement with a bar; the run's ``status`` is said where it is not finished."""
+    outcome, reason = _compare(found, bar, status)
+    left = None if found.plan is None else found.plan.left
+    return RateDecision(outcome=outcome, bar=bar, limit=found.limit, left=left, reason=reason)
+
+
+def _compare(found: Measurement, bar: float, status: str) -> tuple[Outcome, str]:
+    if status != "finished":
+        return (
+            "undecided",
+            f"the run is {status}, so what people would pass of all cases is open; finish it with --resume",
+        )
+    limit = found.limit
+    if limit is None:
+        return "undecided", found.left_out.get("limit", "the corrected rate is not known")
+    at = f"the lower limit {_NAMES[limit.kind]} is {100 * limit.low:.1f} %"
+    rate = found.rate.value if isinstance(found.rate, CorrectedRate) else None
+    of = "" if rate is None or limit.kind == "count" else f", corrected rate {100 * rate:.1f} %"
+    known = f"{at} ({limit.because}{of})"
+    # The lower limit has to reach the bar: a run that may be worse has not shown that it is good enough.
+    if limit.low >= bar - TOLERANCE:
+        return "passed", known
+    return "failed", f"{known}{_describe_next(limit, bar)}"
+
+
+_NAMES = {"count": "by counting", "one look": "for one look", "every look": "for every look"}
+
+
+def _describe_next(limit: RateLimit, bar: float) -> str:
+    """What further labels would do, and at which price: to label on after a miss is to look again."""
+    if limit.kind == "count" or limit.high < bar - TOLERANCE:
+        return ""
+    if limit.kind == "one look":
+        return "; the one look is taken: with further labels, the wider limits for every look decide"
+    return "; you may label more and look again, because these limits hold however often you look"
+
+
+def record_look(run: Run, found: Measurement, *, by: str, decision: RateDecision | None = None) -> None:
+    """Add a look at the labels of a run to the record in its folder; nothing where there is no sample to look at.
+
+    Raises ``AdjudgeError`` where a look that needs its record cannot be recorded.
+    """
+    draw, limit = found.draw, found.limit
+    if draw is None:
+        return
+    look = Look(
+        at=datetime.now(UTC),
+        by=by,
+        labels=found.labelled,
+        draw=draw.name,
+        planned=draw.planned,
+        complete=draw.complete,
+        truths=draw.truths,
+        added=draw.added,
+        limit=None if limit is None else limit.kind,
+        bar=None if decision is None else decision.bar,
+        outcome=None if decision is None else decision.outcome,
+    )
+    try:
+        write_look(run.folder, look)
+    except AdjudgeError:
+        # The limits for every look need no record; those for one look would be given again after another plan.
+        if limit is not None and limit.kind == "one look":
+            raise

@@ -1,0 +1,286 @@
+"""Which limits of a corrected rate a gate may go by: those for one look, or those that hold at every look.
+
+An ordinary interval misses the true rate in 5 of 100 looks. Somebody who looks, labels 25 more and looks again has many
+chances, and passes a bar that is not met in 10 to 18 of 100 attempts. So the ordinary limits count once: when exactly
+the labels of a plan are there. Everybody else gets limits that hold at all looks together (``trust.live``).
+
+Looks at several samples of one run are several chances as well. The first plan has its one look; each further sample
+gets a smaller share of what may go wrong, so that all of them together stay within it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Literal
+
+from adjudge.dataset.label import Label
+from adjudge.labels.looks import Look, count_earlier_draws, find_draw, find_first_plan
+from adjudge.labels.plan import LabelPlan, PlanStatus, find_plan_status
+from adjudge.labels.store import RANDOM_ORDER
+from adjudge.measurement.draw import Origin
+from adjudge.measurement.rate import Sampling, compute_rate, find_sampling, find_strata, list_draws
+from adjudge.measurement.tally import NO_TIME, MeasurementTally
+from adjudge.trust.corrected_rate import CorrectedRate, Refusal
+from adjudge.trust.double_sampling import Target
+from adjudge.trust.intervals import LEVEL, IntervalMethod
+from adjudge.trust.live import LiveRate, compute_live_rate
+
+LimitKind = Literal["count", "one look", "every look"]
+"""What limits hold for: ``count`` where every case is labelled, ``one look`` at exactly the planned labels, or
+``every look``, however many there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """The limits of a corrected rate that a gate goes by."""
+
+    kind: LimitKind
+    low: float
+    high: float
+    level: float
+    """How often limits made this way contain the true rate, at every look they are for."""
+    labels: int
+    because: str
+    """Why these limits and no others."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanProgress:
+    """How far the labels of a run's plan are."""
+
+    plan: str
+    """The plan's id."""
+    planned: int | None
+    """How many labels were planned for the one look; ``None`` until the pilot is labelled and the rest is drawn."""
+    labelled: int
+    """Labelled cases that the plan drew."""
+    left: int
+    """How many of the planned labels are missing; while the pilot is labelled, how many of the pilot."""
+    beyond: int
+    """Labelled cases that were drawn after the planned ones."""
+    pilot_left: bool
+    """Whether cases of the pilot are not labelled yet."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the planned labels are there."""
+        return self.planned is not None and not self.left
+
+    def describe_left(self, run: str = "RUN") -> str:
+        """What is missing, and what to do; empty where nothing is."""
+        if self.complete:
+            return ""
+        if self.planned is not None:
+            return f"{self.left:,} of the {self.planned:,} planned labels are missing; label them (adjudge label {run})"
+        if self.pilot_left:
+            return (
+                f"{self.left:,} labels of the plan's pilot are missing; label them (adjudge label {run}), then draw "
+                f"the rest (adjudge plan {run})"
+            )
+        return f"{self.left:,} labels of the plan are not drawn yet; draw them (adjudge plan {run})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        names = ("plan", "planned", "labelled", "left", "beyond", "complete")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelDraw:
+    """The sample of labels that somebody looks at, as the record of looks names it."""
+
+    name: str
+    planned: bool = False
+    complete: bool = False
+    truths: str | None = None
+    added: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundLimit:
+    """The limits for a gate, or why there are none; and what the record of looks notes."""
+
+    limit: RateLimit | None = None
+    missing: str | None = None
+    """Why there are none."""
+    plan: PlanProgress | None = None
+    draw: LabelDraw | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatedRun:
+    """What the limits of a corrected rate depend on, beside the counts."""
+
+    folder: Path
+    rate: CorrectedRate | Refusal | None
+    missing: str
+    """Why there is no rate, where there is none."""
+    sampling: Sampling
+    said_random: bool
+    target: Target
+    limits: IntervalMethod | None
+    criterion: str | None
+    plan: LabelPlan | None
+    origin: Origin
+    """From what the labels may be drawn."""
+    lost: int
+    """How many cases have labels of another content alone."""
+    labels: Sequence[Label]
+    """The labels of cases that the plan drew."""
+    looks: Sequence[Look]
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a look can be recorded."""
+        return os.access(self.folder, os.W_OK)
+
+    def find_status(self, plan: LabelPlan, level: float = LEVEL) -> PlanStatus:
+        """How far the labels of the plan are."""
+        return find_plan_status(plan, self.labels, criterion=self.criterion, level=level)
+
+    def find_level(self, draw: str) -> float:
+        """The level of the limits for every look: each further sample gets less of what may go wrong."""
+        return 1 - (1 - LEVEL) / (1 + count_earlier_draws(self.looks, draw)) ** 3
+
+
+def find_limit(tally: MeasurementTally, run: RatedRun) -> FoundLimit:
+    """The limits of the corrected rate of a run that a gate goes by, or why there are none yet."""
+    status = None if run.plan is None else run.find_status(run.plan)
+    progress = None if run.plan is None or status is None else _make_progress(run.plan, status)
+    if run.sampling == "census" and isinstance(run.rate, CorrectedRate):
+        limit = _make_limit("count", run.rate, "every case is labelled")
+        return FoundLimit(limit=limit, plan=progress)
+    if run.plan is not None and status is not None and run.sampling != "random":
+        return replace(_limit_plan(tally, run, run.plan, status), plan=progress)
+    if not isinstance(run.rate, CorrectedRate):
+        return FoundLimit(missing=run.missing, plan=progress)
+    return _limit_sample(tally, run, run.rate)
+
+
+def _make_progress(plan: LabelPlan, status: PlanStatus) -> PlanProgress:
+    labelled = sum(status.labelled)
+    return PlanProgress(
+        plan=plan.id,
+        planned=status.planned,
+        labelled=labelled,
+        left=status.left,
+        beyond=status.beyond,
+        pilot_left=status.planned is None and labelled < len(plan.order),
+    )
+
+
+# ---------------------------------------------------------------- with a plan
+
+
+def _limit_plan(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status: PlanStatus) -> FoundLimit:
+    draw = LabelDraw(name=plan.id, planned=True, complete=status.complete, truths=status.truths)
+    why = _find_why_not_once(tally, run, plan, status)
+    if why is None and status.left:
+        return FoundLimit(missing=_make_progress(plan, status).describe_left(), draw=draw)
+    if not isinstance(run.rate, CorrectedRate):
+        return FoundLimit(missing=run.missing, draw=draw)
+    if why is None:
+        return replace(_limit_once(run.rate, status), draw=draw)
+    level = run.find_level(plan.id)
+    if run.target != "run":
+        return FoundLimit(limit=_widen(tally, run, run.rate, why, level), draw=draw)
+    live = status.live if level == status.live.level else run.find_status(plan, level).live
+    return FoundLimit(limit=_make_limit("every look", live, why), draw=draw)
+
+
+def _find_why_not_once(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status: PlanStatus) -> str | None:
+    """Why the limits for one look do not hold for a plan; ``None``: they do."""
+    if status.beyond:
+        return f"{status.beyond:,} labels beyond the planned ones were added"
+    if find_first_plan(run.looks) not in (None, plan.id):
+        return "another plan of this run was looked at before"
+    # The record may have been left behind when the folder was copied; the labels of the other plan were not.
+    if any(name != plan.id and not name.startswith(RANDOM_ORDER) for name in tally.list_plans()):
+        return "labels of another plan are among them"
+    if any(look.draw == plan.id and look.truths not in (None, status.truths) for look in run.looks):
+        return "the planned labels changed after a look at them"
+    return None if run.is_recorded else f"the look cannot be recorded in {run.folder}"
+
+
+def _limit_once(rate: CorrectedRate, status: PlanStatus) -> FoundLimit:
+    if rate.labels != status.planned:
+        missing = (
+            f"the corrected rate counts {rate.labels:,} of the {status.planned:,} planned labels, because the others "
+            "do not say that the plan drew them; label with adjudge label, or fill in the list of adjudge plan --out"
+        )
+        return FoundLimit(missing=missing)
+    because = f"the {status.planned:,} planned labels are there, and this is the one look at them"
+    return FoundLimit(limit=_make_limit("one look", rate, because))
+
+
+# ---------------------------------------------------------------- without a plan
+
+
+def _limit_sample(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate) -> FoundLimit:
+    _, places, _ = find_sampling(tally, run.origin, said_random=run.said_random, lost=run.lost)
+    name, added = find_draw(run.looks, [f"{tally.marks[at]:016x}" for at in places])
+    why, level = "no plan was drawn for these labels", run.find_level(name)
+    if run.target != "run" or rate.groups is not None:
+        limit = _widen(tally, run, rate, why, level)
+    else:
+        sizes, draws = list_draws(tally, places, find_strata(tally, run.sampling, run.origin))
+        ordered = [draws[at] for at in _order_places(tally, run, places)]
+        limit = _make_limit("every look", compute_live_rate(sizes, ordered, level=level), why)
+    return FoundLimit(limit=limit, draw=LabelDraw(name=name, added=added))
+
+
+def _order_places(tally: MeasurementTally, run: RatedRun, places: Sequence[int]) -> list[int]:
+    """A random order of the labelled cases: that of their labels where it was drawn, else that of their digests.
+
+    Labels in a file may be sorted by anything, such as the easy cases first, even if the cases were drawn at random.
+    """
+    timed = run.sampling == "plan" and all(tally.moments[at] != NO_TIME for at in places)
+    return sorted(
+        range(len(places)),
+        key=lambda at: (tally.moments[places[at]] if timed else 0, tally.marks[places[at]]),
+    )
+
+
+def _widen(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate, because: str, level: float) -> RateLimit:
+    """The limits for every look at labels in groups, or at the rate of a system, on which no exact bets are known.
+
+    They are the limits for one look with Robbins' normal mixture in place of the quantile of a single look. It holds at
+    all looks together as far as the estimate is normally distributed.
+    """
+    number = rate.labels if rate.groups is None else rate.groups
+    wider = 2 * NormalDist().cdf(_find_quantile(number, 1 - level)) - 1
+    found, _, _ = compute_rate(
+        tally,
+        said_random=run.said_random,
+        target=run.target,
+        limits=run.limits,
+        origin=run.origin,
+        lost=run.lost,
+        level=wider,
+    )
+    limit = _make_limit("every look", found if isinstance(found, CorrectedRate) else rate, because)
+    return replace(limit, level=level)
+
+
+NARROWEST_AT = 100
+"""The number of labels, or groups of them, at which the normal mixture is narrowest."""
+
+
+def _find_quantile(number: int, share: float) -> float:
+    """What takes the place of 1.96 in limits that hold at every look, for so many labels."""
+    square = -2 * math.log(share)
+    spread = number * (square + math.log(square + 1)) / NARROWEST_AT
+    return math.sqrt((1 + 1 / spread) * (square + math.log1p(spread)))
+
+
+def _make_limit(kind: LimitKind, rate: CorrectedRate | LiveRate, because: str) -> RateLimit:
+    return RateLimit(kind=kind, low=rate.low, high=rate.high, level=rate.level, labels=rate.labels, because=because)
