@@ -342,6 +342,21 @@ def test_a_file_that_was_changed_alone_is_found_out(tmp_path: Path, line: Line, 
     assert found.status == 2 or found.document["sampling"] == "unknown"
 
 
+def test_a_run_that_grew_while_it_was_labelled_says_how_many_were_drawn_before(tmp_path: Path, line: Line):
+    """Labels drawn from the smaller run are counted in the first line, and are no sample of the larger."""
+    folder = judge(tmp_path / "run", make_cases())
+    label(folder, "order", 70)
+    before = line("report", str(folder), "--fail-under-corrected", "0.5").status
+    judge(folder, make_cases(2 * CASES), resume=True)
+    found = line("agree", str(folder), "--json").document
+    gate = line("report", str(folder), "--fail-under-corrected", "0.01")
+
+    assert before == 0
+    assert (found["sampling"], found["other_draws"]) == ("unknown", 70)
+    assert "70 labelled cases" in gate.out.splitlines()[0]
+    assert gate.status == 3
+
+
 def test_a_run_that_grew_after_its_plan_certifies_nothing(tmp_path: Path, line: Line):
     """A rate that was drawn from the smaller one is not that of the larger: all three say so."""
     folder = judge(tmp_path / "run", make_cases())
@@ -523,7 +538,7 @@ def test_labels_of_a_data_set_are_drawn_for_every_run_of_it(tmp_path: Path):
     more = run(path, judge_function(is_kind), criteria="Is kind.", out=tmp_path / "more").finish_sync()
     assert make_measurement(more, labels=labels).sampling == "unknown"
     with open_label_queue(path) as queue:
-        assert all(item.design is None for item in queue.labels())
+        assert {item.design.cases for item in queue.labels() if item.design is not None} == {CASES}
 
 
 def test_the_swapped_sides_of_a_pair_are_another_content(tmp_path: Path):

@@ -162,7 +162,7 @@ def digest_label(label: Label) -> str:
 
 def write_place(contents: ContentSet, place: int) -> str:
     """How an event says that the random order over some contents came to a place; later places come later in a sort."""
-    return f"{contents.digest} {place:017d}"
+    return f"{contents.digest} {place:017d} {contents.cases}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,11 +452,24 @@ class LabelStore:
 
     def list_labels(self, case: str | None = None) -> list[tuple[int, Label]]:
         """The same, each with the number of its event."""
-        query = """SELECT seq, body FROM live WHERE kind IS NOT NULL AND (:case IS NULL OR case_id = :case)
+        query = """SELECT seq, body, drawn FROM live WHERE kind IS NOT NULL AND (:case IS NULL OR case_id = :case)
             ORDER BY seq"""
-        found = [(seq, self._read_label(seq, body)) for seq, body in self._ask(query, case=case)]
-        draw = self._find_random_draw()
-        return found if draw is None else [(seq, draw.add_design(label)) for seq, label in found]
+        draw, found = self._find_random_draw(), []
+        for seq, body, drawn in self._ask(query, case=case):
+            label = self._read_label(seq, body)
+            label = label if draw is None else draw.add_design(label)
+            found.append((seq, label if label.design is not None else self._add_earlier(label, drawn)))
+        return found
+
+    def _add_earlier(self, label: Label, drawn: str | None) -> Label:
+        """The label with the draw from the contents that were there when it was given, and are others now."""
+        parts = (drawn or "").split()
+        if label.subject is None or len(parts) != 3:
+            return label
+        cases = int(parts[2])
+        plan = f"{RANDOM_ORDER}, seed {self.find_fact('seed')}"
+        design = LabelDesign(plan=plan, stratum="all", p=1 / cases, size=cases, contents=parts[0], cases=cases)
+        return replace(label, design=design)
 
     def list_passes(self) -> list[tuple[int, int]]:
         """How far the random order over the present contents was followed: places with the numbers of their labels."""
