@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""How long a server takes to say that it is well while ten hostile requests run, beside a server that is left alone.
+
+    python bench/busy.py                the requests of tests/test_server_busy.py, one kind after the other
+    python bench/busy.py screen JSON    those whose name contains one of the words
+
+Both servers are asked by turns, so that what else the machine does meets both alike. Printed are the statuses of the
+requests, and the median, the ninth of ten and the worst of the times in ms: of the busy server, then of the idle one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
+from server_process_support import make_key, serve
+from test_server_busy import CONFIG, HOSTILE, JUDGE, attack
+
+
+def describe(times: list[float]) -> str:
+    """The median, the ninth of ten and the worst, in ms."""
+    figures = (statistics.median(times), statistics.quantiles(times, n=10)[8], max(times))
+    return " ".join(f"{item * 1000:>6.0f}" for item in figures)
+
+
+def main() -> None:
+    """Start both servers, and print a row for each kind of request."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    words = parser.parse_args().words
+    with tempfile.TemporaryDirectory() as name:
+        folders = [Path(name) / which for which in ("busy", "idle")]
+        for folder in folders:
+            folder.mkdir()
+            (folder / "busy_judges.py").write_text(JUDGE, encoding="utf-8")
+            (folder / "adjudge.toml").write_text(CONFIG, encoding="utf-8")
+        key = make_key(folders[0], "judge", "read")
+        with serve(folders[0]) as busy, serve(folders[1]) as idle:
+            print(f"{'requests':<30} {'busy: median, p90, worst':>24} {'idle':>20}  statuses")
+            for kind in (kind for kind in HOSTILE if not words or any(word in kind for word in words)):
+                statuses, ours, calm = asyncio.run(attack(busy.url, key, *HOSTILE[kind](), idle.url))
+                print(f"{kind:<30}     {describe(ours)} {describe(calm)}  {sorted(set(statuses))}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
