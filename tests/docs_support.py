@@ -142,7 +142,7 @@ def find_commands(block: Block) -> list[list[str]]:
 def split_line(line: str) -> list[list[str]]:
     """The commands of one shell line, without operators, redirections' signs and assignments before a command."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-    lexer.commenters = "#"
+    lexer.commenters, lexer.whitespace_split = "#", True
     commands: list[list[str]] = [[]]
     for token in lexer:
         if token in {"&&", "||", "|", ";", "&"}:

@@ -9,6 +9,7 @@ from typing import Annotated
 import pytest
 import typer
 
+import docs_arguments_support
 import docs_support
 import house
 
@@ -65,6 +66,40 @@ def test_command_lines_exist(page: Path, bare: Path, require):
     unknown = [(place, word) for place, command in commands for word in docs_support.find_unknown(command)]
 
     assert unknown == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_page)
+def test_command_lines_are_taken(page: Path, bare: Path):
+    """Every ``adjudge ...`` has the arguments it needs, of the right kind, and names what is there or on the page."""
+    blocks = docs_support.read_blocks(page)
+    names = docs_arguments_support.read_names(blocks)
+    commands = [(block.where, command) for block in blocks for command in docs_support.find_commands(block)]
+    wrong = [(place, said) for place, command in commands for said in docs_arguments_support.find_wrong(command, names)]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("judge a.txt --rubric polite", "--rubric polite"),
+        ("judge a.txt --rubric security --judge openai:a --timeout soon", "--timeout"),
+        ("judge a.txt --rubric mine --judge careful", ""),
+        ("judge a.txt --rubric security --judge carefull", "--judge carefull"),
+        ("run a.jsonl --retry tomorrow", "--retry tomorrow"),
+        ("diff one", "RUN2"),
+        ("rubric show security", ""),
+        ("--version", ""),
+    ],
+)
+def test_a_wrong_argument_is_found(line: str, said: str, bare: Path):
+    """A rubric that is not shipped, a number that is none, an argument that is missing."""
+    text = "```toml\n[rubrics]\nmine = 'a.yaml'\n[judges.careful]\nseats = ['openai:a']\n```\n"
+    names = docs_arguments_support.read_names(list(docs_support.parse_blocks(house.ROOT / "page.md", text)))
+    found = list(docs_arguments_support.find_wrong(line.split(), names))
+
+    assert bool(found) == bool(said)
+    assert said in " ".join(found)
 
 
 PAGE = """
