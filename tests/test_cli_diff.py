@@ -46,7 +46,7 @@ def test_what_changed_is_shown(line: Line):
     assert rows[0] == ["1", "regressed,", "1", "improved,", "of", "3", "cases", "in", "both", "runs"]
     assert ["passed", "failed", "1"] in rows
     assert "passed against not passed: p = 1.0000 (McNemar, exact)" in ran.out
-    assert ["a", "0.667", "0.667", "+0.000", "3", "1.0000", "exact"] in rows
+    assert ["a", "0.67", "0.67", "+0.00", "3", "1.0000", "exact"] in rows
     cases = [row[:3] for row in rows if row[0] in ("b", "c") and row[1] in ("passed", "failed")]
     assert cases == [["c", "passed", "failed"], ["b", "failed", "passed"]]
     assert ran.err == ""
@@ -102,7 +102,7 @@ def test_markdown_is_for_a_pull_request(line: Line):
     ran = line("diff", "was", "worse", "--markdown")
 
     assert ran.out.startswith("<!-- adjudge/diff/1 -->\n**1 regressed, 1 improved**")
-    assert "| `c` | passed | failed | 0.800 → 0.300 | `a 1.000 → 0.000` |" in ran.out
+    assert "| `c` | passed | failed | 0.80 → 0.30 | `a 1.00 → 0.00` |" in ran.out
     assert ran.err == ""
 
 
@@ -198,9 +198,9 @@ def test_a_long_list_is_cut_and_said_to_be(line: Line):
     make_run("two", dict.fromkeys(many, BAD))
     ran, more = line("diff", "one", "two"), line("diff", "one", "two", "--top", "25")
 
-    assert ran.out.count("passed  failed  0.800") == 20
+    assert ran.out.count("passed  failed  0.80 ") == 20
     assert names(ran.err, "20 of the 30", "--top", "--html FILE", "2,000")
-    assert (more.out.count("passed  failed  0.800"), more.err[:12]) == (25, "25 of the 30")
+    assert (more.out.count("passed  failed  0.80 "), more.err[:12]) == (25, "25 of the 30")
     assert len(line("diff", "one", "two", "--json").document["listed"]) == 30
     assert len(line("diff", "one", "two", "--json", "--top", "4").document["listed"]) == 4
     assert "4 of 30 cases" in line("diff", "one", "two", "--markdown", "--top", "4").out

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 from adjudge.errors import AdjudgeError, Reason, UsageError
 from adjudge.formats.display import describe_models
 from adjudge.formats.model_name import is_same_model
+from adjudge.formats.numbers import describe_needed
 from adjudge.formats.plain import AS_IS, to_plain
 from adjudge.formats.text import clean
 from adjudge.formats.typed import read_typed
@@ -331,8 +332,8 @@ class JudgeResult:
         """Return the outcome in one line: score and threshold or the reason, who decided, and the detail."""
         said = f"{self.outcome}: {self.undecided_because}" if self.undecided_because else str(self.outcome)
         if self.score is not None:
-            said += f" with {self.score:.2f}"
-            said += f" (needs {self.threshold:.2f})" if self.threshold is not None else ""
+            score, needed = describe_needed(self.score, self.threshold)
+            said += f" with {score}" + (f" (needs {needed})" if needed else "")
         low = [item.name for item in self.criteria if item.threshold is not None and not item.passed]
         # Where a rule decided, the detail may name them already.
         named = self.decided_by == "rule" and all(name in self.detail for name in low)

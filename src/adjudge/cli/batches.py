@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.cli.output import note
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_choice, check_whole_number
+from adjudge.formats.numbers import format_points
 from adjudge.judges.chain import list_judges
 from adjudge.models.price import find_batch_share
 from adjudge.models.providers.base import HttpModel
@@ -76,7 +77,7 @@ def list_batch_prices(judge: Any, prices: Any) -> Iterator[str]:
         elif share > 0.995:
             yield f"{model.name}: a batch costs as much as asking live"
         elif share > 0.505:
-            yield f"{model.name}: a batch costs {100 * share:.0f} % of asking live, and not half"
+            yield f"{model.name}: a batch costs {format_points(share, digits=0)} % of asking live, and not half"
 
 
 def describe_batches(found: BatchProgress) -> str:

@@ -16,15 +16,17 @@ from adjudge.formats.display import (
     describe_models,
     describe_outcome,
     describe_preference,
+    format_criterion,
     format_criterion_score,
 )
+from adjudge.formats.numbers import format_dollars, format_score
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
 from adjudge.judges.pair import PairResult
 from adjudge.report.format import format_label
 from adjudge.result import JudgeResult
 from adjudge.runs.item import RunItem
-from adjudge.templates.figures import format_dollars, format_duration
+from adjudge.templates.figures import format_duration
 
 STEP = "  "
 """What a line is indented by, below its heading."""
@@ -127,7 +129,7 @@ def _describe_origin(result: JudgeResult | PairResult) -> str:
         facts += [f"strategy {result.strategy}"] if hasattr(result, "strategy") else []
         facts += [f"asked {result.attempts} times"] if result.attempts > 1 else []
     facts += [format_duration(result.duration_ms)]
-    facts += [f"confidence {result.confidence:.2f}"] if result.confidence is not None else []
+    facts += [f"confidence {format_score(result.confidence)}"] if result.confidence is not None else []
     if result.usage is not None:
         facts += [f"{result.usage.input_tokens:,} tokens in, {result.usage.output_tokens:,} out"]
         facts += [format_dollars(result.usage.cost_usd)] if result.usage.cost_usd is not None else []
@@ -136,7 +138,7 @@ def _describe_origin(result: JudgeResult | PairResult) -> str:
 
 def _list_reasons(result: JudgeResult, depth: int) -> Iterator[Line]:
     for item in result.criteria:
-        needs = f", needs {item.threshold:.2f}" if item.threshold is not None else ""
+        needs = f", needs {format_criterion(item)[1]}" if item.threshold is not None else ""
         rule = f", by the rule {item.rule}" if item.rule else ""
         yield from _list_text(
             f"criterion {item.name}, {format_criterion_score(item)}{needs}{rule}", item.reasoning, depth

@@ -12,6 +12,7 @@ from adjudge.cli.screen import Passage
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
 from adjudge.formats.display import describe_outcome
+from adjudge.formats.numbers import format_points, format_range, format_score
 from adjudge.formats.text import clean
 from adjudge.judges.pair import PairResult
 
@@ -262,7 +263,7 @@ class Labelling:
 def describe_live(live: LiveEstimate) -> str:
     """How well the rate is known, and how many labels are still needed."""
     aim = f"± {live.within * 100:g} points"
-    rate = f"people pass {live.value * 100:.1f} % ({live.low * 100:.1f} to {live.high * 100:.1f})"
+    rate = f"people pass {format_points(live.value)} % ({format_range(live.low, live.high).removesuffix(' %')})"
     if live.ignored_groups:
         # Drawn one by one, they are a random sample of these cases, and no sample of groups.
         rate += "; of these cases, groups ignored"
@@ -307,7 +308,7 @@ def _describe_result(result: JudgeResult | PairResult) -> str:
         return f"preferred: {result.preferred or 'undecided'} (of the case's own sides)"
     lines = [describe_outcome(result)]
     for item in result.criteria:
-        score = "-" if item.score is None else f"{item.score:.2f}"
+        score = "-" if item.score is None else format_score(item.score)
         lines.append(f"{score}  {item.name}" + (f": {item.reasoning}" if item.reasoning else ""))
     return "\n".join([*lines, *([result.reasoning] if result.reasoning else [])])
 

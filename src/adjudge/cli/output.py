@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from adjudge.cli.wording import name_options
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.numbers import format_points
 from adjudge.formats.text import clean
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class ProgressBar:
 
     def describe(self, seconds: float | None = None) -> str:
         """The line that is shown, ``seconds`` after the first step could begin."""
-        of = f" of {self.total:,} ({100 * self.done / self.total:.0f} %)" if self.total else ""
+        of = f" of {self.total:,} ({format_points(self.done / self.total, digits=0)} %)" if self.total else ""
         said = f"{self.what}: {self.done:,}{of}"
         if seconds is None:
             return said

@@ -12,6 +12,7 @@ from adjudge.cli.output import complain, draws, note, print_line, show_drawing, 
 from adjudge.cli.wording import name_options
 from adjudge.dataset.case import Case
 from adjudge.formats.display import COLOURS, describe_models, describe_outcome, name_mark
+from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.judges.chain import JudgeChain, list_judges
 from adjudge.judges.judge import Judge
@@ -175,7 +176,7 @@ def _print_one(result: JudgeResult) -> None:
         return
     print_line(describe_outcome(result))
     for item in result.criteria:
-        score = "-" if item.score is None else f"{item.score:.2f}"
+        score = "-" if item.score is None else format_apart(item.score, item.threshold)[0]
         _print_fields(name_mark(item, "-"), score, item.name, item.reasoning)
     for text in (name_options(result.detail), result.reasoning, *result.suggestions):
         if text:
@@ -202,4 +203,4 @@ def list_own(own: Any, needed: float) -> Iterator[str]:
         yield f"cases judged by what they bring: {', '.join(said)}"
     if own.get("below"):
         verb = "needs" if own["below"] == 1 else "need"
-        yield f"{own['below']:,} of the cases {verb} less than the {needed:.2f} that is asked for"
+        yield f"{own['below']:,} of the cases {verb} less than the {format_score(needed)} that is asked for"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.numbers import format_amounts
 
 if TYPE_CHECKING:
     from adjudge.models.budget import Budget
@@ -37,7 +38,7 @@ class ConfiguredLayers:
             self.cache.close()
         if self.budget is None:
             return None
-        return f"spent ${self.budget.spent:.4f} of the budget of ${self.budget.usd:.4f}"
+        return "spent {} of the budget of {}".format(*format_amounts(self.budget.spent, self.budget.usd))
 
 
 def explain_uncached(judge: Any) -> str | None:

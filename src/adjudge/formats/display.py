@@ -10,6 +10,7 @@ import html
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from adjudge.formats.numbers import describe_needed, format_apart
 from adjudge.formats.text import clean
 
 if TYPE_CHECKING:
@@ -140,9 +141,15 @@ def name_mark(item: DrawnCriterion, otherwise: str = "") -> str:
 
 
 def format_criterion_score(item: DrawnCriterion) -> str:
-    """A criterion's score with two digits, and its sign before it where it has one."""
-    score, mark = "–" if item.score is None else f"{item.score:.2f}", find_mark(item)
+    """A criterion's score, and its sign before it where it has one."""
+    (score, _), mark = format_criterion(item), find_mark(item)
     return score if mark is None else f"{SIGNS[mark]} {score}"
+
+
+def format_criterion(item: DrawnCriterion) -> tuple[str, str]:
+    """A criterion's score, and what it needs: nothing where it has no threshold."""
+    score, needed = format_apart(item.score, item.threshold)
+    return score, "" if item.threshold is None else needed
 
 
 def describe_outcome(result: DrawnResult) -> str:
@@ -151,8 +158,8 @@ def describe_outcome(result: DrawnResult) -> str:
     if result.undecided_because:
         text += f" ({result.undecided_because})"
     if result.score is not None:
-        text += f" {result.score:.2f}"
-        text += f" of {result.threshold:.2f} needed" if result.threshold is not None else ""
+        score, needed = describe_needed(result.score, result.threshold)
+        text += f" {score}" + (f" of {needed} needed" if needed else "")
     low = [item.name for item in result.criteria if item.threshold is not None and not item.passed]
     text += f", below their own threshold: {clean(', '.join(low), keep_lines=False)}" if low else ""
     return text if result.decided_by == "judge" else f"{text}, decided by {clean(result.decided_by, keep_lines=False)}"
@@ -221,8 +228,8 @@ def _draw_criteria(result: DrawnResult) -> RenderableType:
         table.add_column(name, justify=side)  # type: ignore[arg-type]
     for item in result.criteria:
         score = Text(format_criterion_score(item), style=COLOURS.get(find_mark(item) or "", ""))
-        needs = "" if item.threshold is None else f"{item.threshold:.2f}"
-        table.add_row(Text(clean(item.name, keep_lines=False)), score, needs, Text(clean(item.reasoning)))
+        name, needs = Text(clean(item.name, keep_lines=False)), format_criterion(item)[1]
+        table.add_row(name, score, needs, Text(clean(item.reasoning)))
     return table
 
 
@@ -312,7 +319,7 @@ def _describe_order(item: DrawnOrder) -> str:
 
 
 def _render_row(item: DrawnCriterion) -> str:
-    needs = "" if item.threshold is None else f"{item.threshold:.2f}"
+    needs = format_criterion(item)[1]
     return (
         f"<tr><td>{_escape(item.name)}<td>{format_criterion_score(item)}<td>{needs}<td>{_escape(item.reasoning)}</tr>"
     )

@@ -26,6 +26,7 @@ from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_above_zero, check_flag, check_share, check_whole_number
 from adjudge.formats.files import read_text
+from adjudge.formats.numbers import format_apart
 from adjudge.formats.private_file import write_private
 from adjudge.formats.sqlite import UNUSABLE, open_sqlite
 from adjudge.formats.text import show
@@ -556,7 +557,7 @@ def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratu
         found.append(PlanStratum(name="undecided", size=unsure, undecided=True, expected=0.5))
     names = [item.name for item in found]
     return tuple(
-        replace(item, name=f"{item.name}, score {item.low:.2f} to {item.high:.2f}")
+        replace(item, name=f"{item.name}, score {' to '.join(format_apart(item.low, item.high))}")
         if names.count(item.name) > 1
         else item
         for item in found

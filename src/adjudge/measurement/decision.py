@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from adjudge.dataset.label import Label
 from adjudge.errors import AdjudgeError
 from adjudge.formats.arguments import check_share
+from adjudge.formats.numbers import format_points
 from adjudge.labels.looks import Look, write_look
 from adjudge.measurement.limit import RateLimit
 from adjudge.measurement.measure import make_measurement
@@ -94,9 +95,9 @@ def _compare(found: Measurement, bar: float, status: str) -> tuple[Outcome, str]
     limit = found.limit
     if limit is None:
         return "undecided", found.left_out.get("limit", "the corrected rate is not known")
-    at = f"the lower limit {_NAMES[limit.kind]} is {100 * limit.low:.1f} %"
+    at = f"the lower limit {_NAMES[limit.kind]} is {format_points(limit.low)} %"
     rate = found.rate.value if isinstance(found.rate, CorrectedRate) else None
-    of = "" if rate is None or limit.kind == "count" else f", corrected rate {100 * rate:.1f} %"
+    of = "" if rate is None or limit.kind == "count" else f", corrected rate {format_points(rate)} %"
     known = f"{at} ({limit.because}{of})"
     # The lower limit has to reach the bar: a run that may be worse has not shown that it is good enough.
     if limit.low >= bar - TOLERANCE:

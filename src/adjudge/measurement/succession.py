@@ -12,6 +12,7 @@ from adjudge.dataset.contents import digest_content
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
+from adjudge.formats.numbers import format_points
 from adjudge.labels.truth import TruthHeap
 from adjudge.measurement.comparison import PeopleLabels
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_own_truth
@@ -339,11 +340,12 @@ def _find_open(agreement: PairedShare, wrong: PairedShare | None, margin: float,
     if (agreement.low, agreement.high) == NOTHING_KNOWN:
         return f"the labelled cases are of fewer than {LEAST_UNITS} groups; label cases of more groups"
     if agreement.low < -margin:
-        return f"it may agree on up to {-100 * agreement.low:.1f} points fewer; label more cases"
+        return f"it may agree on up to {format_points(-agreement.low)} points fewer; label more cases"
     if not any_bad:
         return "no labelled case is one that people failed, so nobody knows what it would let pass"
     if wrong is not None and wrong.high > margin:
-        return f"it may pass up to {100 * wrong.high:.1f} points more of what people failed; label more of such cases"
+        more = format_points(wrong.high)
+        return f"it may pass up to {more} points more of what people failed; label more of such cases"
     return None
 
 

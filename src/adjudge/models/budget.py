@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.errors import ReplyError, UsageError
+from adjudge.formats.numbers import format_amounts, format_apart
 
 _PARTS = 10**12
 """Amounts are whole numbers of these parts of a dollar: sums of floats drift, and a limit must not."""
@@ -132,7 +133,7 @@ class Budget:
                 loop.call_soon_threadsafe(_wake, turn)
 
     def __repr__(self) -> str:
-        return f"<Budget {self.spent:.4f} of {self.usd:.4f} USD spent>"
+        return "<Budget {} of {} USD spent>".format(*format_apart(self.spent, self.usd, digits=4))
 
     def _forget_old(self) -> None:
         while self.per is not None and self._recent and self._recent[0][0] <= self._clock() - self.per:
@@ -141,8 +142,8 @@ class Budget:
     def _refuse(self, parts: int) -> ReplyError:
         left = max(self._total - self._spent, 0) / _PARTS
         every = "" if self.per is None else f" in {self.per:g} seconds"
-        limit, cost = f"${self.usd:.4f}{every}", f"${parts / _PARTS:.4f}"
-        return ReplyError("budget", f"of the budget of {limit}, ${left:.4f} are left, and the call may cost {cost}")
+        limit, rest, cost = format_amounts(self.usd, left, parts / _PARTS)
+        return ReplyError("budget", f"of the budget of {limit}{every}, {rest} are left, and the call may cost {cost}")
 
 
 def _wake(turn: asyncio.Future[None]) -> None:

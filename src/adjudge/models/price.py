@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from adjudge.errors import ModelError, UsageError
+from adjudge.formats.numbers import format_dollars
 from adjudge.models.budget import MOST, Budget, Reservation
 from adjudge.models.model import Call, Form, Model, Reply, Request
 from adjudge.models.providers.base import HttpModel
@@ -243,7 +244,7 @@ class Cost:
     """Usages whose cost is not known."""
 
     def __str__(self) -> str:
-        said = f"${self.usd:.4f}"
+        said = format_dollars(self.usd, digits=4)
         return f"at least {said}, and {self.unknown} of unknown cost" if self.unknown else said
 
 

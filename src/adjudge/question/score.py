@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.errors import ReplyError
+from adjudge.formats.numbers import TOLERANCE
 from adjudge.question.question import Answer, Question
 from adjudge.question.reply_object import (
     ANY,
@@ -27,10 +28,6 @@ from adjudge.question.reply_object import (
 )
 from adjudge.result import CriterionResult, Outcome
 from adjudge.rubric.rubric import Criterion, Rubric
-
-TOLERANCE = 1e-9
-"""Scores are compared with this slack, so that seven tenths three times is seven tenths."""
-
 
 RUBRIC_FORM: Mapping[str, Any] = dict.fromkeys(("token", "criteria", "reasoning", "suggestions"), ANY)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from adjudge.dataset.case import LabelValue
+from adjudge.formats.numbers import NOTHING, format_apart, format_dollars, format_rate, format_score
 from adjudge.report.cases import ShownResult
 from adjudge.report.report import CriterionSummary, OwnSummary, Report, RubricSummary
-from adjudge.templates.figures import NOTHING, format_count, format_dollars, format_interval, format_rate
+from adjudge.templates.figures import format_count, format_interval
 
 
 def format_criterion_share(item: CriterionSummary) -> tuple[str, str]:
@@ -47,8 +48,9 @@ def format_verdict(result: ShownResult) -> str:
         said = f"undecided: {result.undecided_because}"
     else:
         said = str(result.outcome)
-        said += f" with {result.score:.2f}" if result.score is not None else ""
-        said += f", needs {result.threshold:.2f}" if result.threshold is not None else ""
+        score, needed = format_apart(result.score, result.threshold)
+        said += f" with {score}" if result.score is not None else ""
+        said += f", needs {needed}" if result.threshold is not None else ""
     return said if result.decided_by == "judge" else f"{said}; decided by {result.decided_by}"
 
 
@@ -85,7 +87,8 @@ def format_own(own: OwnSummary) -> str:
     if own.below:
         verb = "needs" if own.below == 1 else "need"
         said += (
-            f" {format_count(own.below, 'case')} {verb} less than the {own.needed:.2f} that the run asks for; "
+            f" {format_count(own.below, 'case')} {verb} less than the {format_score(own.needed)} that the run asks "
+            f"for; "
             f"{format_count(own.below_passed)} of them passed."
         )
     return said

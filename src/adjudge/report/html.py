@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from adjudge.formats.numbers import format_score
 from adjudge.report.cases import ORDER, ShownCase, cut
 from adjudge.report.format import describe_passed, format_label, format_shown, list_model_changes, list_notices
 from adjudge.report.html_measurement import list_measurement_panels, make_lead, make_sorts
 from adjudge.report.html_page import render_page
 from adjudge.report.html_panels import list_panels, stack_outcomes
 from adjudge.report.report import Report
-from adjudge.templates.figures import format_score
 
 Options = Sequence[tuple[str, str]]
 """Each choice's value in the page's script, and what is shown of it."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from adjudge.errors import UsageError
+from adjudge.formats.numbers import format_change
 from adjudge.report.cases import ShownCase, make_shown_case
 from adjudge.report.diff_words import (
     Kind,
@@ -23,11 +24,11 @@ from adjudge.report.format import format_outcomes
 from adjudge.report.html_measurement import make_lead
 from adjudge.report.html_page import render_page
 from adjudge.report.html_panels import Panel, Table
-from adjudge.report.markdown import describe_p, format_change_score, format_delta, format_p, list_facts, render_change
+from adjudge.report.markdown import describe_p, format_p, list_facts, render_change
 from adjudge.report.measurement_words import describe_difference
 from adjudge.report.run_diff import CaseDiff, Diff, join_runs
 from adjudge.runs.folder import Run
-from adjudge.templates.figures import NOTHING, format_count, format_score
+from adjudge.templates.figures import format_count
 
 MOST_CASES = 2_000
 """Cases in one file; each is there twice, with all that was said of it."""
@@ -140,9 +141,7 @@ def _list_panels(found: Diff) -> Iterator[Panel]:
     means = [
         [
             name,
-            format_change_score(item.before),
-            format_change_score(item.after),
-            format_delta(item.delta),
+            *format_change(item.before, item.after),
             f"{item.cases:,}",
             format_p(item.p_value),
         ]
@@ -178,8 +177,5 @@ def _list_texts(item: PairedCase) -> Iterator[TextRow]:
 
 def _show_criteria(change: CaseDiff) -> Table:
     columns = [("criterion that changed", ""), ("before", "n"), ("after", "n"), ("difference", "n")]
-    rows = [
-        [name, format_score(old), format_score(new), NOTHING if None in (old, new) else format_delta(new - old)]  # type: ignore[operator]
-        for name, old, new in change.criteria
-    ]
+    rows = [[name, *format_change(old, new)] for name, old, new in change.criteria]
     return Table(columns=columns, rows=rows)

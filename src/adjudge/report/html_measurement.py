@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from adjudge.formats.numbers import format_range, format_rate
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import cut
 from adjudge.report.html_panels import Block, Cell, Drawing, Facts, Panel, Points, Table, Words
@@ -15,7 +16,6 @@ from adjudge.report.measurement_words import (
     describe_sorts,
     format_estimate,
     format_limits,
-    format_range,
     list_assumptions,
     list_baselines,
     list_biases,
@@ -27,7 +27,7 @@ from adjudge.report.measurement_words import (
     list_remarks,
     list_shares,
 )
-from adjudge.templates.figures import format_count, format_rate
+from adjudge.templates.figures import format_count
 from adjudge.trust.corrected_rate import CorrectedRate
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.slices import Slices

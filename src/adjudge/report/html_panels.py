@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from adjudge.formats.numbers import NOTHING, format_apart, format_rate, format_score
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.report.cases import cut
 from adjudge.report.format import format_cost, format_criterion_share
@@ -20,16 +21,7 @@ from adjudge.report.report import (
     Spread,
 )
 from adjudge.report.tally import OUTCOMES
-from adjudge.templates.figures import (
-    NOTHING,
-    format_count,
-    format_duration,
-    format_interval,
-    format_number,
-    format_rate,
-    format_score,
-    format_share,
-)
+from adjudge.templates.figures import format_count, format_duration, format_interval, format_number, format_share
 from adjudge.trust.intervals import Share
 
 Outcomes = Mapping[str, int]
@@ -212,7 +204,7 @@ def _show_scores(spread: Spread, threshold: float | None) -> Histogram:
         f"nine in ten from {format_score(spread.p5)} to {format_score(spread.p95)}; "
         f"{format_count(spread.count, 'score')}."
     )
-    listed = "; ".join(f"{place / BINS:.2f}: {number}" for place, number in enumerate(spread.bins) if number)
+    listed = "; ".join(f"{format_score(place / BINS)}: {number}" for place, number in enumerate(spread.bins) if number)
     said = f"Scores. From each twentieth on: {listed}"
     return Histogram(bins=spread.bins, said=said, needs=threshold, about=about)
 
@@ -229,7 +221,7 @@ def _show_rubrics(rubrics: Sequence[RubricSummary]) -> Table:
             format_rate(item.passed.rate),
             draw_share(item.passed, what="passed"),
             format_interval(item.passed),
-            f"{item.threshold:.2f}",
+            format_score(item.threshold),
         ]
         for item in rubrics
     ]
@@ -252,12 +244,12 @@ def _show_criteria(criteria: Sequence[CriterionSummary]) -> Table:
         [
             Words(text=item.name, more=f"rule: {item.rule}" if item.rule else "", kind="name"),
             f"{item.passed.of:,}",
-            format_score(item.scores.mean if item.scores else None),
+            format_apart(item.scores.mean if item.scores else None, item.threshold)[0],
             _draw_spread(item.scores) if item.scores else NOTHING,
             format_criterion_share(item)[0],
             draw_share(item.passed, what="passed") if item.gates else None,
             format_criterion_share(item)[1],
-            NOTHING if item.threshold is None else f"{item.threshold:.2f}",
+            format_apart(item.scores.mean if item.scores else None, item.threshold)[1],
             f"{item.weight:g}",
         ]
         for item in criteria
@@ -318,8 +310,8 @@ def _show_labels(report: Report) -> Sequence[Block]:
         found = report.numbers
         facts = [
             ("judgements", format_count(found.labelled)),
-            ("correlation", NOTHING if found.correlation is None else f"{found.correlation:.3f}"),
-            ("mean difference", NOTHING if found.mean_difference is None else f"{found.mean_difference:.3f}"),
+            ("correlation", format_score(found.correlation)),
+            ("mean difference", format_score(found.mean_difference)),
         ]
         blocks += [Heading(text="Labels that are numbers"), Facts(pairs=facts)]
     return blocks
@@ -370,7 +362,7 @@ def _show_repeats(found: RepeatSummary) -> Facts:
         pairs=[
             ("cases judged repeatedly", format_count(found.cases)),
             ("outcome differs", format_share(found.flipped)),
-            ("mean range of scores", NOTHING if found.mean_range is None else f"{found.mean_range:.3f}"),
+            ("mean range of scores", format_score(found.mean_range)),
         ]
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from adjudge.formats.display import name_mark
+from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.report.cases import ShownResult, cut, find_worst, make_shown_result
 from adjudge.report.format import format_rubric, format_verdict, list_model_changes
@@ -46,7 +47,10 @@ def _list_properties(report: Report) -> Iterator[tuple[str, str]]:
         yield "adjudge.own_criteria", str(report.own.criteria)
         yield "adjudge.threshold_below_the_run", str(report.own.below)
     for place, rubric in enumerate(report.rubrics[:10], 1):
-        yield f"adjudge.rubric.{place}", f"{format_rubric(rubric)}: needs {rubric.threshold:.2f}, {rubric.cases} cases"
+        yield (
+            f"adjudge.rubric.{place}",
+            f"{format_rubric(rubric)}: needs {format_score(rubric.threshold)}, {rubric.cases} cases",
+        )
     for place, said in enumerate(list_model_changes(report), 1):
         yield f"adjudge.model_change.{place}", said
 
@@ -78,8 +82,9 @@ def _render_case(items: Sequence[RunItem], suite: str) -> str:
 def _explain(worst: ShownResult, items: Sequence[RunItem]) -> str:
     lines = [line for line in (worst.detail, worst.reasoning) if line]
     for item in worst.criteria:
-        score = "no score" if item.score is None else f"{item.score:.2f}"
-        needs = f", needs {item.threshold:.2f}" if item.threshold is not None else ""
+        score, needed = format_apart(item.score, item.threshold)
+        score = "no score" if item.score is None else score
+        needs = f", needs {needed}" if item.threshold is not None else ""
         lines.append(f"{name_mark(item)} {item.name}: {score}{needs}; {item.reasoning}".lstrip())
     lines += [f"{severity}: {name}: {message}" for name, severity, message in worst.rules]
     lines += [f"{seat.judge}: {seat.outcome}; {seat.said}" for seat in worst.seats]

@@ -9,6 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adjudge.formats.markdown import escape, render_code
+from adjudge.formats.numbers import (
+    format_apart,
+    format_change,
+    format_decimal,
+    format_rate,
+    format_rates,
+    format_score,
+)
 from adjudge.report.cases import ShownCase
 from adjudge.report.diff_words import count_cases, describe_change, describe_compared, describe_test
 from adjudge.report.format import (
@@ -24,15 +32,7 @@ from adjudge.report.markdown_measurement import list_measurement_sections
 from adjudge.report.measurement_words import describe_difference, describe_measurement, describe_rate
 from adjudge.report.report import Report
 from adjudge.report.run_diff import CaseDiff, Diff
-from adjudge.templates.figures import (
-    NOTHING,
-    format_count,
-    format_duration,
-    format_interval,
-    format_rate,
-    format_score,
-    format_share,
-)
+from adjudge.templates.figures import format_count, format_duration, format_interval, format_share
 from adjudge.trust.difference import Means
 
 DIFF_MARK = "<!-- adjudge/diff/1 -->"
@@ -53,14 +53,14 @@ def format_p(value: float | None) -> str:
     """A p-value as people read it."""
     if value is None:
         return "-"
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+    return "< 0.0001" if value < 0.0001 else format_decimal(value, 4)
 
 
 def describe_p(value: float | None) -> str:
     """A p-value in a sentence."""
     if value is None:
         return "no case went either way"
-    return "p < 0.0001" if value < 0.0001 else f"p = {value:.4f}"
+    return "p < 0.0001" if value < 0.0001 else f"p = {format_decimal(value, 4)}"
 
 
 def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
@@ -74,20 +74,10 @@ def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
     yield from ((said, number) for said, number in facts if number)
 
 
-def format_change_score(value: float | None) -> str:
-    """A score as it is shown everywhere."""
-    return "-" if value is None else f"{value:.3f}"
-
-
 def render_change(before: float | None, after: float | None) -> str:
-    """A score before and after, once where it reads the same: an arrow is for what moved."""
-    said = (format_change_score(before), format_change_score(after))
-    return said[0] if said[0] == said[1] else " → ".join(said)
-
-
-def format_delta(value: float | None) -> str:
-    """A difference with its sign."""
-    return "-" if value is None else f"{value:+.3f}"
+    """A score before and after, once where it is the same: an arrow is for what moved."""
+    old, new, _ = format_change(before, after)
+    return old if old == new else f"{old} → {new}"
 
 
 def render_case_names(number: int) -> str:
@@ -121,12 +111,8 @@ def _list_lines(found: Diff) -> Iterator[str]:
 
 
 def _render_means(name: str, means: Means) -> str:
-    before, after, delta = (
-        format_change_score(means.before),
-        format_change_score(means.after),
-        format_delta(means.delta),
-    )
-    return f"| {name} | {before} | {after} | {delta} | {means.cases:,} | {format_p(means.p_value)} |"
+    change = " | ".join(format_change(means.before, means.after))
+    return f"| {name} | {change} | {means.cases:,} | {format_p(means.p_value)} |"
 
 
 def _list_cases(found: Diff) -> Iterator[str]:
@@ -185,9 +171,10 @@ def render_markdown(report: Report, *, most_cases: int = MOST_CASES, needed: flo
 def _list_sections(report: Report, needed: float | None) -> Iterator[str]:
     about = report.about
     asked = f", by the rubric {render_code(about.rubric)}" if about.rubric else ""
-    wanted = f"; {format_rate(needed)} needed" if needed is not None else ""
+    passed, asked_for = format_rates(report.passed.rate, needed)
+    wanted = f"; {asked_for} needed" if needed is not None else ""
     people = describe_rate(report.measurement).removesuffix(".") if report.measurement and report.is_measured else ""
-    share = f"{format_rate(report.passed.rate)} of {format_count(report.cases, 'case')} passed{wanted}"
+    share = f"{passed} of {format_count(report.cases, 'case')} passed{wanted}"
     yield f"### {escape(people) if people else share}"
     yield f"Judged: {render_code(about.dataset or 'a run')} by {render_code(about.judge or 'a judge', 200)}{asked}."
     own = f"{format_outcomes(report.outcomes)}. 95 % interval of the share: {format_interval(report.passed)}."
@@ -209,7 +196,7 @@ def _list_sections(report: Report, needed: float | None) -> Iterator[str]:
                     format_count(item.cases),
                     format_rate(item.passed.rate),
                     format_interval(item.passed),
-                    f"{item.threshold:.2f}",
+                    format_score(item.threshold),
                 )
                 for item in report.rubrics[:10]
             ],
@@ -221,9 +208,9 @@ def _list_sections(report: Report, needed: float | None) -> Iterator[str]:
                 (
                     render_code(item.name, 80),
                     f"{item.passed.of:,}",
-                    format_score(item.scores.mean if item.scores else None),
+                    format_apart(item.scores.mean if item.scores else None, item.threshold)[0],
                     *format_criterion_share(item),
-                    NOTHING if item.threshold is None else f"{item.threshold:.2f}",
+                    format_apart(item.scores.mean if item.scores else None, item.threshold)[1],
                 )
                 for item in report.criteria[:50]
             ],

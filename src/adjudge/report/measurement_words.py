@@ -6,11 +6,20 @@ import math
 from collections.abc import Iterator, Sequence
 
 from adjudge.dataset.case import LabelValue
+from adjudge.formats.numbers import (
+    NOTHING,
+    format_apart,
+    format_decimal,
+    format_points,
+    format_range,
+    format_rate,
+    format_score,
+)
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.rate import Sampling
-from adjudge.templates.figures import NOTHING, format_count, format_rate, format_share
+from adjudge.templates.figures import format_count, format_share
 from adjudge.trust.agreement import Agreement
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal
 from adjudge.trust.estimate import Estimate
@@ -146,8 +155,8 @@ def _describe_elsewhere(found: Measurement) -> str:
 def _describe_weighted(agreement: Agreement, where: str) -> str:
     """Rates in place of counts: labels that stand for different numbers of cases cannot be added up."""
     caught, kept = agreement.specificity.value, agreement.sensitivity.value
-    said = [f"catches about {100 * caught:.0f} of 100 bad answers"] if caught is not None else []
-    said += [f"keeps about {100 * kept:.0f} of 100 good ones"] if kept is not None else []
+    said = [f"catches about {format_points(caught, digits=0)} of 100 bad answers"] if caught is not None else []
+    said += [f"keeps about {format_points(kept, digits=0)} of 100 good ones"] if kept is not None else []
     return _begin(f"it {' and '.join(said)}.", where) if said else ""
 
 
@@ -181,7 +190,7 @@ def format_whole(rate: float | None) -> str:
         return NOTHING
     if 0 < rate < 0.01 or 0.99 < rate < 1:
         return format_rate(rate)
-    return f"{100 * rate:.0f} %"
+    return f"{format_points(rate, digits=0)} %"
 
 
 def format_between(low: float, high: float) -> str:
@@ -193,16 +202,11 @@ def format_between(low: float, high: float) -> str:
     return f"between {least:.{digits}f} and {most:.{digits}f}"
 
 
-def format_range(low: float, high: float) -> str:
-    """Limits of a share in per cent, as the method gives them; ``format_between`` rounds outward."""
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
-
-
 def format_estimate(estimate: Estimate | None, *, share: bool) -> str:
     """An estimate with its interval; shares in per cent."""
     if estimate is None or estimate.value is None:
         return NOTHING
-    value = format_rate(estimate.value) if share else f"{estimate.value:.2f}"
+    value = format_rate(estimate.value) if share else format_score(estimate.value)
     return f"{value}{format_limits(estimate, share=share, brackets=True)}"
 
 
@@ -211,7 +215,7 @@ def format_limits(estimate: Estimate | None, *, share: bool, brackets: bool = Fa
     if estimate is None or estimate.low is None or estimate.high is None:
         return ""
     low, high = estimate.low, estimate.high
-    said = format_range(low, high) if share else f"{low:.2f} to {high:.2f}"
+    said = format_range(low, high) if share else " to ".join(format_apart(low, high))
     return f" ({said})" if brackets else said
 
 
@@ -312,7 +316,7 @@ def _describe_method(rate: CorrectedRate, *, counted: bool) -> str:
         return f"counting: {format_count(rate.labels, 'label')} of {format_count(rate.cases, 'case')}"
     said = f"{rate.method}, {format_count(rate.labels, 'label')}"
     said += f" in {format_count(rate.groups, 'group')}" if rate.groups is not None else ""
-    return said + (f", design effect {rate.deff:.1f}" if rate.deff is not None else "")
+    return said + (f", design effect {format_decimal(rate.deff, 1)}" if rate.deff is not None else "")
 
 
 def list_assumptions(found: Measurement) -> Iterator[str]:
@@ -363,7 +367,7 @@ def _describe_alternative(found: Measurement) -> str:
     return (
         f"The judge {said} the alternative annotator test (epsilon {test.epsilon:g}): it wins over {wins} of "
         f"{format_count(len(test.annotators), 'person', 'people')}, advantage probability "
-        f"{test.advantage_probability:.2f}.{notes}"
+        f"{format_score(test.advantage_probability)}.{notes}"
     )
 
 

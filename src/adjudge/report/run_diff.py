@@ -18,12 +18,12 @@ import msgspec
 
 from adjudge.dataset.case import OWN_KEYS
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.numbers import TOLERANCE
 from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
 from adjudge.formats.text import clean
 from adjudge.formats.typed import read_typed
 from adjudge.judges.pair import PairResult, Preference
 from adjudge.measurement.measurement import Measurement
-from adjudge.question.score import TOLERANCE
 from adjudge.report.setup_changes import list_setup_changes
 from adjudge.result import Outcome
 from adjudge.runs.folder import Run, open_run

@@ -17,6 +17,7 @@ from adjudge.formats.arguments import check_choice, check_flag, check_share, che
 from adjudge.formats.invisible import drop_unseen
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply, read_json, to_json_value
 from adjudge.formats.json_schema import CompiledSchema, compile_schema
+from adjudge.formats.numbers import format_apart
 from adjudge.formats.schema_steps import TooManyStepsError
 from adjudge.formats.text import QUOTED, flatten, quote, show
 from adjudge.result import RuleResult
@@ -283,7 +284,7 @@ def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
         score = float(Indel.normalized_similarity(ours, theirs))
         # The tolerance is the package's own: a threshold of 0.8 must accept what rounds to 0.8.
         passed = score >= needed - 1e-9
-        message = f"similarity to the reference is {score:.3f}, needed {needed:g}"
+        message = "similarity to the reference is {}, needed {}".format(*format_apart(score, needed))
         return RuleResult(name="", passed=passed, message=message, score=score, metadata={"similarity": score})
 
     return check

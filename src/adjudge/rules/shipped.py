@@ -16,6 +16,7 @@ from typing import Any, get_args
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_share, is_finite
 from adjudge.formats.json import to_json_value
+from adjudge.formats.numbers import format_apart
 from adjudge.formats.text import QUOTED, flatten, show, suggest
 from adjudge.result import RuleResult, Severity
 from adjudge.rules.checks import (
@@ -78,7 +79,8 @@ def make_some_of(
         found = held / sum(weighed)
         count = sum(said.passed for said in results)
         told = "; ".join(said.message for said in results if not said.passed)
-        message = f"{count} of {len(results)} hold, {found:.3f} of the weight, needed {needed:g}"
+        share, enough = format_apart(found, needed)
+        message = f"{count} of {len(results)} hold, {share} of the weight, needed {enough}"
         message += f": {flatten(told, QUOTED)}" if told else ""
         return RuleResult(name="", passed=found >= needed - 1e-9, message=message, score=found)
 

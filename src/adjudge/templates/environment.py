@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from adjudge.formats.blanks import describe_blanks, split_blanks
+from adjudge.formats.numbers import NOTHING, format_beside, format_decimal, format_dollars, format_rate, format_score
 from adjudge.formats.text import clean
 from adjudge.templates import figures
 from adjudge.templates.icons import ICONS, STATES
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 
 _FILTERS = {
     "count": figures.format_count,
-    "rate": figures.format_rate,
+    "rate": format_rate,
     "limits": figures.format_interval,
     "share": figures.format_share,
-    "score": figures.format_score,
+    "score": format_score,
+    "beside": format_beside,
+    "decimal": format_decimal,
     "duration": figures.format_duration,
-    "dollars": figures.format_dollars,
+    "dollars": format_dollars,
     "number": figures.format_number,
     "size": figures.format_size,
     "moment": figures.format_moment,
@@ -69,7 +72,7 @@ def make_environment(*packages: str) -> Environment:
     blanks: dict[str, Any] = {"split_blanks": split_blanks, "describe_blanks": describe_texts}
     made.filters.update(filters | blanks | {"pair": pair, "values": take_values})
     shapes = {name: Markup(drawn) for name, drawn in ICONS.items()}  # noqa: S704 - ours, and constant
-    given: dict[str, Any] = {"icons": shapes, "states": STATES, "NOTHING": figures.NOTHING}
+    given: dict[str, Any] = {"icons": shapes, "states": STATES, "NOTHING": NOTHING}
     made.globals.update(given)
     return made
 

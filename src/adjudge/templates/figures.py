@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from adjudge.formats.numbers import NOTHING, format_range, format_rate
 from adjudge.trust.intervals import Share
-
-NOTHING = "–"
-"""What is written where there is no value; never 0."""
 
 # Not strftime's: a program may have set a locale.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -21,24 +19,11 @@ def format_count(number: float, what: str = "", plural: str = "") -> str:
     return f"{said} {what if said == '1' else plural or f'{what}s'}"
 
 
-def format_rate(rate: float | None) -> str:
-    """A share in per cent; never 100 % of what is not all, nor 0 % of what is something."""
-    if rate is None:
-        return NOTHING
-    said = f"{100 * rate:.1f}"
-    if said == "100.0" and rate < 1:
-        said = ">99.9"
-    elif said == "0.0" and rate > 0:
-        said = "<0.1"
-    return f"{said.removesuffix('.0')} %"
-
-
 def format_interval(share: Share) -> str:
     """Where the true share may be."""
     if share.interval is None:
         return NOTHING
-    low, high = share.interval
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
+    return format_range(*share.interval)
 
 
 def format_share(share: Share) -> str:
@@ -50,11 +35,6 @@ def format_share(share: Share) -> str:
     )
 
 
-def format_score(score: float | None) -> str:
-    """A score with two digits."""
-    return NOTHING if score is None else f"{score:.2f}"
-
-
 def format_duration(duration_ms: float | None) -> str:
     """A duration in the unit that fits."""
     if duration_ms is None:
@@ -63,13 +43,6 @@ def format_duration(duration_ms: float | None) -> str:
         return f"{duration_ms:.0f} ms" if duration_ms >= 9.95 or not duration_ms else f"{duration_ms:.1f} ms"
     seconds = duration_ms / 1000
     return f"{seconds:.1f} s" if seconds < 599.5 else f"{seconds / 60:.0f} min"
-
-
-def format_dollars(dollars: float | None) -> str:
-    """An amount, with as many digits as say something."""
-    if dollars is None:
-        return "unknown"
-    return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:.4f}"
 
 
 def format_number(number: int | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from adjudge.content import content_text
 from adjudge.formats.display import SIGNS, describe_models, describe_outcome, find_mark
+from adjudge.formats.numbers import format_apart, format_dollars
 from adjudge.formats.text import clean
 from adjudge.result import CriterionResult, JudgeResult
 
@@ -60,8 +61,9 @@ def show_content(content: object) -> str:
 
 
 def _list_criterion_properties(item: CriterionResult) -> Iterator[str]:
-    score = "   -" if item.score is None else f"{item.score:4.2f}"
-    needs = f" needs {item.threshold:.2f}" if item.threshold is not None else ""
+    score, needed = format_apart(item.score, item.threshold)
+    score = "   -" if item.score is None else score
+    needs = f" needs {needed}" if item.threshold is not None else ""
     yield f"  {SIGNS.get(find_mark(item) or '', ' ')} {score} {draw_bar(item.score)} {_short(item.name, 80)}{needs}"
     if item.reasoning:
         yield f"      {_short(item.reasoning)}"
@@ -141,7 +143,11 @@ def _format_usage(entries: Sequence[Mapping[str, Any]]) -> str:
     said += f" (unknown for {len(asked) - len(known)})" if len(known) < len(asked) else ""
     # A sum over some of them would read as the whole.
     rest = len(asked) - len(priced)
-    cost = "unknown" if not priced else f"${sum(priced):.4f}" + (f" and unknown for {rest}" if rest else "")
+    cost = (
+        "unknown"
+        if not priced
+        else format_dollars(sum(priced), digits=4) + (f" and unknown for {rest}" if rest else "")
+    )
     return f"{said}, cost {cost}"
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from adjudge.errors import ToolRefused
+from adjudge.formats.numbers import format_apart
 from adjudge.formats.text import show
 from adjudge.tools.record import ToolRecord, ToolSummary
 from adjudge.tools.tool import TIERS, ToolCandidate, ToolTier, tool_digest
@@ -170,10 +171,11 @@ def _find_usage_fault(record: ToolRecord, limits: PromotionLimits) -> Obstacle |
     uses, rate = (usage.uses, usage.success_rate) if usage is not None else (0, 0.0)
     if uses >= limits.min_uses and rate >= limits.min_success_rate:
         return None
+    shown, needed = format_apart(rate, limits.min_success_rate)
     return Obstacle(
         because="usage",
-        detail=f"{_name(record)} has {uses} uses with a success rate of {rate:.2f}, and needs {limits.min_uses} "
-        f"with {limits.min_success_rate:g}",
+        detail=f"{_name(record)} has {uses} uses with a success rate of {shown}, and needs {limits.min_uses} with "
+        f"{needed}",
     )
 
 

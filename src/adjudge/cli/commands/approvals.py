@@ -23,6 +23,7 @@ from adjudge.content import digest_text
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.formats.blanks import TextPart, describe_blanks, list_blanks, split_blanks
 from adjudge.formats.display import describe_models, describe_outcome, name_mark
+from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
 from adjudge.guards.approval.completeness import digest_shown
@@ -51,7 +52,7 @@ def draw_approvals(found: Sequence[Approval]) -> None:
     for item in found:
         ident = item.id[-_SHORT:] if draws() else item.id
         what = f"gate {item.gate}" if item.gate is not None else _cut(item.message)
-        score = "-" if item.score is None else f"{item.score:.2f}"
+        score = "-" if item.score is None else format_score(item.score)
         left = _format_time_left(item, now)
         texts = (what, _describe_voters(item), left, score, _cut(item.reason))
         add_row(table, ident, *[item.status] * several, *texts)
@@ -151,8 +152,9 @@ def _repeat_ledger(url: str | None) -> str:
 
 def _list_said(result: JudgeResult) -> Iterator[tuple[str, str]]:
     for item in result.criteria:
-        score = "-" if item.score is None else f"{item.score:.2f}"
-        needs = "" if item.threshold is None else f" (needs {item.threshold:.2f})"
+        score, needed = format_apart(item.score, item.threshold)
+        score = "-" if item.score is None else score
+        needs = "" if item.threshold is None else f" (needs {needed})"
         said = f": {item.reasoning}" if item.reasoning else ""
         yield "criterion", f"{name_mark(item, '-')}  {score}{needs}  {item.name}{said}"
         yield from (("  quoted", text) for text in item.evidence)

@@ -23,6 +23,7 @@ from adjudge.dataset.case import Case
 from adjudge.dataset.dataset import open_dataset
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.display import COLOURS, SIGNS
+from adjudge.formats.numbers import format_score
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.judge import Judge
 from adjudge.models.defaults import EXAMPLE
@@ -175,7 +176,7 @@ def _draw_rules(cases: list[Case], results: list[JudgeResult], rubric: Rubric) -
     table = make_table("Answers of a support agent", ("answer", "verdict", "score", *names), whole=3)
     for case, result in zip(cases, results, strict=True):
         marks = [SIGNS["passed" if item.passed else "failed"] for item in result.criteria] or [""] * len(names)
-        score = "-" if result.score is None else f"{result.score:.2f}"
+        score = "-" if result.score is None else format_score(result.score)
         verdict = f"{SIGNS[result.outcome]} {result.outcome}"
         add_row(table, case.id, verdict, score, *marks, style=COLOURS[result.outcome])
     return table
@@ -229,7 +230,7 @@ def _draw_judges(example: Example, results: Mapping[str, list[JudgeResult]]) -> 
 
 
 def _describe_seat(result: JudgeResult) -> str:
-    said = result.undecided_because if result.score is None else f"{result.score:.2f}"
+    said = result.undecided_because if result.score is None else format_score(result.score)
     return f"{SIGNS[result.outcome]} {said}"
 
 

@@ -195,12 +195,13 @@ def draw_diff(found: Diff, most: int) -> None:
 
 
 def _draw_means(found: Diff) -> None:
-    from adjudge.report.markdown import format_change_score, format_delta, format_p
+    from adjudge.formats.numbers import format_change
+    from adjudge.report.markdown import format_p
 
     means = make_table("", ("mean", "before", "after", "difference", "cases", "p", "by"))
     for name, item in {"score": found.score, **found.criteria}.items():
-        numbers = (format_change_score(item.before), format_change_score(item.after), format_delta(item.delta))
-        add_row(means, name, *numbers, f"{item.cases:,}", format_p(item.p_value), item.method)
+        change = format_change(item.before, item.after)
+        add_row(means, name, *change, f"{item.cases:,}", format_p(item.p_value), item.method)
     print_line()
     show_drawing(means)
 

@@ -12,6 +12,7 @@ from adjudge.cli.output import add_row, make_table, note, print_line, show_drawi
 from adjudge.config.judges import Choice
 from adjudge.dataset.dataset import Dataset
 from adjudge.errors import UsageError
+from adjudge.formats.numbers import format_dollars, format_points
 from adjudge.runs.estimate.kept_estimate import keep_estimate
 from adjudge.runs.folder import open_run
 
@@ -102,7 +103,7 @@ def _add(table: Any, name: str, what: SeatEstimate | RunEstimate, usd: list[floa
 
 
 def _dollars(usd: float | None) -> str:
-    return "unknown" if usd is None else f"${usd:,.4f}"
+    return "unknown" if usd is None else format_dollars(usd, digits=4)
 
 
 def _explain(found: RunEstimate) -> Iterator[str]:
@@ -131,8 +132,9 @@ def _explain_record(found: RunEstimate) -> Iterator[str]:
     if share > NEAR:
         # The limits of an average come nearer with the square root of the number.
         needed = found.recorded * (share / NEAR) ** 2
+        known = format_points(share, digits=0)
         yield (
-            f"by {found.recorded:,} recorded judgements the cost is known within {100 * share:.0f} %; it takes about "
+            f"by {found.recorded:,} recorded judgements the cost is known within {known} %; it takes about "
             f"{needed:,.0f} to know it within {100 * NEAR:g} %"
         )
 
@@ -153,4 +155,5 @@ def _explain_cache(found: RunEstimate) -> Iterator[str]:
             if least >= CACHED_FROM
             else f"; providers keep parts from about {CACHED_FROM:,} tokens, so it is too short"
         )
-        yield f"the same first part of the prompts is {100 * share:.0f} % of the tokens in, {least:,.0f} a call{small}"
+        said = format_points(share, digits=0)
+        yield f"the same first part of the prompts is {said} % of the tokens in, {least:,.0f} a call{small}"

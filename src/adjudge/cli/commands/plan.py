@@ -13,6 +13,7 @@ from adjudge.cli import options as option
 from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number, is_finite
+from adjudge.formats.numbers import format_decimal, format_points, format_range
 from adjudge.formats.text import flatten
 
 if TYPE_CHECKING:
@@ -244,7 +245,8 @@ def _print_needed(plan: LabelPlan, labelled: int) -> None:
 
 def _print_rate(status: PlanStatus) -> None:
     live = status.live
-    shown = f"{live.value:.1%} good, between {live.low:.1%} and {live.high:.1%}"
+    good, low, high = [f"{format_points(share)}%" for share in (live.value, live.low, live.high)]
+    shown = f"{good} good, between {low} and {high}"
     print_line(f"{shown} (95 % at every moment: {live.method})")
     if not live.in_random_order:
         note("these labels contradict a random order; were cases chosen by hand? The interval is as wide as it can be")
@@ -272,7 +274,8 @@ def _print_planned(status: PlanStatus, run: Path) -> None:
     more = "" if status.more is None else f", about {status.more:,} more"
     print_line(
         f"the {status.planned:,} planned labels are in: `adjudge agree {run}` gives the interval for one look, "
-        f"{low:.1f} to {high:.1f} % (±{(high - low) / 2:.1f} points); to go on looking after every label{more}"
+        f"{format_range(status.once.low, status.once.high)} (±{format_decimal((high - low) / 2, 1)} points); to go on "
+        f"looking after every label{more}"
     )
 
 

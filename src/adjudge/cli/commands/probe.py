@@ -27,6 +27,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.display import COLOURS
 from adjudge.formats.json import read_json
+from adjudge.formats.numbers import format_score
 from adjudge.formats.text import flatten, show, suggest
 from adjudge.formats.text import show as write_value
 from adjudge.guards.probe.baseline import (
@@ -262,7 +263,7 @@ def _print(report: ProbeReport) -> None:
     for item in report.results:
         outcome = f"{item.outcome} (by {item.decided_by})" if item.decided_by != "judge" else str(item.outcome)
         contract = "violated" if item.contract_violated else "kept" if item.drift is not None else "-"
-        similarity = "-" if item.similarity is None else f"{item.similarity:.2f}"
+        similarity = "-" if item.similarity is None else format_score(item.similarity)
         cells = (item.name, outcome, similarity, item.drift or "-", contract, _explain(item))
         add_row(table, *(flatten(cell, 300) for cell in cells), style=COLOURS[item.outcome])
     show_drawing(table)

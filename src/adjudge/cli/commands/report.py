@@ -28,6 +28,7 @@ from adjudge.cli.output import (
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.display import COLOURS, SIGNS
+from adjudge.formats.numbers import format_apart, format_score
 
 if TYPE_CHECKING:
     from adjudge.dataset.case_labels import LabelJoin
@@ -101,7 +102,8 @@ def _print_line(text: str) -> None:
 
 def _describe_scores(spread: Spread) -> str:
     shape = f"  {draw_bins(spread.bins)}" if draws() else ""
-    return f"scores: mean {spread.mean:.2f}, median {spread.median:.2f}, {spread.p5:.2f} to {spread.p95:.2f}{shape}"
+    mean, median, low, high = [format_score(value) for value in (spread.mean, spread.median, spread.p5, spread.p95)]
+    return f"scores: mean {mean}, median {median}, {low} to {high}{shape}"
 
 
 def draw_bins(bins: Sequence[int]) -> str:
@@ -116,8 +118,9 @@ def draw_bar(share: Share) -> str:
 
 
 def _show_rubrics(report: Report) -> None:
+    from adjudge.formats.numbers import format_rate
     from adjudge.report.format import format_rubric
-    from adjudge.templates.figures import format_interval, format_rate
+    from adjudge.templates.figures import format_interval
 
     if not report.rubrics:
         return
@@ -125,7 +128,7 @@ def _show_rubrics(report: Report) -> None:
     for item in report.rubrics[:_MOST_ROWS]:
         said = " ".join(format_rubric(item, lambda text: cut(text, _NAME)).split())
         share = format_rate(item.passed.rate), format_interval(item.passed)
-        add_row(table, said, f"{item.cases:,}", *share, f"{item.threshold:.2f}")
+        add_row(table, said, f"{item.cases:,}", *share, format_score(item.threshold))
     show_drawing(table)
     if len(report.rubrics) > _MOST_ROWS:
         note(f"the {_MOST_ROWS} rubrics of the most cases, of {len(report.rubrics):,}")
@@ -133,14 +136,12 @@ def _show_rubrics(report: Report) -> None:
 
 def _show_criteria(report: Report) -> None:
     from adjudge.report.format import format_criterion_share
-    from adjudge.templates.figures import NOTHING, format_score
 
     if not report.criteria:
         return
     table = make_table("", ("criterion", "judged", "mean", "passed", "95 % interval", "needs", ""))
     for item in report.criteria[:_MOST_ROWS]:
-        mean = format_score(item.scores.mean if item.scores else None)
-        needs = NOTHING if item.threshold is None else f"{item.threshold:.2f}"
+        mean, needs = format_apart(item.scores.mean if item.scores else None, item.threshold)
         bar = draw_bar(item.passed) if item.gates else ""
         add_row(table, cut(item.name, _NAME), f"{item.passed.of:,}", mean, *format_criterion_share(item), needs, bar)
     show_drawing(table)
@@ -174,7 +175,8 @@ def _show_pairs(report: Report) -> None:
 
 
 def _show_groups(report: Report) -> None:
-    from adjudge.templates.figures import format_interval, format_rate, format_score
+    from adjudge.formats.numbers import format_rate, format_score
+    from adjudge.templates.figures import format_interval
 
     if not report.groups:
         return
@@ -203,13 +205,15 @@ def _show_seats(report: Report) -> None:
 
 
 def _show_facts(report: Report) -> None:
-    from adjudge.templates.figures import format_duration, format_rate, format_share
+    from adjudge.formats.numbers import format_rate
+    from adjudge.templates.figures import format_duration, format_share
 
     if report.labels is not None and not report.is_measured:
         floor = format_rate(report.labels.always_passing.rate)
         print_line(f"agreement with labels: {format_share(report.labels.accuracy)}; baseline (always pass): {floor}")
     if report.numbers is not None and report.numbers.correlation is not None and not report.is_measured:
-        print_line(f"correlation with the labels: {report.numbers.correlation:.3f} of {report.numbers.labelled:,}")
+        correlation = format_score(report.numbers.correlation)
+        print_line(f"correlation with the labels: {correlation} of {report.numbers.labelled:,}")
     if report.repeats is not None:
         print_line(f"judged again, the outcome differs: {format_share(report.repeats.flipped)}")
     for rule in report.rules:
@@ -221,7 +225,7 @@ def _show_facts(report: Report) -> None:
 
 
 def _show_cases(report: Report, top: int) -> None:
-    from adjudge.templates.figures import format_score
+    from adjudge.formats.numbers import format_score
 
     shown = [case for case in report.shown if case.outcome != "passed"][:top]
     if not shown:
@@ -421,5 +425,6 @@ def _find_status(found: Report, fail_under: float | None) -> int:
     if status != DONE:
         rate = found.outcomes["passed"] / found.judgements
         rest = "" if status == MISSED else f", and {found.outcomes['undecided']:,} are undecided"
-        complain(f"{rate:.4f} of {found.judgements:,} judgements passed{rest}; --fail-under asks for {fail_under:g}")
+        passed, _ = format_apart(rate, fail_under, digits=4)
+        complain(f"{passed} of {found.judgements:,} judgements passed{rest}; --fail-under asks for {fail_under:.12g}")
     return status

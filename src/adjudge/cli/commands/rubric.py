@@ -10,6 +10,7 @@ from adjudge.cli import options as option
 from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import Config, read_config
 from adjudge.errors import UsageError
+from adjudge.formats.numbers import format_points
 from adjudge.rubric.file import SHIPPED_RUBRICS, list_shipped, rubric_schema
 from adjudge.rubric.lint import lint_rubric
 from adjudge.rubric.rubric import Rubric
@@ -59,7 +60,7 @@ def show_rubric(
     for item in rubric.criteria:
         needs = "-" if item.threshold is None else f"{item.threshold:g}"
         rule = f" [rule: {item.rule.kind}]" if item.rule else ""
-        add_row(table, item.name, f"{rubric.shares[item.name]:.1%}", needs, item.description + rule)
+        add_row(table, item.name, f"{format_points(rubric.shares[item.name])}%", needs, item.description + rule)
     show_drawing(table)
 
 

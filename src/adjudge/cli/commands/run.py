@@ -40,6 +40,15 @@ from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.formats.numbers import (
+    count_digits,
+    format_amounts,
+    format_apart,
+    format_dollars,
+    format_points,
+    format_range,
+    format_score,
+)
 from adjudge.formats.text import clean, show
 from adjudge.judges.evaluate import NO_CRITERIA
 from adjudge.judges.pair_summary import PairSummary
@@ -386,12 +395,12 @@ def describe(progress: Progress) -> str:
         return said + describe_batches(progress.batch)
     said = f"judged {progress.done:,}"
     if progress.total:
-        said += f" of {progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
+        said += f" of {progress.total:,} ({format_points(progress.done / progress.total, digits=0)} %)"
     said += f", {progress.per_second:,.1f}/s"
     left = progress.seconds_left
     said += f", {format_seconds(left)} left" if left is not None else ""
     said += "; " + ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(progress.outcomes.items()))
-    return said + (f"; ${progress.cost_usd:,.2f}" if progress.cost_usd else "")
+    return said + (f"; {format_dollars(progress.cost_usd, digits=2)}" if progress.cost_usd else "")
 
 
 def find_status(counts: Any, fail_under: float | None) -> int:
@@ -411,7 +420,8 @@ def _explain_status(counts: Any, fail_under: float | None) -> str:
     total, passed, undecided = sum(counts.values()), counts["passed"], counts["undecided"]
     if fail_under is None:
         return "nothing could be decided"
-    said = f"{passed:,} of {total:,} passed ({100 * passed / total:.1f} %)"
+    digits = max(count_digits(passed / total, fail_under, digits=3) - 2, 1)
+    said = f"{passed:,} of {total:,} passed ({format_points(passed / total, digits=digits)} %)"
     needed = f"--fail-under asks for {100 * fail_under:g} %"
     if find_status(counts, fail_under) == MISSED:
         return f"{said}, and {needed}"
@@ -431,15 +441,15 @@ def print_summary(done: Run) -> None:
         title = f"{format_count(found['items'], 'comparison')} of pairs"
     table = make_table(title, ("", "", ""))
     for outcome, number in (found["counts"] if pairs is None else _count_preferences(pairs)).items():
-        add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
+        add_row(table, outcome, f"{number:,}", f"{format_points(number / found['items'])} %")
     for reason, number in found["undecided_because"].items():
         add_row(table, f"  {reason}", f"{number:,}", "")
     if pairs is not None:
         _add_shares(table, pairs)
     elif found["mean_score"] is not None:
-        add_row(table, "mean score", f"{found['mean_score']:.3f}", "")
+        add_row(table, "mean score", format_score(found["mean_score"]), "")
     if found["labelled"] and pairs is None:
-        share = f"{100 * found['agreed'] / found['labelled']:.1f} %"
+        share = f"{format_points(found['agreed'] / found['labelled'])} %"
         add_row(table, "agree with the label", f"{found['agreed']:,} of {found['labelled']:,}", share)
     if found["input_tokens"] is not None:
         add_row(table, "tokens", f"{found['input_tokens']:,} in", f"{found['output_tokens']:,} out")
@@ -462,8 +472,8 @@ def _add_estimate(table: Any, done: Run) -> None:
     usd = total.batch_usd if by_batch else total.live_usd
     between = ""
     if not by_batch and total.least_usd is not None and total.most_usd is not None:
-        between = f"{total.least_usd:,.4f} to {total.most_usd:,.4f}"
-    add_row(table, "cost estimated", "unknown" if usd is None else f"${usd:,.4f}", between)
+        between = " to ".join(format_apart(total.least_usd, total.most_usd, digits=4))
+    add_row(table, "cost estimated", format_dollars(usd, digits=4), between)
 
 
 def _count_preferences(found: PairSummary) -> dict[str, int]:
@@ -483,8 +493,7 @@ def _add_shares(table: Any, found: PairSummary) -> None:
 def _format_share(share: Share) -> str:
     if share.rate is None or share.interval is None:
         return ""
-    low, high = share.interval
-    return f"{100 * share.rate:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{format_points(share.rate)} % ({format_range(*share.interval).removesuffix(' %')})"
 
 
 def _note_what_is_missing(done: Run) -> None:
@@ -493,7 +502,7 @@ def _note_what_is_missing(done: Run) -> None:
             note(said)
     budget, cut_off = done.manifest.get("budget"), done.summary["undecided_because"].get("budget", 0)
     if budget is not None:
-        note(f"spent ${budget['spent']:,.4f} of the budget of ${budget['usd']:,.4f}")
+        note("spent {} of the budget of {}".format(*format_amounts(budget["spent"], budget["usd"])))
     if cut_off:
         note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
     for said in _list_remedies(done.summary["undecided_because"], quote(str(done.folder))):
@@ -534,5 +543,5 @@ def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
 def _format_cost(found: Any) -> str:
     known, unknown = found["known_cost_usd"], found["unknown_costs"]
     if not unknown:
-        return "none" if not known and not found["calls"] else f"${known:,.4f}"
-    return "unknown" if not known else f"${known:,.4f} and more (unknown for {unknown:,})"
+        return "none" if not known and not found["calls"] else format_dollars(known, digits=4)
+    return "unknown" if not known else f"{format_dollars(known, digits=4)} and more (unknown for {unknown:,})"

@@ -19,6 +19,7 @@ from adjudge.cli.output import add_row, make_table, note, print_line, show_drawi
 from adjudge.config.file import read_config
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.formats.numbers import format_apart, format_dollars, format_points
 from adjudge.formats.text import show
 from adjudge.runs.folder import Run, open_run
 
@@ -183,18 +184,19 @@ def _print_candidate(item: Candidate) -> None:
 
 
 def _format(count: int, of: int) -> str:
-    return f"{100 * count / of:.1f} % of {of:,}"
+    return f"{format_points(count / of)} % of {of:,}"
 
 
 def _range(share: PairedShare) -> str:
-    return f"{100 * share.delta:+.1f} ({100 * share.low:+.1f} to {100 * share.high:+.1f})"
+    delta, low, high = [format_points(value, sign=True) for value in (share.delta, share.low, share.high)]
+    return f"{delta} ({low} to {high})"
 
 
 def _dollars(usd: float | None) -> str:
-    return "unknown" if usd is None else f"${usd:.6f}"
+    return format_dollars(usd, digits=6)
 
 
 def _price(item: Candidate) -> str:
     low_high = item.cost_interval
-    between = "" if low_high is None else f" ({low_high[0]:.6f} to {low_high[1]:.6f})"
+    between = "" if low_high is None else " ({} to {})".format(*format_apart(*low_high, digits=6))
     return _dollars(item.cost_usd[1]) + between

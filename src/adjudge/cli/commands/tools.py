@@ -29,6 +29,7 @@ from adjudge.config.file import read_config
 from adjudge.config.judges import Panel, choose
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.numbers import format_score
 from adjudge.formats.text import flatten
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _explain_creation(verdict: CreationVerdict) -> str:
     marks = ""
     if result is not None and result.value is not None:
         low = [_describe_reason(item) for item in result.criteria if not item.passed]
-        marks = f" with confidence {verdict.confidence:.2f}" + (f", not {', '.join(low)}" if low else "")
+        marks = f" with confidence {format_score(verdict.confidence)}" + (f", not {', '.join(low)}" if low else "")
     return f"{word}{marks}: {' '.join(verdict.reasoning.split())}"
 
 
@@ -363,7 +364,7 @@ def _write(done: Promotion) -> None:
 
 def _count(record: ToolRecord) -> tuple[str, str]:
     usage = record.tool.usage
-    return ("0", "-") if usage is None or not usage.uses else (str(usage.uses), f"{usage.success_rate:.2f}")
+    return ("0", "-") if usage is None or not usage.uses else (str(usage.uses), format_score(usage.success_rate))
 
 
 def _explain(verdict: ToolVerdict) -> str:
@@ -371,7 +372,7 @@ def _explain(verdict: ToolVerdict) -> str:
 
     what = "promotion" if isinstance(verdict, PromotionVerdict) else "creation"
     word = "approved" if verdict.approved else "refused"
-    return f"{what} {word} with confidence {verdict.confidence:.2f}: {' '.join(verdict.reasoning.split())}"
+    return f"{what} {word} with confidence {format_score(verdict.confidence)}: {' '.join(verdict.reasoning.split())}"
 
 
 SchemaFile = Annotated[str, typer.Option("--schema", metavar="S", help="File with the JSON Schema, in JSON or YAML.")]

@@ -13,6 +13,7 @@ from adjudge.concurrency import Timeout
 from adjudge.content import check_extent, content_text, digest_text
 from adjudge.errors import AdjudgeError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
+from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, OnExpiry, make_approval_id, read_name
 from adjudge.guards.approval_digest import describe_terms, digest_request
@@ -87,8 +88,9 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
     if result.confidence is None:
         return False, f"{name} passed it with unknown confidence; {SURE} is needed"
     if not is_sure(result.confidence, SURE):
-        return False, f"{name} passed it with confidence {result.confidence:.2f}; {SURE} is needed"
-    return True, f"{name} passed it with confidence {result.confidence:.2f}"
+        shown, needed = format_apart(result.confidence, SURE)
+        return False, f"{name} passed it with confidence {shown}; {needed} is needed"
+    return True, f"{name} passed it with confidence {format_score(result.confidence)}"
 
 
 async def _ask(judge: Any, approval: Approval) -> JudgeResult:

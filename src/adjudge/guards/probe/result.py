@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from adjudge.errors import Reason, UsageError
+from adjudge.formats.numbers import format_score
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
 from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, Drift, ProbeThresholds, SemanticProbe
@@ -89,7 +90,7 @@ class ProbeResult:
     def explain(self) -> str:
         """The outcome in one line, with similarity, drift, and what is violated."""
         said = f"{self.outcome}: {self.undecided_because}" if self.undecided_because else str(self.outcome)
-        said += f" with {self.similarity:.2f} (drift {self.drift})" if self.similarity is not None else ""
+        said += f" with {format_score(self.similarity)} (drift {self.drift})" if self.similarity is not None else ""
         said += "" if self.decided_by == "judge" else f", decided by {self.decided_by}"
         more = [self.detail] if self.detail else []
         return clean("; ".join([said, *more, *self.violations]), keep_lines=False)
@@ -181,7 +182,8 @@ class ProbeReport:
             name: sum(item.outcome == name for item in self.results) for name in ("passed", "failed", "undecided")
         }
         listed = ", ".join(f"{number} {name}" for name, number in counts.items())
-        mean = "nothing was measured" if self.mean is None else f"mean similarity {self.mean:.2f} (drift {self.drift})"
+        mean = f"mean similarity {format_score(self.mean)} (drift {self.drift})"
+        mean = "nothing was measured" if self.mean is None else mean
         broken = f", {self.violation_count} with a violated contract" if self.violation_count else ""
         total = len(self.results)
         return (

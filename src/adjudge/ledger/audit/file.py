@@ -16,6 +16,7 @@ from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.markdown import escape
+from adjudge.formats.numbers import format_score
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean, flatten, show, suggest
 from adjudge.formats.typed import read_typed
@@ -82,7 +83,7 @@ def _list_finding(item: Finding) -> tuple[object, ...]:
 
 def _list_judged(item: Judged) -> tuple[object, ...]:
     said = f"{item.outcome} ({item.undecided_because})" if item.undecided_because else item.outcome
-    score = "" if item.score is None else f"{item.score:.2f}"
+    score = "" if item.score is None else format_score(item.score)
     who = f"{item.decided_by} ({item.by})" if item.by else item.decided_by
     return item.seq, said, item.became, score, item.judge, item.gate, who, item.id, item.subject, item.hash
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
+from adjudge.formats.numbers import format_apart
 from adjudge.formats.text import show
 from adjudge.result import RuleResult
 from adjudge.rules.injection.lexicon import MARKS, find_phrases
@@ -117,7 +118,8 @@ def make_injection_screen(*, threshold: float = THRESHOLD, channel: str | None =
             return RuleResult(name="", passed=False, message=str(error))
         passed = found.score < number
         said = f"signs of text addressed to a model: {', '.join(found.signs)}" if found.signs else "no sign"
-        message = f"{said}; score {found.score:.1f}, reported from {number:g}"
+        shown, least = format_apart(found.score, number, digits=1)
+        message = f"{said}; score {shown}, reported from {least}"
         return RuleResult(
             name="", passed=passed, message=message, score=found.score, metadata={"signs": list(found.signs)}
         )

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from adjudge.formats.display import find_mark
+from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
@@ -288,7 +289,7 @@ def find_next(queue: Iterable[QueuedRequest], after: Approval, name: str | None)
 def make_queue_item(approval: RequestSummary, reader: Reader, now: datetime) -> QueueItem:
     """A request in the queue, without the judge where its reader is to decide first."""
     hidden = is_hidden(approval, reader)
-    score = "" if approval.score is None else f"{approval.score:.2f}"
+    score = "" if approval.score is None else format_score(approval.score)
     vote = find_vote(approval, reader.approver)
     return QueueItem(
         id=approval.id,
@@ -534,9 +535,9 @@ def _name_low(result: JudgeResult) -> str:
 def _make_word(result: JudgeResult) -> str:
     if result.undecided_because is not None:
         return f"undecided: {result.undecided_because}"
-    score = "" if result.score is None else f" with {result.score:.2f}"
-    needs = "" if result.threshold is None else f", needs {result.threshold:.2f}"
-    return f"{result.outcome}{score}{needs}"
+    score, needed = format_apart(result.score, result.threshold)
+    said = "" if result.score is None else f" with {score}"
+    return f"{result.outcome}{said}" + ("" if result.threshold is None else f", needs {needed}")
 
 
 def _make_criterion(item: CriterionResult, numbers: Mapping[str, int]) -> CriterionView:

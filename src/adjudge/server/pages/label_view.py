@@ -13,6 +13,7 @@ from datetime import datetime
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import CANNOT_TELL
+from adjudge.formats.numbers import format_score
 from adjudge.judges.pair import PairResult
 from adjudge.labels.agreement import LabelAgreement
 from adjudge.labels.live import LiveEstimate
@@ -275,7 +276,7 @@ def make_judge_said(results: Iterable[JudgeResult | PairResult]) -> tuple[SaidVi
         if isinstance(result, PairResult):
             found.append(SaidView(who="the judge", state="info", word=result.explain(), why=""))
         else:
-            score = "" if result.score is None else f" {result.score:.2f}"
+            score = "" if result.score is None else f" {format_score(result.score)}"
             why = result.detail or result.reasoning
             word = f"{result.outcome}{score}"
             found.append(SaidView(who=f"judge {result.judge}", state=result.outcome, word=word, why=why))

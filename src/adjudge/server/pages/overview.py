@@ -14,13 +14,14 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 
+from adjudge.formats.numbers import format_rate
 from adjudge.server.caller import AnyCaller, Caller
 from adjudge.server.database import get_now
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import add_page
 from adjudge.server.recorded import MOST_READ, STATES, Recorded, read_recorded
 from adjudge.server.state import CurrentState, ServerState
-from adjudge.templates.figures import format_count, format_duration, format_left, format_rate
+from adjudge.templates.figures import format_count, format_duration, format_left
 from adjudge.trust.intervals import Share
 
 router = APIRouter()

@@ -16,6 +16,7 @@ from fastapi import APIRouter
 from adjudge.content import digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.display import find_mark
+from adjudge.formats.numbers import format_apart
 from adjudge.formats.text import flatten
 from adjudge.guards.decision import Decision
 from adjudge.ledger.entry import Entry
@@ -254,8 +255,9 @@ def _make_word(row: Recorded) -> str:
 
 def _describe_outcome(row: Recorded) -> str:
     said = str(row.outcome or "not judged")
-    said += f" with {row.score:.2f}" if row.score is not None else f": {row.because}" if row.because else ""
-    return said + (f", needs {row.threshold:.2f}" if row.threshold is not None else "")
+    score, needed = format_apart(row.score, row.threshold)
+    said += f" with {score}" if row.score is not None else f": {row.because}" if row.because else ""
+    return said + (f", needs {needed}" if row.threshold is not None else "")
 
 
 def _make_sentence(row: Recorded, approval: ApprovalStep | None) -> str:
