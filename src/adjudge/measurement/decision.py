@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from adjudge.dataset.label import Label
 from adjudge.errors import AdjudgeError
 from adjudge.formats.arguments import check_share
-from adjudge.formats.numbers import format_points
+from adjudge.formats.numbers import count_digits, format_points
 from adjudge.labels.looks import Look, write_look
 from adjudge.measurement.limit import RateLimit
 from adjudge.measurement.measure import make_measurement
@@ -95,7 +95,8 @@ def _compare(found: Measurement, bar: float, status: str) -> tuple[Outcome, str]
     limit = found.limit
     if limit is None:
         return "undecided", found.left_out.get("limit", "the corrected rate is not known")
-    at = f"the lower limit {_NAMES[limit.kind]} is {format_points(limit.low)} %"
+    digits = max(count_digits(limit.low, bar, digits=3) - 2, 1)
+    at = f"the lower limit {_NAMES[limit.kind]} is {format_points(limit.low, digits=digits)} %"
     rate = found.rate.value if isinstance(found.rate, CorrectedRate) else None
     of = "" if rate is None or limit.kind == "count" else f", corrected rate {format_points(rate)} %"
     known = f"{at} ({limit.because}{of})"
