@@ -205,7 +205,10 @@ def make_starts_with(*, text: str, absent: bool = False, ignore_case: bool = Fal
 
 
 def make_length(*, max: int | None = None, min: int | None = None, unit: str = "characters") -> Check:  # noqa: A002
-    """The content is ``min`` to ``max`` characters (code points), words or lines long, both included."""
+    """The content is ``min`` to ``max`` characters (code points), words or lines long, both included.
+
+    Of a JSON value the words and lines are those of the values in it. Its characters are counted as it is written.
+    """
     check_choice("rule length: unit", unit, _UNITS)
     if max is None and min is None:
         raise UsageError("rule length needs max or min; write {length: 4000} or {name: length, min: 1, max: 4000}")
@@ -214,7 +217,7 @@ def make_length(*, max: int | None = None, min: int | None = None, unit: str = "
         raise UsageError(f"rule length: min {low} is above max {high}, so nothing could pass; swap them")
 
     def check(content: Any) -> RuleResult:
-        long = _measure(_text_of(content), unit)
+        long = _measure(content, unit)
         said = f"is {long:,} {unit.removesuffix('s') if long == 1 else unit} long"
         if low is not None and long < low:
             return _fail(f"{said}, below the minimum of {low:,}")
@@ -405,12 +408,23 @@ def _list(texts: list[str]) -> str:
     return f"{shown} and {len(texts) - 3} more" if len(texts) > 3 else shown
 
 
-def _measure(text: str, unit: str) -> int:
-    if unit == "words":
-        return len(text.split())
-    if unit == "lines":
-        return text.count("\n") + (not text.endswith("\n")) if text else 0
-    return len(text)
+def _measure(content: Any, unit: str) -> int:
+    from adjudge.content import write_content
+
+    text, is_json = write_content(content)
+    if unit == "characters":
+        return len(text)
+    count = _count_words if unit == "words" else _count_lines
+    # As JSON writes it, a text of many lines is on one, and names and brackets would be words.
+    return sum(map(count, _list_values(read_json(text)))) if is_json else count(text)
+
+
+def _count_words(text: str) -> int:
+    return len(text.split())
+
+
+def _count_lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
 
 
 def _compile(pattern: Any, *, ignore_case: bool) -> Any:
