@@ -140,13 +140,14 @@ def test_an_interrupt_ends_it_at_once(place: Path):
 @posix
 def test_an_interrupt_while_input_is_awaited(place: Path):
     """Ctrl-C while something slow is read: the same."""
-    os.mkfifo("slow.txt")
     # The interrupt may fall between opening the file and owning it, for which Python has a warning and we no remedy.
     env = {"PYTHONWARNINGS": "ignore::ResourceWarning"}
-    process = cli_support.start(place, "judge", "slow.txt", *POLITE, "--judge", "rules", env=env)
-    with Path("slow.txt").open("wb"):  # opens only once the other side reads
-        process.send_signal(signal.SIGINT)
-        ran = cli_support.finish(process)
+    process = cli_support.start(place, "judge", "-", *POLITE, "--judge", "rules", env=env)
+    assert process.stdin is not None
+    process.stdin.write(b"x" * 200_000)  # more than a pipe holds, so this returns once the other side reads
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    ran = cli_support.finish(process)
 
     assert (ran.status, ran.out, ran.err) == (130, "", "adjudge: interrupted\n")
 

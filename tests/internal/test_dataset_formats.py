@@ -58,7 +58,7 @@ def test_what_is_read_at_once_may_not_be_large(tmp_path, name, monkeypatch):
 
 def test_the_reader_of_lines_takes_what_any_file_gives():
     """Bytes in memory too."""
-    assert list(_source.read_lines(io.BytesIO(b"\xef\xbb\xbfa\n\nb"))) == [(1, "a\n"), (2, "\n"), (3, "b")]
+    assert list(_source.read_lines(io.BytesIO(b"\xef\xbb\xbfa\n\nb"), "f")) == [(1, "a\n"), (2, "\n"), (3, "b")]
 
 
 @pytest.mark.parametrize(

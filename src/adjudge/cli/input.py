@@ -20,6 +20,7 @@ from adjudge.dataset.label_file import load_labels
 from adjudge.dataset.label_map import parse_label_map
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
+from adjudge.formats.files import open_regular
 from adjudge.formats.text import QUOTED, show
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
@@ -195,7 +196,7 @@ def read_text_file(path: Path, *, what: str) -> str:
     try:
         if path.is_dir():
             raise UsageError(f"{what}: {path} is a directory; name the files in it")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return _decode(file.read(LARGEST + 1), str(path))
     except OSError as error:
         raise UsageError(f"{what}: cannot read {path}: {error.strerror}; name a file that can be read") from None

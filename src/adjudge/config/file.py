@@ -15,6 +15,7 @@ from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_timeout
+from adjudge.formats.files import open_regular
 from adjudge.formats.text import flatten, show
 from adjudge.formats.toml import read_toml
 from adjudge.models.defaults import EXAMPLE
@@ -193,7 +194,7 @@ def check_keys(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> N
 def _read_bytes(file: Path, *, wanted: bool) -> bytes | None:
     """The bytes of the file; ``None`` when it is not there and nobody named it."""
     try:
-        with file.open("rb") as opened:
+        with open_regular(file) as opened:
             raw = opened.read(LARGEST + 1)
     except FileNotFoundError:
         if not wanted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import stat
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 from adjudge.dataset.case import check_text
 from adjudge.dataset.fields import Fields, check_names, to_cell
 from adjudge.errors import UsageError
+from adjudge.formats.files import check_regular, open_regular
 from adjudge.formats.json import read_json, to_json_value
 from adjudge.formats.text import flatten
 from adjudge.formats.yaml import read_yaml
@@ -28,16 +29,16 @@ Line = tuple[int, str | UsageError]
 
 
 def check_path(path: str) -> bool:
-    """Whether a data set can be read once only; raises ``UsageError`` when it cannot be read at all."""
+    """Whether a data set is standard input, which can be read once; raises ``UsageError`` for no regular file."""
     if path == "-":
         return True
     try:
-        mode = Path(path).stat().st_mode
+        check_regular(path)
+    except IsADirectoryError:
+        raise UsageError(f"{path} is a directory; name one data set in it") from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
-    if stat.S_ISDIR(mode):
-        raise UsageError(f"{path} is a directory; name one data set in it")
-    return not stat.S_ISREG(mode)
+    return False
 
 
 @contextmanager
@@ -49,28 +50,73 @@ def open_bytes(path: str, *, gz: bool = False) -> Iterator[BinaryIO]:
                 raise UsageError("standard input is closed; name a file")
             yield sys.stdin.buffer
             return
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             if not gz:
                 yield file
                 return
             import gzip
 
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast("BinaryIO", unpacked)
+                yield cast("BinaryIO", _Bounded(unpacked, most_unpacked(file), path))
     except OSError as error:
         raise _unreadable(path, error) from None
     except (EOFError, zlib.error):
         raise UsageError(f"cannot read {path}: the compressed data are broken or cut off; compress it again") from None
 
 
-def read_lines(file: BinaryIO) -> Iterator[Line]:
+LEAST_UNPACKED, MOST_EXPANDED = 100_000_000, 200
+"""A packed file may hold so many bytes, or so many times its own size, whichever is more."""
+
+
+def most_unpacked(file: BinaryIO) -> int:
+    """How many bytes a packed file may hold: a megabyte can stand for a thousand."""
+    return max(LEAST_UNPACKED, MOST_EXPANDED * os.fstat(file.fileno()).st_size)
+
+
+def refuse_expanding(path: str) -> UsageError:
+    """The error for a packed file that holds too much."""
+    return UsageError(
+        f"{path} holds more than {LEAST_UNPACKED // 1_000_000} MB and {MOST_EXPANDED} times its own size, as no data "
+        "set does; unpack it, and look at what is in it"
+    )
+
+
+class _Bounded:
+    """A file that is unpacked while it is read, up to a number of bytes."""
+
+    def __init__(self, file: Any, most: int, path: str) -> None:
+        self._file, self._left, self._path = file, most, path
+
+    def read(self, size: int = -1) -> bytes:
+        return self._take(self._file.read(size))
+
+    def readline(self, size: int = -1) -> bytes:
+        return self._take(self._file.readline(size))
+
+    def _take(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        if self._left < 0:
+            raise refuse_expanding(self._path)
+        return data
+
+
+MOST_BLANK = 100_000
+"""Blank lines after one another: reading a thousand million of them would take a minute and find nothing."""
+
+
+def read_lines(file: BinaryIO, path: str) -> Iterator[Line]:
     """The lines with their numbers, from 1; for a line that is no text, why.
 
     Lines end at a line feed alone: JSON texts and cells may hold every other character that ends a line somewhere.
     """
-    number = 0
+    number = blank = 0
     while line := file.readline(LONGEST + 1):
         number += 1
+        blank = blank + 1 if line.isspace() else 0
+        if blank > MOST_BLANK:
+            raise UsageError(
+                f"{path}: line {number:,} ends {MOST_BLANK:,} blank lines; is this a data set? take them out"
+            )
         if number == 1 and line.startswith(_BOM):
             line = line[len(_BOM) :]
         if len(line) > LONGEST:
@@ -162,7 +208,7 @@ def read_rows(path: str, form: str, fields: Fields | None, *, gz: bool = False) 
     """The rows of a file, one at a time; with ``fields``, a table must have a column for the content."""
     if form in LINES:
         with open_bytes(path, gz=gz) as file:
-            lines = read_lines(file)
+            lines = read_lines(file, path)
             yield from _read_objects(lines) if form == "jsonl" else _read_table(lines, path, form, fields)
     else:
         whole: Mapping[str, Callable[..., Iterator[Row]]] = {"json": _read_array, "yaml": _read_sequence}
@@ -171,6 +217,10 @@ def read_rows(path: str, form: str, fields: Fields | None, *, gz: bool = False) 
 
 COUNTED = {"jsonl": 256_000_000, "csv": 256_000_000, "tsv": 256_000_000, "json": 10_000_000}
 """Bytes of the largest file whose rows are counted before they are read, which takes about a second."""
+
+
+MOST_COUNTED = 2_000_000
+"""The most lines that are counted: each takes its time, however short it is."""
 
 
 def count_rows(path: str, form: str | None = None) -> int | None:
@@ -200,11 +250,11 @@ def count_rows(path: str, form: str | None = None) -> int | None:
 
 def _take_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
     """The lines of at most so many bytes; raises ``ValueError`` beyond, since a packed file may hold any number."""
-    read = 0
+    read = lines = blank = 0
     while line := file.readline(LONGEST):
-        read += len(line)
-        if read > most:
-            raise ValueError(f"more than {most:,} bytes")
+        read, lines, blank = read + len(line), lines + 1, blank + 1 if line.isspace() else 0
+        if read > most or lines > MOST_COUNTED or blank > MOST_BLANK:
+            raise ValueError(f"more than {most:,} bytes or {MOST_COUNTED:,} lines, or too many blank ones")
         yield line
 
 
@@ -353,7 +403,11 @@ def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
     pa, parquet = import_parquet(path)
     number = 0
     try:
+        check_regular(path)
         with parquet.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
+            if max(groups, default=0) > max(LEAST_UNPACKED, MOST_EXPANDED * Path(path).stat().st_size):
+                raise refuse_expanding(path)
             columns = list(file.schema_arrow.names)
             check_names(columns) if fields is None else fields.check_columns(columns)
             for batch in file.iter_batches(batch_size=PAGE):
@@ -363,7 +417,7 @@ def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
     except (pa.ArrowException, OSError) as error:
         raise UsageError(f"{path} cannot be read as Parquet ({flatten(str(error))}); is it complete?") from None
     except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise error if str(error).startswith(path) else UsageError(f"{path}: {error}") from None
 
 
 def import_parquet(path: str) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from adjudge.dataset.case import check_text
+from adjudge.dataset.case import LabelValue, check_text
 from adjudge.dataset.fields import read_label
 from adjudge.dataset.formats import TABLES, find_format, read_rows
 from adjudge.dataset.label import DESIGN_KEYS, LABEL_KEYS, Label
@@ -43,8 +43,8 @@ def load_labels(
     as for ``open_dataset`` and may also map to ``cannot_tell``; a row whose word means ``None`` is left out. ``rater``
     labelled the rows that name nobody. A row with ``content``, ``task``, ``reference`` or ``context`` comes from a list
     of cases to label (``adjudge plan --out``): its case is passed over, and so is a row whose value nobody filled in.
-    Raises ``UsageError`` naming file, line, value and remedy for the first row that is
-    not a label.
+    Raises ``UsageError`` naming file, line, value and remedy for the first row that is not a label, and both lines
+    where a person gives two values about the same.
     """
     return tuple(stream_labels(path, format=format, label_map=label_map, rater=rater))
 
@@ -61,13 +61,31 @@ def stream_labels(
     form, gz = find_format(name, format)
     known = check_label_map(label_map)
     unit = "row" if form in {"json", "parquet"} else "line"
+    said: dict[tuple[str | None, ...], tuple[int, LabelValue]] = {}
     for line, row in read_rows(name, form, None, gz=gz):
         try:
             found = _read_row(row, known, rater, table=form in TABLES)
         except UsageError as error:
             raise UsageError(f"{name}, {unit} {line}: {error}") from None
         if found is not None:
+            _check_once(found, line, said, f"{name}, {unit}")
             yield found
+
+
+def _check_once(
+    label: Label, line: int, said: dict[tuple[str | None, ...], tuple[int, LabelValue]], where: str
+) -> None:
+    """Raise ``UsageError`` where a person says two things about one case; which of them holds is not ours to choose."""
+    if label.kind == "model":  # may be asked several times, and answers are compared
+        return
+    key = (label.case, label.subject, label.run, label.rater, label.kind, label.criterion, label.order)
+    first, value = said.setdefault(key, (line, label.value))
+    if value != label.value or isinstance(value, bool) is not isinstance(label.value, bool):
+        about = f" on {show(label.criterion)}" if label.criterion is not None else ""
+        raise UsageError(
+            f"{where} {line}: {show(label.rater)} labels the case {show(label.case)}{about} {show(label.value)}, and "
+            f"{show(value)} in {where.rpartition(' ')[2]} {first}; keep the one that holds"
+        )
 
 
 def _read_row(

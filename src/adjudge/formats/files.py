@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
@@ -126,6 +127,24 @@ def _check_named(path: Path, *, what: str, hint: str) -> None:
         return
     if stat.S_ISDIR(kind):
         raise UsageError(f"{path} is a directory; name {_name_file(what)} in it")
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file to read its bytes; raises ``OSError``, whose ``strerror`` says why, for anything else.
+
+    A pipe, a device or a socket could keep its reader waiting, or never end; so what a path names is looked at first.
+    """
+    check_regular(path)
+    return Path(path).open("rb")
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Raise ``OSError`` for a path that names no regular file."""
+    kind = Path(path).stat().st_mode
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(kind):
+        raise OSError(errno.EINVAL, "it is a pipe, a device or a socket and not a regular file", os.fspath(path))
 
 
 def read_text(path: Path, *, what: str, most: int = MAX_BYTES) -> str:

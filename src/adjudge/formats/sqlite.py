@@ -58,6 +58,7 @@ def _check_usable(path: str | os.PathLike[str]) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         return
     wrong = errno.EISDIR if place.is_dir() else 0 if os.access(path, os.R_OK | os.W_OK) else errno.EACCES
+    wrong = wrong or (0 if place.is_file() else errno.EINVAL)  # a pipe would be waited for
     if wrong:
         raise OSError(wrong, os.strerror(wrong), str(path))
 

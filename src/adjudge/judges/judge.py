@@ -23,6 +23,7 @@ from adjudge.models.function import FunctionModel, as_model
 from adjudge.models.model import Model, Reply, Request, find_function
 from adjudge.models.open import open_model, resolve_model
 from adjudge.models.replay import MissingRecording
+from adjudge.models.usage import believe_usage
 from adjudge.question.code_judge import make_given
 from adjudge.question.prompt import render_system
 from adjudge.question.question import Answer, Part, Question
@@ -287,6 +288,7 @@ class _Call:
         reply = await self.model.complete(request)
         if not isinstance(reply, Reply):
             raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
+        reply = believe_usage(reply, self.model.name)
         self.replies.append(reply)
         token = self.token if self.asks_token else None
         style = self.judge._style  # noqa: SLF001 - a call is the judge's own

@@ -15,6 +15,7 @@ from adjudge.dataset.contents import ContentSet, ContentTally, digest_content
 from adjudge.dataset.dataset import Dataset, open_dataset
 from adjudge.dataset.formats import find_format
 from adjudge.errors import UsageError
+from adjudge.formats.files import open_regular
 from adjudge.formats.text import show
 from adjudge.judges.evaluate import resolve_rubric
 from adjudge.judges.pair import PairResult
@@ -259,7 +260,7 @@ class DatasetCases:
 def _digest_file(path: Path) -> str:
     digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
     except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adjudge.errors import LedgerError, UsageError
+from adjudge.formats.files import open_regular
 from adjudge.formats.text import clean
 from adjudge.ledger.entry import COLUMNS, SCHEMA, Head, Row
 from adjudge.ledger.payload import MOST_BYTES
@@ -97,7 +98,7 @@ def read_head(head: Head | str | os.PathLike[str] | None) -> Head | None:
     if isinstance(head, str) and (":" in head and head.partition(":")[0].isdigit()):
         return Head.parse(head)
     try:
-        with Path(head).open("rb") as file:
+        with open_regular(head) as file:
             return Head.parse(file.read(10_000).decode("utf-8", "replace"))
     except (OSError, ValueError) as error:
         if isinstance(error, UsageError):
@@ -112,7 +113,7 @@ class _BadLineError(Exception):
 
 def _read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
     encode, _, _, decode = _tools()
-    with Path(path).open("rb") as file:
+    with open_regular(path) as file:
         while text := file.readline(_LONGEST):
             try:
                 found = decode(text)

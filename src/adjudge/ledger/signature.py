@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.files import open_regular
 from adjudge.ledger.verification import SignatureCheck
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _read_public(key: PublicKey) -> Ed25519PublicKey:
 
 def _read_file(path: str | os.PathLike[str]) -> bytes:
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             return file.read(_LARGEST)
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or "it is no path"

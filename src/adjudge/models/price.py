@@ -18,6 +18,7 @@ from adjudge.models.model import Call, Form, Model, Reply, Request
 from adjudge.models.providers.base import HttpModel
 from adjudge.models.providers.catalog import same_site
 from adjudge.models.replay import ReplayModel
+from adjudge.models.usage import believe_usage
 from adjudge.models.wrapper import WrapperModel, find_innermost
 from adjudge.result import Usage
 
@@ -127,7 +128,7 @@ class PricedModel(WrapperModel):
         if self.function_identity is not None:  # a judge in code: it has no price, and nothing is charged for a call
             return await self.model.complete(request)
         if self.budget is None:
-            return add_cost(await self.model.complete(request), self.price)
+            return add_cost(believe_usage(await self.model.complete(request), self.name), self.price)
         price = self._need_price()
         most = bound_cost(price, self.name, request)
         holding = _Holding(self.budget, most, request.call)
@@ -136,7 +137,7 @@ class PricedModel(WrapperModel):
         # Until more is known: a call that is cancelled may be charged in full.
         spent: float | None = None
         try:
-            reply = add_cost(await self.model.complete(held), price)
+            reply = add_cost(believe_usage(await self.model.complete(held), self.name), price)
             spent = reply.usage.cost_usd if reply.usage is not None else None
         except UsageError:
             spent = 0.0  # nothing was asked

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from adjudge.errors import ModelError, UsageError
+from adjudge.formats.files import check_regular
 from adjudge.models.model import Model, Reply, Request, TokenLogprob
 from adjudge.models.wrapper import WrapperModel
 
@@ -220,6 +221,8 @@ class RecordingModel(WrapperModel):
             return
         try:
             with self._lock:
+                if self.path.exists():  # a pipe would wait for its reader, and the last byte is read
+                    check_regular(self.path)
                 descriptor = self._open()
                 try:
                     # A run that was killed may have left half a line; a row glued to it would be lost with it.

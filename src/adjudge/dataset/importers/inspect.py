@@ -23,9 +23,11 @@ from adjudge.dataset.formats import (
     check_path,
     find_format,
     import_parquet,
+    most_unpacked,
     open_bytes,
     read_rows,
     read_whole,
+    refuse_expanding,
 )
 from adjudge.dataset.importers.inspect_scores import Ratings, Verdict, find_majority, list_verdicts, load_ratings
 from adjudge.dataset.label_map import LabelMap
@@ -63,6 +65,8 @@ def read_packed(name: str) -> Iterator[Any]:
         members = [item for path, item in found.items() if _WHOLE.fullmatch(path) or _PIECES.fullmatch(path)]
         if not members:
             raise UsageError(f"{name} holds no samples; was the run cut off before the first one ended?")
+        if sum(item.file_size for item in members) > most_unpacked(file):
+            raise refuse_expanding(name)
         epochs = any(_find_epoch(item.filename) != "1" for item in members)
         for item in members:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -151,7 +152,8 @@ class Approvals:
         store: A ``Ledger``, or the address of one, which is then opened and closed here.
         webhook: Notified when a request opens or closes.
         make_link: Makes the address of the page on which people decide a request, for the webhook.
-        clock: Returns the time, as an aware datetime. A request expires by the clock of the process that looks.
+        clock: Returns the time, as an aware datetime. A request expires by the clock of the process that looks. A clock
+            that is set back counts as standing still.
 
     Raises:
         UsageError: For an address that cannot be used.
@@ -173,6 +175,7 @@ class Approvals:
         self.ledger = Ledger(store) if isinstance(store, str) else store
         """The ledger that holds every step."""
         self._clock = clock
+        self._latest, self._latest_lock = datetime.min.replace(tzinfo=UTC), threading.Lock()
         self._courier = DeliveryQueue(webhook, make_link=make_link) if webhook is not None else None
 
     def __repr__(self) -> str:
@@ -656,7 +659,10 @@ class Approvals:
         now = self._clock()
         if now.tzinfo is None:
             raise UsageError("the clock of approvals gives times without a zone; use datetime.now(timezone.utc)")
-        return now.astimezone(UTC)
+        # Never back: a request whose time was over would be open again, and could be approved.
+        with self._latest_lock:
+            self._latest = max(self._latest, now.astimezone(UTC))
+            return self._latest
 
 
 def _keep_storable(ids: Iterable[str]) -> Sequence[str]:

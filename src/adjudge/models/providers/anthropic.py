@@ -15,6 +15,7 @@ import msgspec
 from adjudge.models.model import FinishReason, Reply, Request
 from adjudge.models.providers.base import Access, HttpModel, Schema, Sent, change_schemas, find_finish_reason
 from adjudge.models.providers.catalog import ANTHROPIC, Endpoint
+from adjudge.models.usage import read_count
 from adjudge.result import Usage
 
 _VERSION = "2026-10-21"
@@ -57,10 +58,10 @@ class _StopDetails(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+    cache_creation_input_tokens: Any = None
+    cache_read_input_tokens: Any = None
 
 
 class _Message(msgspec.Struct):
@@ -134,11 +135,11 @@ def strip_schema(part: Schema) -> Schema:
 def _read_usage(usage: _Usage | None) -> Usage | None:
     if usage is None:
         return None
-    cached, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+    cached, written = read_count(usage.cache_read_input_tokens), read_count(usage.cache_creation_input_tokens)
     return Usage(
         # The API counts cached input apart; here it is part of the input, as with every other provider.
-        input_tokens=(usage.input_tokens or 0) + written + cached,
-        output_tokens=usage.output_tokens or 0,
+        input_tokens=read_count(usage.input_tokens) + written + cached,
+        output_tokens=read_count(usage.output_tokens),
         cached_tokens=cached,
         written_tokens=written,
     )

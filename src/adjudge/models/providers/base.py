@@ -19,6 +19,7 @@ from adjudge.models.providers.error import find_refused, read_complaint, refuse
 from adjudge.models.providers.http import Transport
 from adjudge.models.providers.key_redaction import SHORTEST_KEY, hide_key, redact_error
 from adjudge.models.reported_name import REPORTED
+from adjudge.models.usage import believe_usage
 
 MAX_INPUT_CHARACTERS = 1_000_000
 
@@ -250,7 +251,7 @@ class HttpModel:
 
     def _read_safely(self, data: bytes, headers: Mapping[str, str], access: Access) -> Reply:
         try:
-            return _hide(self._read(data, headers), access.secrets)
+            return _hide(believe_usage(self._read(data, headers), self.name), access.secrets)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             said = redact_error(str(error), access.secrets)
             failed = ModelError(f"{access.host} answered with something that is not its reply format: {said}")

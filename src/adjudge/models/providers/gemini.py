@@ -14,6 +14,7 @@ from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
 from adjudge.models.providers.base import Access, HttpModel, Sent, find_finish_reason
 from adjudge.models.providers.catalog import GEMINI, Endpoint
 from adjudge.models.providers.error import read_complaint
+from adjudge.models.usage import read_count
 from adjudge.result import Usage
 
 _TOP_LOGPROBS = 20
@@ -82,10 +83,10 @@ class _Feedback(msgspec.Struct, rename="camel"):
 
 
 class _Usage(msgspec.Struct, rename="camel"):
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    cached_content_token_count: int | None = None
+    prompt_token_count: Any = None
+    candidates_token_count: Any = None
+    thoughts_token_count: Any = None
+    cached_content_token_count: Any = None
 
 
 class _Response(msgspec.Struct, rename="camel"):
@@ -163,9 +164,9 @@ def _read_usage(usage: _Usage | None) -> Usage | None:
     if usage is None:
         return None
     return Usage(
-        input_tokens=usage.prompt_token_count or 0,
-        output_tokens=(usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0),
-        cached_tokens=usage.cached_content_token_count or 0,
+        input_tokens=read_count(usage.prompt_token_count),
+        output_tokens=read_count(usage.candidates_token_count) + read_count(usage.thoughts_token_count),
+        cached_tokens=read_count(usage.cached_content_token_count),
     )
 
 

@@ -12,6 +12,7 @@ from adjudge.models.model import FinishReason, Form, Reply, Request, TokenLogpro
 from adjudge.models.providers.base import Access, HttpModel, Sent, add_to_free_text, find_finish_reason
 from adjudge.models.providers.catalog import Endpoint
 from adjudge.models.providers.error import read_complaint
+from adjudge.models.usage import read_count
 from adjudge.result import Usage
 
 _TOP_LOGPROBS = 20
@@ -71,13 +72,13 @@ class _Choice(msgspec.Struct):
 
 
 class _PromptDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    cached_tokens: Any = None
+    cache_write_tokens: Any = None
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
     prompt_tokens_details: _PromptDetails | None = None
 
 
@@ -189,10 +190,10 @@ def _read_usage(usage: _Usage | None) -> Usage | None:
         return None
     details = usage.prompt_tokens_details
     return Usage(
-        input_tokens=usage.prompt_tokens or 0,
-        output_tokens=usage.completion_tokens or 0,
-        cached_tokens=(details.cached_tokens or 0) if details else 0,
-        written_tokens=(details.cache_write_tokens or 0) if details else 0,
+        input_tokens=read_count(usage.prompt_tokens),
+        output_tokens=read_count(usage.completion_tokens),
+        cached_tokens=read_count(details.cached_tokens) if details else 0,
+        written_tokens=read_count(details.cache_write_tokens) if details else 0,
     )
 
 

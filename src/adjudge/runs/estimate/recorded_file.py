@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from adjudge.errors import UsageError
+from adjudge.formats.files import open_regular
 from adjudge.formats.text import show
 from adjudge.formats.typed import read_typed_json
 from adjudge.models.cache import ROW_SCHEMA
@@ -85,7 +86,7 @@ def _read_rows(path: Path) -> Iterator[_Row]:
 
 def _is_cache(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}; name another file") from None
