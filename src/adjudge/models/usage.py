@@ -30,20 +30,26 @@ def read_count(said: object) -> int:
 
 
 def believe_usage(reply: Reply, model: str) -> Reply:
-    """The reply, without its usage where that cannot be true: what it cost is then unknown, and a warning says why."""
-    doubt = None if reply.usage is None else _doubt(reply.usage)
-    if doubt is None:
+    """The reply without what cannot be true of its usage: what it cost is then unknown, and a warning says why."""
+    usage = reply.usage
+    if usage is None:
         return reply
-    logger.warning("%s reported a usage that cannot be true (%s); what the reply cost is unknown", show(model), doubt)
-    return replace(reply, usage=None)
+    doubt = _doubt_counts(usage)
+    if doubt is None and _is_cost(usage.cost_usd):
+        return reply
+    said = doubt or f"cost_usd: {show(usage.cost_usd)}"
+    logger.warning("%s reported a usage that cannot be true (%s); what the reply cost is unknown", show(model), said)
+    return replace(reply, usage=replace(usage, cost_usd=None) if doubt is None else None)
 
 
-def _doubt(usage: Usage) -> str | None:
+def _doubt_counts(usage: Usage) -> str | None:
     for name in _COUNTS:
         count = getattr(usage, name)
         if type(count) is not int or not 0 <= count <= MOST_TOKENS:
             shown = "no count of tokens" if type(count) is int and count < _NO_COUNT // 2 else show(count)
             return f"{name}: {shown}"
-    cost = usage.cost_usd
-    known = cost is None or (type(cost) in (int, float) and isfinite(cost) and 0 <= cost <= MOST_USD)
-    return None if known else f"cost_usd: {show(cost)}"
+    return None
+
+
+def _is_cost(usd: object) -> bool:
+    return usd is None or (type(usd) in (int, float) and isfinite(usd) and 0 <= usd <= MOST_USD)  # type: ignore[arg-type, operator]
