@@ -88,8 +88,8 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
     if result.confidence is None:
         return False, f"{name} passed it with unknown confidence; {SURE} is needed"
     if not is_sure(result.confidence, SURE):
-        shown, needed = format_apart(result.confidence, SURE)
-        return False, f"{name} passed it with confidence {shown}; {needed} is needed"
+        shown, _ = format_apart(result.confidence, SURE)
+        return False, f"{name} passed it with confidence {shown}; {SURE} is needed"
     return True, f"{name} passed it with confidence {format_score(result.confidence)}"
 
 
