@@ -26,6 +26,7 @@ from aiohttp import web
 from adjudge import Judge, Model, open_model, run
 from adjudge.runs import BatchOptions
 from cli_support import find_content, find_token
+from patience import HANG
 
 PROVIDERS = ("openai", "anthropic", "gemini")
 
@@ -528,7 +529,7 @@ def serve(kind: str = "openai", **options: Any) -> Iterator[BatchServer]:
         server.release.set()
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(HANG)
         loop.close()
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 from conftest import require
+from patience import HANG
 
 FLAGS = (
     "--no-sandbox",
@@ -36,7 +39,18 @@ def open_chromium(*flags: str) -> Iterator[Any]:
     require_chromium()
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=[*FLAGS, *flags])
-        yield browser
-        browser.close()
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=[*FLAGS, *flags], timeout=1_000 * HANG
+            )
+            try:
+                yield browser
+            finally:
+                browser.close()
+    finally:
+        # On a busy machine Playwright closes its loop before the driver's pipes have closed. They are collected here,
+        # because the warning would fail whichever test comes next.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()

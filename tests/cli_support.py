@@ -22,6 +22,7 @@ from aiohttp import web
 
 from adjudge.cli import main
 from adjudge.config import judges as _local
+from patience import HANG
 
 ESCAPES = "\x1b[31mred\x1b[0m\x1b]0;title\x07 \u202egnp.exe \u2066 \x00\x9b31m"
 """What would colour, rename or reverse a terminal: escape sequences, direction marks, NUL and the C1 introducer."""
@@ -276,7 +277,7 @@ def serve(**options: Any) -> Iterator[Provider]:
         provider.release.set()
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(HANG)
         loop.close()
 
 
@@ -302,5 +303,5 @@ def start(directory: Path, *arguments: str, **options: Any) -> subprocess.Popen[
 
 def finish(process: subprocess.Popen[bytes], data: bytes = b"") -> Ran:
     """What a process did."""
-    out, err = process.communicate(data, timeout=30)
+    out, err = process.communicate(data, timeout=HANG)
     return Ran(process.returncode, (out or b"").decode(), (err or b"").decode())

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from patience import HANG
+
 CONTEXT = 32_768
 """Tokens, shared by the slots; the vocabulary has no words, so a prompt has a token for every character."""
 SLOTS = 2
@@ -104,7 +106,7 @@ def _draw_weights(words: int, seed: int) -> Iterator[tuple[str, Any]]:
 
 
 @contextlib.contextmanager
-def run_server(model: Path, *, seconds: float = 30.0) -> Iterator[str]:
+def run_server(model: Path, *, seconds: float = HANG) -> Iterator[str]:
     """The address of a server with this model, ready to answer; it has ended when the block is left."""
     command = [sys.executable, str(Path(__file__).resolve()), str(model)]
     log = model.with_suffix(".log")
@@ -124,7 +126,7 @@ def run_server(model: Path, *, seconds: float = 30.0) -> Iterator[str]:
             process.kill()
 
 
-def ask_for(url: str, *, seconds: float = 10.0) -> bytes:
+def ask_for(url: str, *, seconds: float = HANG) -> bytes:
     """GET an address of the server, past any proxy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(url, timeout=seconds) as answer:

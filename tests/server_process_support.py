@@ -10,8 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +18,11 @@ from typing import Any
 
 import pytest
 
+from patience import HANG
+
 httpx = pytest.importorskip("httpx")
 for needed in ("argon2", "fastapi", "multipart", "prometheus_client", "uvicorn"):
     pytest.importorskip(needed)
-
-START_SECONDS = 40.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,15 +34,15 @@ class ServerProcess:
     log: list[str]
 
     def open_client(self, key: str, **more: Any) -> httpx.Client:
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {key}"}, **({"timeout": 40} | more))
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {key}"}, **({"timeout": HANG} | more))
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(HANG)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(HANG)
 
 
 def run_command(folder: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -85,17 +84,17 @@ def serve(
     reader = threading.Thread(target=_follow, args=(running, ready), daemon=True)
     reader.start()
     try:
-        ready.wait(START_SECONDS)
+        ready.wait(HANG)
         assert running.url, f"the server did not start: {''.join(running.log)}"
         yield running
     finally:
         if process.poll() is None:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+                process.wait(HANG)
         process.kill()
-        process.wait(10)
-        reader.join(5)
+        process.wait(HANG)
+        reader.join(HANG)
         assert process.stderr is not None
         process.stderr.close()
 
@@ -109,14 +108,6 @@ def _follow(running: ServerProcess, ready: threading.Event) -> None:
             running.url = found[1]
             ready.set()
     ready.set()
-
-
-def wait_for(check: Callable[[], object], *, seconds: float = 20.0) -> None:
-    """Return once something holds."""
-    end = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < end, f"it did not come to hold within {seconds:g} s"
-        time.sleep(0.05)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pytest
 
 import adjudge.server as serving
 from adjudge import Ledger
+from patience import HANG, wait_for
 
 httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
@@ -130,16 +130,14 @@ def run_server(
     running = RunningServer(url=f"http://127.0.0.1:{port}", folder=folder, app=app, ledger=ledger)
     thread.start()
     try:
-        deadline = time.monotonic() + 20
-        while not server.started and thread.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: server.started or not thread.is_alive())
         assert server.started, "the server did not start"
         yield running
     finally:
         for client in running.clients:
             client.close()
         server.should_exit = True
-        thread.join(timeout=20)
+        thread.join(timeout=HANG)
         listener.close()
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 import cli_support
+from patience import HANG
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -31,7 +32,7 @@ class Terminal:
         """Everything that was written, with control characters."""
         self._waited = 0
 
-    def wait_for(self, text: str, *, seconds: float = 30.0) -> Self:
+    def wait_for(self, text: str, *, seconds: float = HANG) -> Self:
         """Read until a text comes after the one that was waited for last; fails with what there is."""
         until = time.monotonic() + seconds
         while (found := self.seen.find(text, self._waited)) < 0:
@@ -76,7 +77,7 @@ class Terminal:
         """Read to the end, and return the status."""
         while piece := self._read():
             self.seen += piece.decode(errors="replace")
-        return self.process.wait(30)
+        return self.process.wait(HANG)
 
     def resize(self, columns: int, rows: int) -> None:
         """Another size of the window."""
@@ -119,5 +120,5 @@ def open_terminal(
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(30)
+        process.wait(HANG)
         os.close(screen)

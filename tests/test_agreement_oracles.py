@@ -41,7 +41,6 @@ from conftest import require
 from trust_support import ask, draw_pairs, is_near, need_oracles
 
 # Importing the oracles takes long on a busy machine, and their checks of arguments longer than our statistics.
-pytestmark = pytest.mark.timeout(300)
 
 FEW = settings(max_examples=50)
 

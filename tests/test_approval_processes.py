@@ -15,6 +15,7 @@ import pytest
 from adjudge import Approvals, UsageError
 from approval_support import WHO, count_kinds, make_result, start, use
 from ledger_support import STORES, find, open_store, verify
+from patience import HANG
 
 PEOPLE = [f"person-{number}" for number in range(8)]
 REQUESTS = 100 if os.environ.get("ADJUDGE_FULL") else 40
@@ -41,8 +42,6 @@ async def get_all(approvals: Approvals) -> tuple[Any, ...]:
     return await approvals.list(status=None)
 
 
-@pytest.mark.timeout(180)
-@pytest.mark.timeout(180)  # several processes, or thousands of replies
 @pytest.mark.slow_table
 def test_eight_processes_decide_many_requests(url: str):
     """All at once: one end each, as many counted votes as it took, every other decision refused, all on record."""
@@ -55,7 +54,7 @@ def test_eight_processes_decide_many_requests(url: str):
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = {name: read(process.communicate(timeout=150)[0]) for name, process in processes.items()}
+    said = {name: read(process.communicate(timeout=HANG)[0]) for name, process in processes.items()}
     entries = count_kinds(find(url))
     ended = {item.id: item for item in use(url, get_all)}
 
@@ -87,8 +86,8 @@ def test_one_process_waits_while_another_decides(url: str, word: str, approved: 
     waiting = start("wait_for", url, ident)
     assert waiting.stdout is not None
     assert json.loads(waiting.stdout.readline()) == {"ready": True}
-    decided = start("decide_one", url, ident, "bob", word).communicate(timeout=30)[0]
-    heard = waiting.communicate(timeout=30)[0]
+    decided = start("decide_one", url, ident, "bob", word).communicate(timeout=HANG)[0]
+    heard = waiting.communicate(timeout=HANG)[0]
 
     assert read(decided) == [{"said": "approved" if approved else "denied"}]
     assert read(heard) == [{"approved": approved, "by": "bob", "reason": "from over here"}]
@@ -102,7 +101,7 @@ def test_a_kill_leaves_whole_steps(url: str):
         assert process.stdout is not None
         said = "".join(process.stdout.readline() for _ in range(10 + 15 * kill))
         process.send_signal(signal.SIGKILL)
-        lines = read(said + process.communicate(timeout=30)[0])
+        lines = read(said + process.communicate(timeout=HANG)[0])
         items = {item.id: item for item in use(url, get_all)}
         entries = count_kinds(find(url))
 

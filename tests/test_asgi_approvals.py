@@ -23,6 +23,7 @@ from asgi_support import ANA, ASK, BODY, CALM, Counter, Reply, Shop, all_at_once
 from gate_support import Desk
 from judge_support import failed
 from ledger_support import find, open_schema, verify
+from patience import HANG
 
 BOB = {"authorization": "Bearer bob's token"}
 COOKIE = {"cookie": "session=1"}
@@ -464,7 +465,6 @@ def test_an_empty_header_names_nobody(url: str, empty: dict[str, str]):
 # ---------------------------------------------------------------- once
 
 
-@pytest.mark.timeout(120)
 def test_of_twenty_clients_at_once_one_goes_on(store: str):
     """All the others are told that it was used; the ledger says so once."""
 
@@ -479,7 +479,6 @@ def test_of_twenty_clients_at_once_one_goes_on(store: str):
     assert verify(store)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.slow_table
 def test_of_two_processes_one_goes_on(store: str):
     """Ten clients in each, with one id: the application runs once, in one of them."""
@@ -498,7 +497,7 @@ def test_of_two_processes_one_goes_on(store: str):
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = [json.loads(process.communicate(timeout=60)[0]) for process in processes]
+    said = [json.loads(process.communicate(timeout=HANG)[0]) for process in processes]
 
     assert Tally(status for item in said for status in item["statuses"]) == {200: 1, 409: 19}
     assert sorted(item["ran"] for item in said) == [0, 1]
@@ -521,7 +520,6 @@ def test_what_broke_after_it_was_used_is_not_run_again(url: str, error: BaseExce
     assert run(url, work, error=error) == ([BODY], 409)
 
 
-@pytest.mark.timeout(60)
 def test_a_process_that_is_killed_in_the_application_has_used_it(store: str):
     """Killed with -9 between the mark and the answer: the next one is told so, and nothing runs twice."""
 
@@ -538,7 +536,7 @@ def test_a_process_that_is_killed_in_the_application_has_used_it(store: str):
     assert process.stdout is not None
     assert process.stdin is not None
     assert process.stdout.readline() == "ready\n"
-    said, _ = process.communicate("go\n", timeout=40)
+    said, _ = process.communicate("go\n", timeout=HANG)
 
     assert (process.returncode, said) == (-signal.SIGKILL, "running\n")
     assert run(store, repeat) == (409, 0)
@@ -781,7 +779,6 @@ def test_a_key_that_finds_what_was_denied_says_so(url: str):
     assert run(url, work) == [403, 202]
 
 
-@pytest.mark.timeout(120)
 def test_one_key_sent_many_times_at_once_asks_once(store: str):
     """Whoever comes second finds what waits for the first."""
     how: dict[str, Any] = {"headers": ANA | {"idempotency-key": "k-1"}}

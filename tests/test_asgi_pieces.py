@@ -422,7 +422,6 @@ def test_whatever_a_body_holds_it_is_answered(text: str, kind: str):
     ],
     ids=range(12),
 )
-@pytest.mark.timeout(20)
 def test_a_large_body_is_read_in_linear_time(body: str):
     """400 KB of what is expensive to a careless reader."""
     for kind in (STREAM, LINES, "text/html"):

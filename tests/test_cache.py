@@ -21,6 +21,7 @@ from adjudge.models import (
     TokenLogprob,
 )
 from judge_support import YES, Plain, keep_replies
+from patience import HANG
 
 ASKED = Request(system="Be a judge.", user="Is <abcdefgh> good?", token="abcdefgh")
 PROCESS = Path(__file__).with_name("cache_process.py")
@@ -265,12 +266,12 @@ def test_processes_share_a_cache(tmp_path: Path):
     """Four begin the file at once and write it together; a fifth asks nothing any more."""
     path = tmp_path / "replies.sqlite"
     processes = [start_process(path, f"name {number % 2}", 50) for number in range(4)]
-    asked = [int(process.communicate(timeout=50)[0]) for process in processes]
+    asked = [int(process.communicate(timeout=HANG)[0]) for process in processes]
 
     assert [process.returncode for process in processes] == [0] * 4
     assert 100 <= sum(asked) <= 200
     later = start_process(path, "name 1", 50)
-    assert later.communicate(timeout=50)[0] == "0\n"
+    assert later.communicate(timeout=HANG)[0] == "0\n"
 
 
 def test_a_killed_process_leaves_a_cache_that_works(tmp_path: Path):
@@ -281,7 +282,7 @@ def test_a_killed_process_leaves_a_cache_that_works(tmp_path: Path):
     for _ in range(40):
         process.stdout.readline()
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=HANG)
 
     later = start_process(path, "killed", 40)
-    assert later.communicate(timeout=50)[0] == "0\n"
+    assert later.communicate(timeout=HANG)[0] == "0\n"

@@ -13,6 +13,7 @@ import pytest
 from adjudge import Gate, Judge, JudgeChain, JudgeResult, PromptFirewall, Rule, SemanticProbe, evaluate_probe
 from adjudge.models import Reply
 from judge_support import YES, Seat
+from patience import HANG
 from virtual_clock import run_virtual
 
 GRACE = 1.0
@@ -210,22 +211,22 @@ def test_who_ends_in_time_is_not_logged(caplog):
 
 def test_a_function_in_a_thread_is_dropped_and_asked_nothing_more():
     """A thread cannot be killed: its answer comes to nobody, and none of it is paid for again."""
-    free, calls = threading.Event(), []
+    free, calls, finished = threading.Event(), [], []
 
     def slow(prompt):
         calls.append(prompt)
-        free.wait(20)
+        free.wait(HANG)
+        finished.append(prompt)
         return UNREADABLE
 
-    started = time.monotonic()
     result = JudgeChain([slow, slow], strategy="consensus", timeout=0.2, deadline=0.3).evaluate_sync(
         "x", criteria="Ok."
     )
-    took = time.monotonic() - started
+    finished_before = len(finished)
     free.set()
     time.sleep(0.1)
 
-    assert (result.undecided_because, len(calls), took < 5) == ("timeout", 2, True)
+    assert (result.undecided_because, len(calls), finished_before) == ("timeout", 2, 0)
 
 
 def test_a_redaction_that_is_late_sends_nothing():

@@ -18,6 +18,7 @@ from adjudge import open_run
 from batch_support import BatchServer, serve
 from cli_support import Line
 from judge_support import names
+from patience import HANG
 
 
 @pytest.fixture(name="line")
@@ -78,12 +79,11 @@ def test_batches_are_listed(line: Line, server: BatchServer):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
-@pytest.mark.timeout(60)
 def test_an_interrupt_leaves_batches_which_can_be_collected_and_judged(line: Line, server: BatchServer, tmp_path: Path):
     """Ctrl-C says what can be done; collect keeps what has come back, and --resume judges it without asking."""
     server.looks = 1_000_000
     process = cli_support.start(tmp_path, *ask(server, "--batch-check", "0"))
-    assert server.created.wait(30)
+    assert server.created.wait(HANG)
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     left = cli_support.finish(process)
@@ -102,12 +102,11 @@ def test_an_interrupt_leaves_batches_which_can_be_collected_and_judged(line: Lin
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
-@pytest.mark.timeout(60)
 def test_a_batch_can_be_cancelled(line: Line, server: BatchServer, tmp_path: Path):
     """Its requests are then undecided, and asked again only with --retry error."""
     server.looks = 1_000_000
     process = cli_support.start(tmp_path, *ask(server, "--batch-check", "0"))
-    assert server.created.wait(30)
+    assert server.created.wait(HANG)
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     cli_support.finish(process)

@@ -21,6 +21,7 @@ from approval_support import use
 from cli_support import ME, WORDS, Line, Ran
 from judge_support import names
 from ledger_support import connect, find, run, verify
+from patience import HANG
 
 URL = "sqlite:///adjudge.db"
 SECRET = "a secret of enough bytes"
@@ -235,7 +236,7 @@ def somebody(deciding: dict[str, bool]) -> Iterator[None]:
     try:
         yield
     finally:
-        thread.join(timeout=60)
+        thread.join(timeout=HANG)
     assert not thread.is_alive()
 
 

@@ -16,6 +16,7 @@ import pytest
 import cli_support
 from cli_support import ESCAPES, HIDDEN, Line
 from judge_support import names
+from patience import HANG
 
 PROBES = """\
 probes:
@@ -261,7 +262,7 @@ def test_an_interrupt_ends_the_program(line: Line, tmp_path: Path):
         time.sleep(0.01)
     assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANG)
 
     assert process.returncode == 130, err
     assert is_gone(int((tmp_path / "pid").read_text("utf-8")))

@@ -16,6 +16,7 @@ import pytest
 import cli_support
 from cli_support import HIDDEN, Line, serve
 from judge_support import names
+from patience import HANG
 
 POLITE = ("--criteria", "Is polite.")
 
@@ -93,7 +94,7 @@ def test_a_module_beside_what_is_judged_takes_no_library_s_place(place: Path):
     words = [sys.executable, "-m", "adjudge"]
     arguments = ["judge", "good.txt", *POLITE, "--judge", "python:words:judge_words"]
     ran = [
-        subprocess.run([*words, *more], env=environment, capture_output=True, text=True, check=False, timeout=60)
+        subprocess.run([*words, *more], env=environment, capture_output=True, text=True, check=False, timeout=HANG)
         for more in (["rubric", "list"], arguments)
     ]
 
@@ -130,7 +131,7 @@ def test_an_interrupt_ends_it_at_once(place: Path):
     """Ctrl-C while a judge is asked: 130, one word, no traceback and nothing left behind."""
     with serve(mode="hang") as provider:
         process = cli_support.start(place, "judge", "good.txt", *POLITE, "--judge", provider.spec)
-        assert provider.asked.wait(30)
+        assert provider.asked.wait(HANG)
         process.send_signal(signal.SIGINT)
         ran = cli_support.finish(process)
 
@@ -168,14 +169,14 @@ def terminal(place: Path, *arguments: str, **environment: str) -> Iterator[tuple
     try:
         yield process, screen
     finally:
-        process.wait(30)
+        process.wait(HANG)
         os.close(screen)
 
 
 def read_screen(screen: int, until: str | None = None) -> str:
-    """What was written to a terminal, to its end or until something stands there."""
+    """Read what is written to a terminal, to its end or until a pattern matches."""
     seen = b""
-    while until is None or until not in seen.decode(errors="replace"):
+    while until is None or not re.search(until, seen.decode(errors="replace")):
         try:
             piece = os.read(screen, 65536)
         except OSError:  # Linux says so when the other end is closed
@@ -194,7 +195,8 @@ def test_a_terminal_sees_colours_and_boxes(place: Path):
         terminal(place, "judge", "good.txt", *POLITE, "--judge", provider.spec) as (process, screen),
     ):
         seen = read_screen(screen)
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", seen)
+    # A line of progress, which a busy machine shows as well, hides the cursor and wipes itself away.
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
 
     assert process.returncode == 0
     assert "\x1b[32m" in seen
@@ -242,11 +244,10 @@ def test_what_takes_long_shows_that_it_goes_on(place: Path):
         serve(mode="wait") as provider,
         terminal(place, "judge", "good.txt", *POLITE, "--judge", provider.spec) as (process, screen),
     ):
-        before = read_screen(screen, until="judged: 0 of 1 (0 %), 1 s")
+        before = read_screen(screen, until=r"judged: 0 of 1 \(0 %\), [1-9][0-9]* s")
         provider.release.set()
         after = read_screen(screen)
 
-    assert "judged: 0 of 1 (0 %), 1 s" in before
     assert "passed" not in before
     assert after.index("\x1b[2K") < after.index("passed")
     assert process.returncode == 0
@@ -256,7 +257,7 @@ def test_no_progress_in_a_pipe(place: Path):
     """Standard error that nobody watches stays empty, however long it takes."""
     with serve(mode="wait") as provider:
         process = cli_support.start(place, "judge", "good.txt", *POLITE, "--judge", provider.spec)
-        assert provider.asked.wait(30)
+        assert provider.asked.wait(HANG)
         with suppress(subprocess.TimeoutExpired):  # longer than anybody is left without a sign on a terminal
             process.wait(1.3)
         provider.release.set()

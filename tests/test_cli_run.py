@@ -16,6 +16,7 @@ import cli_support
 from adjudge import open_run
 from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
 from judge_support import names
+from patience import HANG
 
 GOOD = ("--criteria", "Is good.", "--judge", WORDS)
 
@@ -231,7 +232,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, number: signal.Sig
     with serve(mode="wait") as provider:
         arguments = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "R")
         process = cli_support.start(tmp_path, *arguments, "--concurrency", "4")
-        assert provider.asked.wait(30)
+        assert provider.asked.wait(HANG)
         process.send_signal(number)
         assert process.stderr is not None
         assert b"interrupted: what is under way has 5 seconds" in process.stderr.readline()
@@ -256,7 +257,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path):
     with serve(mode="hang") as provider:
         arguments = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "R")
         process = cli_support.start(tmp_path, *arguments)
-        assert provider.asked.wait(30)
+        assert provider.asked.wait(HANG)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         process.stderr.readline()
@@ -286,7 +287,7 @@ def test_progress_is_drawn_on_a_terminal(tmp_path: Path):
                 seen += os.read(reader, 1000)
             provider.mode = "answer"
             provider.release.set()
-            process.communicate(timeout=30)
+            process.communicate(timeout=HANG)
         with suppress(OSError):  # Linux says so when the other end is closed
             while piece := os.read(reader, 1000):
                 seen += piece

@@ -114,7 +114,6 @@ def make_machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 @POSIX
-@pytest.mark.timeout(240)
 def test_the_commands_of_the_page_install_back_up_restore_and_upgrade_a_server(machine: Machine, require: Any):
     """Run in order, in a folder that stands for the machine."""
     require("curl", shutil.which("curl"), "install curl")
@@ -161,7 +160,6 @@ def test_runs_and_labels_are_copied_while_they_are_in_use(machine: Machine):
 
 
 @POSIX
-@pytest.mark.timeout(240)
 def test_a_ledger_in_postgresql_is_dumped_and_restored_as_the_page_says(machine: Machine, require: Any):
     """The restored ledger is the same, goes on, and still refuses changes."""
     require("pg_dump", shutil.which("pg_dump"), "install the client programs of PostgreSQL")

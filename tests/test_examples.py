@@ -38,6 +38,7 @@ from adjudge.rubric import load_rubric
 from adjudge.testing import FAULTS, ScriptedModel
 from conftest import require
 from ledger_support import find
+from patience import HANG
 from registry_support import serve_reviews
 from rubric_support import SHIPPED
 
@@ -171,7 +172,7 @@ def test_the_example_suite_passes():
     """The suite that shows how to test with a judge is a suite that passes."""
     path = str(EXAMPLES / "test_with_a_judge.py")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *suite_support.PLUGIN, path]
-    done = subprocess.run(command, cwd=house.ROOT, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, cwd=house.ROOT, capture_output=True, text=True, check=False, timeout=HANG)
 
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -185,7 +186,7 @@ def test_written_pages_are_current(script: str, require):
     if script == "cli_help":
         require("the command line", docs_support.find_main(), "install adjudge with its command line")
     command = [sys.executable, str(house.ROOT / "scripts" / script), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG)
 
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -39,6 +39,7 @@ from adjudge.testing import ScriptedModel
 from cli_support import serve
 from conftest import require
 from judge_support import complaint
+from patience import HANG
 
 POLITE = "Is polite."
 
@@ -351,7 +352,7 @@ def test_time_limits_and_failures_are_those_of_models():
     release = threading.Event()
 
     def hang(content: str) -> bool:
-        return release.wait(10)
+        return release.wait(HANG)
 
     def broken(content: str) -> bool:
         raise ValueError("no dictionary")

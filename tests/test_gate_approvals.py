@@ -18,6 +18,7 @@ from approval_support import make_result, start, tell
 from gate_support import GOOD, Desk, check, gate, word
 from judge_support import complaint, failed, names, passed, silent
 from ledger_support import find, verify
+from patience import HANG
 
 ASK = {"approvers": ["ana", "bob"]}
 JUDGED = JudgeResult(outcome="passed", judge="second", score=1.0, confidence=0.9)
@@ -83,7 +84,7 @@ def test_a_pending_decision_is_resumed_by_another_process(url: str):
 
     written = run(url, hold, wait=False, show_content=True)
     process = start("decide_all_open", url, "ana")
-    told = process.communicate(timeout=30)[0]
+    told = process.communicate(timeout=HANG)[0]
     decision = run(url, resume, wait=False)
 
     assert json.loads(told) == {"gate": "publish", "content": "The content.", "said": "approved"}

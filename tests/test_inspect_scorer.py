@@ -7,14 +7,11 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-import pytest
-
 import house
 
 SPECIFIED = house.ROOT / "tests" / "own_process" / "inspect_scorer.py"
 
 
-@pytest.mark.timeout(600)
 def test_a_judge_is_a_scorer_of_inspect(require):
     """All that tests/own_process/inspect_scorer.py specifies holds; its report is shown when something does not."""
     require("inspect-ai", find_spec("inspect_ai"), "pip install inspect-ai")

@@ -22,6 +22,7 @@ from adjudge import Case, Dataset, UsageError, open_run
 from adjudge.dataset import Label, LabelDesign, digest_content, load_labels, make_content_set, write_labels
 from adjudge.labels import LabelQueue, compute_label_agreement, open_label_queue
 from label_support import POLITE, label_all, make_criteria_run, make_pairs_run, make_run, write_dataset
+from patience import HANG
 from run_support import make_cases
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX")
@@ -301,7 +302,7 @@ def test_processes_share_the_work(folder):
     """Nothing is labelled twice, and nothing is lost, whoever is faster."""
     make_run(folder.with_name("S"), 60)
     processes = [start(folder.with_name("S"), rater) for rater in ("ann", "bob")]
-    seen = [process.communicate(timeout=60)[0].split() for process in processes]
+    seen = [process.communicate(timeout=HANG)[0].split() for process in processes]
     with open_label_queue(folder.with_name("S")) as queue:
         labels = list(queue.labels())
 
@@ -318,7 +319,7 @@ def test_a_process_that_is_killed_loses_nothing(folder):
     assert process.stdout is not None
     seen = [process.stdout.readline().strip() for _ in range(5)]
     process.send_signal(signal.SIGKILL)
-    seen += process.communicate(timeout=30)[0].split()
+    seen += process.communicate(timeout=HANG)[0].split()
     with open_label_queue(folder.with_name("S")) as queue:
         kept = [label.case for label in queue.labels()]
         rest = label_all(queue, "bob")

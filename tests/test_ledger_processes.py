@@ -17,6 +17,7 @@ import pytest
 from adjudge import Ledger
 from adjudge.ledger import LedgerError
 from ledger_support import STORES, find, open_schema, open_store, record, run, start_appender, verify
+from patience import HANG
 
 
 @pytest.fixture(name="postgres")
@@ -54,7 +55,7 @@ def test_every_append_that_returned_survives_a_kill(url: str):
         # Killed after a number of appends and not of seconds, so that there was something to lose.
         said = "".join(process.stdout.readline() for _ in range(random.randrange(1, 150)))
         process.send_signal(signal.SIGKILL)
-        said += process.communicate(timeout=30)[0]
+        said += process.communicate(timeout=HANG)[0]
         returned = read_lines(said)
 
         assert returned
@@ -65,7 +66,7 @@ def test_every_append_that_returned_survives_a_kill(url: str):
 def test_four_processes_write_one_chain(url: str):
     """Begun at once on a ledger that is not there yet: one genesis entry, no gaps, each append where it was said."""
     processes = {f"process {number}": start_appender(url, f"process {number}", count=25) for number in range(4)}
-    said = {mark: read_lines(process.communicate(timeout=50)[0]) for mark, process in processes.items()}
+    said = {mark: read_lines(process.communicate(timeout=HANG)[0]) for mark, process in processes.items()}
     found = verify(url)
 
     assert [process.returncode for process in processes.values()] == [0] * 4

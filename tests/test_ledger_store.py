@@ -18,6 +18,7 @@ from adjudge import JudgeResult, Ledger, UsageError
 from adjudge.ledger import Head, LedgerError, create_signing_key
 from judge_support import names
 from ledger_support import SECRET, connect, find, make_result, record, run, verify
+from patience import HANG
 
 REST = "at, kind, subject, payload, payload_hash, prev, hash, signature FROM adjudge_ledger WHERE seq = 2"
 
@@ -199,7 +200,7 @@ def test_a_forked_child_uses_connections_of_its_own(url: str):
     append()
     process = multiprocessing.get_context("spawn" if not hasattr(os, "fork") else "fork").Process(target=append)
     process.start()
-    process.join(30)
+    process.join(HANG)
     append()
 
     assert process.exitcode == 0

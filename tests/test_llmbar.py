@@ -19,7 +19,6 @@ SCRIPT = house.ROOT / "bench" / "llmbar.py"
 
 
 @pytest.mark.no_cover
-@pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: Path):
     """Every Vanilla and CoT row is as published, or differs by a reply without a verdict, and by nothing else.
 

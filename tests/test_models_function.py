@@ -15,6 +15,7 @@ from adjudge import Judge, ModelError, UsageError
 from adjudge.models import Model, Reply, as_model, hosts_of
 from adjudge.testing import FaultyModel, ScriptedModel
 from models_support import PLAIN
+from patience import HANG
 
 
 def answer(thing, name=None):
@@ -204,7 +205,7 @@ def test_a_cancelled_call_returns_at_once():
     def hangs(prompt):
         if "first" in prompt:
             entered.set()
-            release.wait(10)
+            release.wait(HANG)
         return "done"
 
     async def run():
@@ -263,7 +264,7 @@ asyncio.run(main())
 
 def test_a_function_that_hangs_does_not_hold_the_program():
     """The interpreter ends although a model function never returns."""
-    done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=HANG, check=False)
     assert (done.stdout, done.returncode) == ("gave up\n", 0), done.stderr
 
 

@@ -51,7 +51,6 @@ def halve(rows: list[dict], draw: random.Random) -> list[dict]:
     return [row | {"id": f"other/{number}"} if "id" in row else row for number, row in enumerate(kept)]
 
 
-@pytest.mark.timeout(600)  # whole test files, in another process
 @pytest.mark.parametrize("seed", [1, 2])
 def test_another_folder_of_the_same_form_runs(cases: Path, tmp_path: Path, seed: int):
     """Every test that reads shared cases passes, or says what the folder does not have; no row is passed over."""

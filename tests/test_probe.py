@@ -13,6 +13,7 @@ from adjudge import Judge, JudgeChain, SemanticProbe, UsageError, evaluate_probe
 from adjudge.guards import ProbeContract, ProbeThresholds
 from adjudge.testing import ScriptedModel
 from judge_support import Seat, complaint, names
+from patience import HANG
 from probe_support import PROBE, Breaks, probed, probed_with, says, violated
 from virtual_clock import run_virtual
 
@@ -343,7 +344,7 @@ def test_a_sync_tool_that_hangs_holds_nothing_up():
 
     release = threading.Event()
     try:
-        result = probed_with(lambda given: release.wait(30), tool_timeout=0.05)
+        result = probed_with(lambda given: release.wait(HANG), tool_timeout=0.05)
     finally:
         release.set()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import house
+from patience import HANG
 from suite_support import INI, INSTALLED, MODEL, PLUGIN, POLITE, SUITE, provide_suite, recordings, run, write
 
 pytest_plugins = ["pytester"]
@@ -529,7 +530,6 @@ def test_judgements_on_other_threads_and_loops_are_the_tests_own(suite):
     assert [len(list(case.iter("property"))) for case in cases] == [4, 4, 4, 4]
 
 
-@pytest.mark.timeout(180)  # several processes
 @pytest.mark.parametrize("options", [("--judge", "python:fake:model"), ("--judge-replay",), ()])
 @pytest.mark.slow_table
 def test_a_test_that_nothing_judged_fails_in_workers_as_well(suite, require, options):
@@ -616,7 +616,6 @@ def test_junit_has_the_judgements(suite):
 # ---------------------------------------------------------------- workers, and nobody
 
 
-@pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_workers_record_replay_and_report_together(suite, require):
     """Under xdist a suite is recorded and replayed as alone, and one summary counts every worker's judgements."""
     require("pytest-xdist", find_spec("xdist"), "pip install pytest-xdist")
@@ -657,6 +656,8 @@ def test_pytest_finds_the_plugin_by_itself(require):
     """The wheel registers it, so that installing adjudge is all."""
     require("an installed adjudge", INSTALLED, "run ./scripts/test, which builds and installs it")
     command = [sys.executable, "-m", "pytest", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50, cwd=Path(house.ROOT).anchor)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=HANG, cwd=Path(house.ROOT).anchor
+    )
 
     assert "--judge-replay" in done.stdout

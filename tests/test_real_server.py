@@ -22,6 +22,7 @@ import llama_support
 from adjudge import Criterion, Judge, JudgeChain, JudgeResult, Rubric
 from adjudge.models import Model, Reply, Request, hosts_of, open_model
 from conftest import require
+from patience import HANG
 
 SEEDS = range(6)
 
@@ -132,7 +133,7 @@ def is_busy(server: str) -> bool:
     return any(slot["is_processing"] for slot in json.loads(llama_support.ask_for(f"{server}/slots")))
 
 
-async def wait_for(server: str, *, busy: bool, seconds: float = 30.0) -> bool:
+async def wait_for(server: str, *, busy: bool, seconds: float = HANG) -> bool:
     """Whether the server comes to be busy, or free, in time."""
     end = time.monotonic() + seconds
     while await asyncio.to_thread(is_busy, server) is not busy:

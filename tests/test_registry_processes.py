@@ -17,6 +17,7 @@ from adjudge.models import Request
 from adjudge.testing import ScriptedModel
 from adjudge.tools import ToolRecord
 from ledger_support import STORES, find, open_store, verify
+from patience import HANG
 from registry_support import HERE, Clock, add, make_judge, run, start, wear
 from tools_support import review
 
@@ -65,7 +66,6 @@ def test_two_hundred_tasks_ask_the_panel_once(store: str, tmp_path: Path):
     assert said.total() == 199
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.slow_table
 def test_two_hundred_promotions_from_four_processes_ask_the_panel_once(url: str, tmp_path: Path):
     """All begin when all are ready; one panel, one entry, one tier."""
@@ -79,7 +79,7 @@ def test_two_hundred_promotions_from_four_processes_ask_the_panel_once(url: str,
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = Counter(line for process in processes for line in process.communicate(timeout=90)[0].split())
+    said = Counter(line for process in processes for line in process.communicate(timeout=HANG)[0].split())
 
     assert [process.returncode for process in processes] == [0] * 4
     assert calls.read_bytes() == b".."
@@ -102,7 +102,7 @@ def test_a_kill_between_verdict_and_record_promotes_nothing(url: str, moment: st
     assert process.stdout is not None
     assert process.stdout.readline() in {"verdict\n", "written\n"}
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=HANG)
     clock = Clock()
 
     async def look(registry: ToolRegistry) -> ToolRecord:
@@ -122,7 +122,6 @@ def test_a_kill_between_verdict_and_record_promotes_nothing(url: str, moment: st
     assert verify(url)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.slow_table
 def test_kills_at_any_moment_leave_no_tier_without_a_verdict(url: str):
     """Killed with -9 five times while it forges and promotes: tables and ledger agree, and what returned is there."""
@@ -133,7 +132,7 @@ def test_kills_at_any_moment_leave_no_tier_without_a_verdict(url: str):
         assert process.stdout is not None
         said = "".join(process.stdout.readline() for _ in range(random.randrange(1, 12)))
         process.send_signal(signal.SIGKILL)
-        said += process.communicate(timeout=30)[0]
+        said += process.communicate(timeout=HANG)[0]
         returned |= {line.strip() for line in said.splitlines(keepends=True) if line.endswith("\n")}
 
     async def check(registry: ToolRegistry) -> dict[str, str]:

@@ -17,6 +17,7 @@ import pytest
 from adjudge import AdjudgeError, Case, Judge, JudgeChain, UsageError, open_run, run
 from adjudge.runs import BatchOptions
 from batch_support import PROVIDERS, BatchServer, go, options, serve
+from patience import HANG
 from run_support import list_results, make_cases
 
 every_provider = pytest.mark.parametrize("kind", PROVIDERS)
@@ -31,7 +32,7 @@ def leave_soon(server: BatchServer, running: Any) -> Any:
     """A run that is wound down a moment after its first batch was created."""
 
     def wind_down() -> None:
-        server.created.wait(10)
+        server.created.wait(HANG)
         time.sleep(0.1)
         running.wind_down()
 
@@ -240,7 +241,7 @@ def test_a_lost_creation_is_found_behind_many_others(tmp_path: Path, kind: str):
             for number in range(10):
                 server.make_job([(f"other-{number}-{line}", _other_body(kind)) for line in range(4)], f"x{number}")
 
-        thread = threading.Thread(target=lambda: (server.created.wait(10), bury()))
+        thread = threading.Thread(target=lambda: (server.created.wait(HANG), bury()))
         thread.start()
         done = running.finish_sync()
         thread.join()

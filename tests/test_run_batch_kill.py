@@ -16,6 +16,7 @@ from adjudge import Judge, open_run, run
 from batch_process import judge_by_batches
 from batch_support import PROVIDERS, BatchServer, go, serve
 from conftest import FULL
+from patience import HANG, wait_for
 from run_support import list_results, make_cases
 
 CASES = 5_000 if FULL else 50
@@ -24,7 +25,7 @@ PARTS = 5
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is POSIX's"),
-    pytest.mark.timeout(900 if FULL else 120),
+    pytest.mark.timeout(1_800),  # with 5,000 cases, as scripts/full asks for
 ]
 
 every_way = pytest.mark.parametrize("kind", PROVIDERS if FULL else ("openai", "anthropic"))
@@ -48,16 +49,13 @@ def start(server: BatchServer, folder: Path) -> BaseProcess:
 def kill(process: BaseProcess) -> None:
     """End a process as a machine that loses its memory would."""
     process.kill()
-    process.join(30)
+    process.join(HANG)
     assert process.exitcode is not None
 
 
 def wait_until(process: BaseProcess, happened: Callable[[], bool]) -> None:
     """Until something has happened, or the process has ended."""
-    until = time.monotonic() + 60
-    while not happened() and process.is_alive():
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    wait_for(lambda: happened() or not process.is_alive())
 
 
 def check_end(server: BatchServer, folder: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 import cli_support
 from adjudge import open_run
 from cli_support import serve
+from patience import HANG
 from run_support import list_results
 
 CASES, KILLS, CONCURRENCY = 5_000, 3, 32
@@ -21,7 +22,6 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is POSIX's")
 
 
 @posix
-@pytest.mark.timeout(300)  # five processes judge thousands of cases each
 def test_a_run_that_is_killed_ends_like_one_that_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """5,000 cases, killed three times at random points: every kept case stays, and at most those under way are lost.
 
@@ -50,7 +50,7 @@ def test_a_run_that_is_killed_ends_like_one_that_is_not(tmp_path: Path, monkeypa
                 provider.asked.clear()
                 provider.asked.wait(1)
             process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=30)
+            process.communicate(timeout=HANG)
             left = open_run("R")
             now = {item.place for item in left.items()}
             assert left.status == "interrupted"
@@ -67,7 +67,6 @@ def test_a_run_that_is_killed_ends_like_one_that_is_not(tmp_path: Path, monkeypa
 
 
 @posix
-@pytest.mark.timeout(300)
 def test_kills_do_not_lift_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A call is in the file before it is made, so what was under way at a kill is off the budget of the next attempt.
 
@@ -108,7 +107,7 @@ def test_kills_do_not_lift_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 provider.asked.clear()
                 provider.asked.wait(1)
             process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=30)
+            process.communicate(timeout=HANG)
         killed = len(provider.bodies)
         provider.mode = "answer"
         last = cli_support.finish(cli_support.start(tmp_path, *command))

@@ -25,7 +25,6 @@ from run_support import list_results
 pytestmark = [
     # Ray and what it brings warn of their own affairs.
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.timeout(300),
     pytest.mark.no_cover,
 ]
 

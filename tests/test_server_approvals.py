@@ -32,6 +32,7 @@ from approval_page_support import (
 )
 from approval_support import make_result
 from cli_support import Line
+from patience import wait_for
 from server_support import RunningServer, approve, find_token, run_server
 
 
@@ -666,9 +667,7 @@ def test_the_webhook_of_a_server_has_the_link(tmp_path: Path, monkeypatch: pytes
             server.add_account("Ana", "approve")
             client = server.open_client(key=server.make_key("judge"))
             client.post("/v1/gates/replies/check", json={"content": "x" * 50})
-            deadline = time.monotonic() + 10
-            while not got and time.monotonic() < deadline:
-                time.sleep(0.02)
+            wait_for(lambda: got)
             link = got[0]["data"]["link"]
             path = link[link.index("/approvals/") :]
             assert server.sign_in("Ana").get(path).status_code == 200

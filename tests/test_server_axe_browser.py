@@ -10,6 +10,7 @@ import pytest
 
 from browser_support import open_chromium, require_chromium
 from conftest import FULL, require
+from patience import HANG
 from server_tour import Tour, open_pages, open_tour
 
 TABLE = [(scheme, width) for scheme in ("light", "dark") for width in (390, 768, 1440)]
@@ -33,14 +34,13 @@ def provide_browser(tour: Tour) -> Iterator[Any]:
         yield browser
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("scheme", "width"), TABLE if FULL else SAMPLE)
 def test_axe_finds_nothing_serious_on_any_page(tour: Tour, browser: Any, scheme: str, width: int):
     """Nor is one wider than its screen; with what is folded opened. Without ADJUDGE_FULL, every fourth page."""
     from axe_playwright_python.sync_playwright import Axe
 
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(1_000 * HANG)
     found: list[str] = []
     for number, name in enumerate(open_pages(page, tour)):
         if not FULL and number % 4:

@@ -17,6 +17,7 @@ import pytest
 
 import cli_support
 import ledger_support
+from patience import HANG, wait_for
 from server_process_support import (
     ServerProcess,
     httpx,
@@ -25,7 +26,6 @@ from server_process_support import (
     open_relay,
     run_command,
     serve,
-    wait_for,
 )
 
 FULL = pytest.mark.skipif(os.environ.get("ADJUDGE_FULL") != "1", reason="a longer test: ADJUDGE_FULL=1 runs it")
@@ -254,7 +254,7 @@ def ask_in_background(client: httpx.Client, **headers: str) -> Iterator[list[obj
     try:
         yield got
     finally:
-        thread.join(40)
+        thread.join(HANG)
 
 
 def test_a_server_that_is_killed_takes_only_what_it_was_judging_with_it(tmp_path: Path, postgres: str):
@@ -275,7 +275,7 @@ def test_a_server_that_is_killed_takes_only_what_it_was_judging_with_it(tmp_path
             provider.asked.clear()
             again = {"Idempotency-Key": "request-7"}
             with ask_in_background(one, **again) as got:
-                assert provider.asked.wait(20)
+                assert provider.asked.wait(HANG)
                 first.kill()
             assert isinstance(got[0], httpx.HTTPError)
 
@@ -301,12 +301,12 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(tmp_path: Path
         key = make_key(tmp_path)
         with serve(tmp_path) as server, server.open_client(key) as client:
             with ask_in_background(client) as got:
-                assert provider.asked.wait(20)
+                assert provider.asked.wait(HANG)
                 server.process.terminate()
                 time.sleep(0.3)
                 provider.release.set()
             assert is_allowed(got[0])
-            assert server.process.wait(20) == 0
+            assert server.process.wait(HANG) == 0
     assert len(read_ledger(find_file(tmp_path))) == 1
 
 

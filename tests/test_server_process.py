@@ -20,6 +20,7 @@ import pytest
 import docs_support
 import house
 from cli_support import Line
+from patience import HANG, wait_for
 from server_support import CONFIG, PASSWORD, httpx
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
@@ -60,17 +61,14 @@ class Process:
     url: str = ""
     lines: list[str] = field(default_factory=list)
 
-    def wait_for(self, words: str, seconds: float = 20.0) -> None:
-        """Wait until it has said something on standard error."""
-        until = time.monotonic() + seconds
-        while not any(words in line for line in self.lines):
-            assert time.monotonic() < until, f"{words!r} was not said: {self.lines}"
-            time.sleep(0.02)
+    def wait_for(self, words: str) -> None:
+        """Wait until the words are on its standard error."""
+        wait_for(lambda: any(words in line for line in self.lines))
 
     def stop(self, what: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, and return the exit status."""
         self.process.send_signal(what)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=HANG)
 
 
 @contextmanager
@@ -92,8 +90,8 @@ def serving(folder: Path, *options: str):
     finally:
         if started.poll() is None:
             started.kill()
-        started.wait(timeout=30)
-        reader.join(timeout=10)
+        started.wait(timeout=HANG)
+        reader.join(timeout=HANG)
         for stream in (started.stdout, started.stderr):
             if stream is not None:
                 stream.close()
@@ -130,7 +128,7 @@ def test_the_first_gate_of_the_page_answers(tmp_path, line, require):
         asked = blocks["first-ask"].text.replace("8318", port)
         program = blocks["first_client.py"].text.replace("8318", port)
         said = [
-            subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+            subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=HANG).stdout
             for command in (["bash", "-c", asked], [sys.executable, "-c", program])
         ]
 

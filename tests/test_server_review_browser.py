@@ -13,6 +13,7 @@ from adjudge.labels import open_label_queue
 from approval_page_support import CONFIG, list_kinds, make_request, read_approval
 from browser_support import open_chromium
 from label_support import make_run
+from patience import HANG
 from server_support import PASSWORD, RunningServer, run_server
 
 HOSTILE = (
@@ -51,7 +52,7 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         context = browser.new_context(base_url=server.url)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(1_000 * HANG)
         page.on("dialog", lambda dialog: (wrong.append("a dialog"), dialog.dismiss()))
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
@@ -140,7 +141,7 @@ def test_what_is_new_is_announced_without_moving_anything(server: RunningServer,
     page.focus("#reason")
     page.keyboard.type("half a sen")
     new = make_request(server)
-    page.wait_for_selector("#news a", timeout=15_000)
+    page.wait_for_selector("#news a")
 
     assert page.text_content("#news").strip() == "1 new"
     assert page.locator(".queue .item").count() == before
@@ -236,6 +237,6 @@ def test_an_undo_that_is_over_goes_away_by_itself(tmp_path: Path, browser: Any):
             with page.expect_navigation():
                 page.click("button.say-no")
             page.wait_for_function("document.activeElement.className.includes('toast')")
-            page.locator(".toast").wait_for(state="detached", timeout=10_000)
-            page.get_by_text("Ana (you) denied it").first.wait_for(timeout=10_000)
+            page.locator(".toast").wait_for(state="detached")
+            page.get_by_text("Ana (you) denied it").first.wait_for()
             assert page.locator(".toast").count() == 0

@@ -16,6 +16,7 @@ from adjudge.labels import compute_label_agreement, open_label_queue
 from browser_support import open_chromium
 from cli_support import find_token
 from label_support import make_run
+from patience import HANG
 from server_process_support import run_command
 from server_support import PASSWORD, RunningServer, run_server
 
@@ -117,7 +118,7 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         context = browser.new_context(base_url=server.url, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(1_000 * HANG)
         page.goto(f"/signin?next={path}")
         page.get_by_label("Name").fill(name)
         page.get_by_label("Password").fill(PASSWORD)
@@ -180,7 +181,7 @@ def test_a_reply_that_is_held_goes_out_after_somebody_read_why_and_approved_by_k
     with page.expect_navigation():
         page.keyboard.press("Control+Enter")
     assert page.locator(".toast").get_by_role("button", name="Undo").is_visible()
-    decision = told.result(timeout=20)
+    decision = told.result(timeout=HANG)
 
     assert decision.allowed
     assert decision.decided_by == "human"
@@ -229,7 +230,7 @@ def test_both_are_possible_without_javascript(server: RunningServer, program: Pr
     page.get_by_label("Your reason").fill(REASON)
     page.get_by_role("button", name="Approve").click()
     assert page.locator(".toast").get_by_role("button", name="Undo").is_visible()
-    decision = told.result(timeout=20)
+    decision = told.result(timeout=HANG)
     assert decision.allowed
     check_account(page, server, decision, content)
 

@@ -16,6 +16,7 @@ from adjudge import Case, Judge, open_run, run
 from batch_support import PROVIDERS, BatchServer, serve
 from cli_support import Line, Ran
 from judge_support import names
+from patience import HANG, wait_for
 from run_support import CRITERIA, make_cases
 
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
@@ -104,7 +105,6 @@ def test_every_provider_with_batches_may_be_a_candidate(line: Line, monkeypatch:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
-@pytest.mark.timeout(60)
 def test_an_interrupt_leaves_the_batches_and_another_command_goes_on_with_them(
     line: Line, server: BatchServer, tmp_path: Path
 ):
@@ -112,9 +112,7 @@ def test_an_interrupt_leaves_the_batches_and_another_command_goes_on_with_them(
     specs = (f"{server.base}#small", f"{server.base}#other")
     server.looks = 1_000_000
     process = cli_support.start(tmp_path, *ask(*specs))
-    deadline = time.monotonic() + 30
-    while len(server.jobs) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: len(server.jobs) >= 2)
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     left = cli_support.finish(process)
@@ -131,13 +129,12 @@ def test_an_interrupt_leaves_the_batches_and_another_command_goes_on_with_them(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
-@pytest.mark.timeout(60)
 def test_an_interrupt_of_candidates_that_are_asked_live_keeps_what_was_answered(line: Line, tmp_path: Path):
     """The second candidate is not begun; the command goes on with --resume."""
     with cli_support.serve(mode="hang", models=("small", "other")) as provider:
         words = ("succeed", "--judge", "old", "--candidate", provider.spec, "--candidate", f"{provider.url}#other")
         process = cli_support.start(tmp_path, *words)
-        assert provider.asked.wait(30)
+        assert provider.asked.wait(HANG)
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)  # nothing is answered here, so that nothing is worth the seconds

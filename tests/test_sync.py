@@ -14,6 +14,7 @@ import pytest
 from adjudge import Judge, JudgeChain, UsageError
 from adjudge.testing import ScriptedModel
 from judge_support import scores
+from patience import HANG
 
 GOOD = scores(0.9)
 
@@ -41,7 +42,7 @@ def test_many_threads_may_call_at_once():
     everybody = threading.Barrier(8)
 
     def judge_function(prompt: str) -> str:
-        everybody.wait(timeout=20)  # breaks unless all eight are judged at the same time
+        everybody.wait(timeout=HANG)  # breaks unless all eight are judged at the same time
         token = prompt.rpartition('"token": "')[2][:8]
         return f'{{"token": "{token}", "criteria": [{{"name": "criteria", "score": 1}}]}}'
 
@@ -158,7 +159,7 @@ print(judge.evaluate_sync("x", criteria="Good.").outcome, flush=True)
 @pytest.mark.parametrize("program", [HELD, UNDER_WAY], ids=["the lock is held", "a call is under way"])
 def test_a_child_forked_at_any_moment_judges_and_so_does_its_parent(program):
     """The child has neither the thread that held the lock nor the one that waits for connections."""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG, check=False)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["passed"] * 3, "")
 
 
@@ -178,5 +179,5 @@ for _ in range(3):
 print(judge.evaluate_sync("x", criteria="Good.").outcome, flush=True)
 """
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG, check=False)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["passed", *["ended"] * 3, "passed"], "")

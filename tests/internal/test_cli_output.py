@@ -10,6 +10,7 @@ import time
 import pytest
 
 from adjudge.cli import output
+from patience import wait_for
 
 HOSTILE = "\x1b]0;title\x07 [bold]said[/bold]\nnext"
 
@@ -43,18 +44,11 @@ def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return shown
 
 
-def wait_for(shown: Terminal, text: str) -> None:
-    end = time.monotonic() + 10
-    while text not in shown.getvalue():
-        assert time.monotonic() < end, shown.getvalue()
-        time.sleep(0.01)
-
-
 def test_hostile_text_in_the_line_is_cleaned_and_cut(monkeypatch: pytest.MonkeyPatch):
     """No control character but rich's own, no markup, and never more than the line."""
     terminal = open_terminal(monkeypatch)
     with output.watch(lambda: HOSTILE + "x" * 500):
-        wait_for(terminal, "said")
+        wait_for(lambda: "said" in terminal.getvalue())
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
 
     assert "·]0;title· [bold]said[/bold]" in plain
@@ -67,10 +61,10 @@ def test_a_message_stands_above_the_line(monkeypatch: pytest.MonkeyPatch):
     """Whole and on a line of its own, however long it is, and cleaned; the line is drawn again below it."""
     terminal = open_terminal(monkeypatch)
     with output.show_progress("judged", 3):
-        wait_for(terminal, "judged: 0 of 3 (")
+        wait_for(lambda: "judged: 0 of 3 (" in terminal.getvalue())
         output.note(HOSTILE + "y" * 100)
         output.complain("it is so")
-        wait_for(terminal, "adjudge: it is so\n")
+        wait_for(lambda: "adjudge: it is so\n" in terminal.getvalue())
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
 
     assert f"·]0;title· [bold]said[/bold]\nnext{'y' * 100}\n" in plain
@@ -81,7 +75,7 @@ def test_a_terminal_that_goes_away_ends_nothing(monkeypatch: pytest.MonkeyPatch)
     """What was judged has its result and its exit status all the same."""
     terminal = open_terminal(monkeypatch)
     with output.show_progress("judged", 3) as progress:
-        wait_for(terminal, "judged: 0 of 3 (")
+        wait_for(lambda: "judged: 0 of 3 (" in terminal.getvalue())
         terminal.broken = True
         progress.step()
         output.note("said to nobody")
@@ -109,7 +103,7 @@ def test_a_dumb_terminal_and_a_log_have_no_line_that_moves(monkeypatch: pytest.M
     else:
         monkeypatch.setattr(terminal, "isatty", lambda: False)
     with output.watch(lambda: HOSTILE, every=0.01), output.show_progress("judged"):
-        wait_for(terminal, "said")
+        wait_for(lambda: "said" in terminal.getvalue())
 
     assert set(terminal.getvalue().split("\n")) == {"·]0;title· [bold]said[/bold]", "next", ""}
 

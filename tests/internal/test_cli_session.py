@@ -19,6 +19,7 @@ from adjudge.config import judges as _local
 from adjudge.config.file import read_config
 from adjudge.config.judges import Choice
 from cli_support import Line, Ran
+from patience import HANG
 
 POLITE = ("--criteria", "Is polite.")
 MISSING = "b.txt: the judge ended without a result; run it again"
@@ -227,7 +228,7 @@ def listen(*pieces: bytes, forever: bool = False) -> Iterator[threading.Event]:
         try:
             yield left
         finally:
-            thread.join(5)
+            thread.join(HANG)
             done.set()
 
 
@@ -250,14 +251,14 @@ def test_an_answer_without_end_keeps_nobody(pieces: tuple[bytes, ...]):
     """The time is for all that a port says; then it is hung up on."""
     with listen(*pieces, forever=True) as left:
         assert list(_local.find_local(0.2)) == []
-        assert left.wait(5)
+        assert left.wait(HANG)
 
 
 def test_an_answer_is_read_to_a_limit():
     """A flood that comes within the time is cut off too."""
     with listen(OK + b"\r\n", b" " * 1_000_000, forever=True) as left:
         assert list(_local.find_local(30)) == []
-        assert left.wait(5)
+        assert left.wait(HANG)
 
 
 @pytest.mark.parametrize(

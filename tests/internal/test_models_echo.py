@@ -295,7 +295,6 @@ def test_what_holds_no_key_is_shown(text: str):
 
 
 @pytest.mark.no_cover
-@pytest.mark.timeout(30)
 def test_a_large_reply_is_looked_through_in_linear_time():
     """Also one that is made of nothing but what could be decoded."""
     made = random.Random(7)

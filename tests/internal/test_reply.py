@@ -23,6 +23,7 @@ from adjudge.question.reply_object import (
     read_text,
     read_texts,
 )
+from patience import HANG
 
 TOKEN = "abcd2345"
 ANSWER = f'{{"token": "{TOKEN}", "safe": true}}'
@@ -456,6 +457,6 @@ for text in ('{"x": ' + "[" * 10**6, '{"x":' * 10**6, '{"x": "\\\\"[[[", "y": ' 
 
 def test_nesting_is_bounded_whatever_the_recursion_limit():
     """A program that raised the limit does not crash on a deep reply: depth is counted before anything recurses."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=HANG)
 
     assert (done.returncode, done.stdout.split()) == (0, ["unparseable"] * 15)

@@ -16,6 +16,7 @@ from adjudge.runs import store as _store
 from adjudge.runs.store import RunStore
 from adjudge.runs.writer import Rows, RunWriter
 from loop_support import in_loop
+from patience import HANG
 from report_support import make_item
 
 
@@ -34,7 +35,7 @@ class Book:
         if not self.free.is_set():
             if not patient:
                 return None
-            self.free.wait(10)
+            self.free.wait(HANG)
         self.threads.append("loop" if threading.current_thread() is threading.main_thread() else "other")
         self.written.append([name for rows in together for name in rows])
         return [ValueError(name) if name == "bad" else None for rows in together for name in rows]
@@ -44,7 +45,7 @@ class Book:
 
     def tidy(self) -> None:
         self.due = False
-        self.free.wait(10)
+        self.free.wait(HANG)
         self.tidied += 1
 
 

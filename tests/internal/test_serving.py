@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from adjudge.config.server import ServerSettings
+from patience import HANG
 
 pytest.importorskip("uvicorn")
 
@@ -111,7 +112,7 @@ def serve_briefly(*, answer_after: float = 0.0) -> Iterator[Any]:
             yield server, lambda: socket.create_connection(listener.getsockname(), timeout=10)
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join(HANG)
 
 
 def is_closed(connection: socket.socket) -> bool:

@@ -15,6 +15,7 @@ from adjudge.sync import run_sync
 from adjudge.testing import ScriptedModel
 from cli_support import serve
 from judge_support import scores
+from patience import HANG
 
 GOOD = scores(0.9)
 
@@ -61,7 +62,7 @@ def test_an_interrupt_cancels_the_work():
             self.inner = inner
 
         def result(self):
-            started.wait(timeout=20)
+            started.wait(timeout=HANG)
             raise Interrupted
 
         def cancel(self):
@@ -72,7 +73,7 @@ def test_an_interrupt_cancels_the_work():
         patch.setattr(asyncio, "run_coroutine_threadsafe", lambda work, loop: Future(submit(work, loop)))
         with pytest.raises(Interrupted):
             run_sync(hang())
-    assert stopped.wait(timeout=20)
+    assert stopped.wait(timeout=HANG)
 
 
 def within(seconds: float, work: Callable[[], Any]) -> Any:
@@ -189,11 +190,11 @@ def test_what_ends_the_loop_fails_who_waits_and_not_who_comes_next(end):
         others: list[Any] = []
         other = threading.Thread(target=lambda: others.append(within(30, lambda: run_sync(wait()))), daemon=True)  # noqa: B023
         other.start()
-        assert waiting.wait(20)
+        assert waiting.wait(HANG)
         said = within(30, call)
         assert is_clear(said), (where, said)
         if isinstance(said, AdjudgeError):
-            other.join(30)
+            other.join(HANG)
             assert [is_clear(item) for item in others] == [True], (where, others)
             assert any(word in str(said) for word in ("KeyboardInterrupt", "SystemExit", "stopped"))
         after = [within(30, lambda: Judge(ScriptedModel(GOOD)).evaluate_sync("Hello.", criteria="Good.")) for _ in "12"]
@@ -224,7 +225,7 @@ def test_many_threads_survive_a_loop_that_ends_again_and_again():
     for _ in range(10):
         assert is_clear(within(30, lambda: run_sync(end_it())) or "")
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG)
     assert len(found) == 80
     assert all(is_clear(said) for said in found)
 

@@ -20,7 +20,6 @@ from adjudge.testing import ScriptedModel
 # Inspect leaves streams of its own to the garbage collector, which says so.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.timeout(180),  # importing Inspect alone takes many seconds on a busy machine
 ]
 
 SCORES = {"good": 0.9, "fair": 0.5, "bad": 0.2}
