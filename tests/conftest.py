@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -36,6 +37,40 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "matrix: a table of combinations, sampled unless ADJUDGE_FULL is 1")
     config.addinivalue_line("markers", "slow_table: one in three cases of it runs unless ADJUDGE_FULL is 1")
     config.addinivalue_line("markers", "no_cover: not followed by coverage (of pytest-cov, which may be absent)")
+    config.addinivalue_line("markers", "integration: needs another process, a browser, a cluster or a database server")
+    config.addinivalue_line("markers", "timed: listens on a port of this machine, or lets real time pass")
+    sys.addaudithook(refuse_unmarked)
+
+
+STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.spawn"})
+"""Audit events of a process that starts. Those of ``multiprocessing`` have none."""
+
+RUNNING: list[pytest.Item] = []
+"""The test that runs now, if any."""
+
+
+def refuse_unmarked(event: str, arguments: tuple[Any, ...]) -> None:
+    """Fail a test that starts a process or listens on a port without the marker that says so.
+
+    So ``-m "not integration"`` needs no other process, and ``-m "integration or timed"`` names every test that could
+    depend on how busy the machine is.
+    """
+    if not RUNNING or (event not in STARTS and event != "socket.bind"):
+        return
+    test = RUNNING[-1]
+    markers = ("integration",) if event in STARTS else ("integration", "timed")
+    if not any(test.get_closest_marker(name) for name in markers):
+        raise RuntimeError(f"{test.nodeid} causes {event}: mark it {' or '.join(markers)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item):
+    """Remember which test runs."""
+    RUNNING.append(item)
+    try:
+        return (yield)
+    finally:
+        RUNNING.pop()
 
 
 def pytest_report_header() -> str:
@@ -44,7 +79,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what the sample does not hold; each worker of xdist leaves out the same."""
+    """Mark what asks for PostgreSQL, and leave out what the sample does not hold, the same in each worker of xdist."""
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()) or "postgres" in get_values(item):
+            item.add_marker(pytest.mark.integration)
     if FULL:
         return
     tables: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -78,6 +116,15 @@ def sample(table: Iterable[pytest.Item]) -> set[pytest.Item]:
 def draw(table: Iterable[pytest.Item]) -> list[pytest.Item]:
     """The cases of a table in an order by seeded chance."""
     return sorted(table, key=lambda item: hashlib.sha256(f"{SEED} {item.nodeid}".encode()).digest())
+
+
+def get_values(item: pytest.Item) -> list[object]:
+    """The values of a case's parameters that are text."""
+    return (
+        [value for value in item.callspec.params.values() if isinstance(value, str)]
+        if hasattr(item, "callspec")
+        else []
+    )
 
 
 def values(item: pytest.Item) -> set[tuple[str, int]]:

@@ -18,6 +18,9 @@ import yaml
 
 import house
 
+pytestmark = pytest.mark.integration
+
+
 ACTION = yaml.safe_load((house.ROOT / "action.yml").read_text("utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 

@@ -14,6 +14,9 @@ from adjudge.report import make_report, render_html, render_measurement_html
 from browser_support import open_chromium
 from report_support import HOSTILE, keep_run, make_item, make_result
 
+pytestmark = pytest.mark.integration
+
+
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
 
 

@@ -18,6 +18,8 @@ from approval_support import WHO, Clock, ask, make_result, tell, try_to, use, wi
 from judge_support import complaint, names
 from ledger_support import find
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:

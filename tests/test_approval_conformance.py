@@ -10,11 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from adjudge import Approvals
 from approval_support import make_result, try_to, use
 from conftest import read_vectors
 from judge_support import Seat, passed
 from ledger_support import find
+
+pytestmark = pytest.mark.timed
+
 
 FEATURES = ("approval", "hitl.llm_judge", "human_node.timeout")
 SOON = 0.05

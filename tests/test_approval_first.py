@@ -16,6 +16,8 @@ from approval_support import WHO, make_result, tell, try_to, use
 from judge_support import Seat, failed, names, passed, scores, silent
 from ledger_support import SECRET, find
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:

@@ -17,6 +17,9 @@ from approval_support import WHO, count_kinds, make_result, start, use
 from ledger_support import STORES, find, open_store, verify
 from patience import HANG
 
+pytestmark = pytest.mark.integration
+
+
 PEOPLE = [f"person-{number}" for number in range(8)]
 REQUESTS = 100 if os.environ.get("ADJUDGE_FULL") else 40
 

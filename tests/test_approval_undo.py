@@ -18,6 +18,8 @@ from approval_support import Clock, ask, tell, try_to, use
 from judge_support import complaint, names
 from ledger_support import STORES, find, open_store
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(name="url", params=STORES)
 def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str]:

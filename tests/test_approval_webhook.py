@@ -25,6 +25,8 @@ from ledger_support import SECRET
 from ledger_support import make_result as make_quoting_result
 from webhook_support import KEY, Receiver, deliver
 
+pytestmark = pytest.mark.timed
+
 
 async def ask(approvals: Approvals) -> str:
     return await approvals.request(make_result(), "Publish it?", **WHO)

@@ -25,6 +25,9 @@ from judge_support import failed
 from ledger_support import find, open_schema, verify
 from patience import HANG
 
+pytestmark = pytest.mark.timed
+
+
 BOB = {"authorization": "Bearer bob's token"}
 COOKIE = {"cookie": "session=1"}
 NOT_ONE_OF_YOURS = 404
@@ -479,6 +482,7 @@ def test_of_twenty_clients_at_once_one_goes_on(store: str):
     assert verify(store)
 
 
+@pytest.mark.integration
 @pytest.mark.slow_table
 def test_of_two_processes_one_goes_on(store: str):
     """Ten clients in each, with one id: the application runs once, in one of them."""
@@ -520,6 +524,7 @@ def test_what_broke_after_it_was_used_is_not_run_again(url: str, error: BaseExce
     assert run(url, work, error=error) == ([BODY], 409)
 
 
+@pytest.mark.integration
 def test_a_process_that_is_killed_in_the_application_has_used_it(store: str):
     """Killed with -9 between the mark and the answer: the next one is told so, and nothing runs twice."""
 

@@ -15,6 +15,9 @@ import pytest
 from adjudge import Gate
 from adjudge.integrations.asgi import GateMiddleware
 
+pytestmark = pytest.mark.timed
+
+
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 

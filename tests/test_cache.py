@@ -262,6 +262,7 @@ def start_process(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.integration
 def test_processes_share_a_cache(tmp_path: Path):
     """Four begin the file at once and write it together; a fifth asks nothing any more."""
     path = tmp_path / "replies.sqlite"
@@ -274,6 +275,7 @@ def test_processes_share_a_cache(tmp_path: Path):
     assert later.communicate(timeout=HANG)[0] == "0\n"
 
 
+@pytest.mark.integration
 def test_a_killed_process_leaves_a_cache_that_works(tmp_path: Path):
     """Killed with -9 while it writes: what was written is found, and the next goes on."""
     path = tmp_path / "replies.sqlite"

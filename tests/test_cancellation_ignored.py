@@ -16,6 +16,9 @@ from judge_support import YES, Seat
 from patience import HANG
 from virtual_clock import run_virtual
 
+pytestmark = pytest.mark.timed
+
+
 GRACE = 1.0
 LATE = 100.0
 """When a stubborn one is through at the latest, so that the clock comes to its end."""

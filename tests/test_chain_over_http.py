@@ -13,6 +13,8 @@ from aiohttp import web
 from adjudge import Judge, JudgeChain
 from models_support import completion, serve
 
+pytestmark = pytest.mark.timed
+
 
 async def say_no(request: web.Request) -> web.StreamResponse:
     """Answer a rubric with a low score, with the token of the question."""

@@ -22,6 +22,9 @@ from judge_support import names
 from ledger_support import SECRET, find, make_chain_result, verify
 from ledger_support import make_result as make_quoting_result
 
+pytestmark = pytest.mark.timed
+
+
 URL = "sqlite:///a.db"
 HERE = ("--ledger", "a.db")
 

@@ -12,6 +12,9 @@ import cli_support
 from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
 from judge_support import names
 
+pytestmark = pytest.mark.timed
+
+
 POLITE = ("--criteria", "Is polite.")
 ASK = (*POLITE, "--judge", WORDS)
 

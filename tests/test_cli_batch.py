@@ -20,6 +20,8 @@ from cli_support import Line
 from judge_support import names
 from patience import HANG
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(name="line")
 def provide_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
@@ -78,6 +80,7 @@ def test_batches_are_listed(line: Line, server: BatchServer):
     assert (kept["requests"], kept["answered"], kept["provider_id"]) == (12, 12, "batch_0")
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_an_interrupt_leaves_batches_which_can_be_collected_and_judged(line: Line, server: BatchServer, tmp_path: Path):
     """Ctrl-C says what can be done; collect keeps what has come back, and --resume judges it without asking."""
@@ -101,6 +104,7 @@ def test_an_interrupt_leaves_batches_which_can_be_collected_and_judged(line: Lin
     assert (done.status, done.document["counts"]["undecided"], len(server.seen) - asked) == (0, 0, 0)
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_a_batch_can_be_cancelled(line: Line, server: BatchServer, tmp_path: Path):
     """Its requests are then undecided, and asked again only with --retry error."""

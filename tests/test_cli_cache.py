@@ -11,6 +11,9 @@ import cli_support
 from cli_support import WORDS, Line, serve
 from judge_support import names
 
+pytestmark = pytest.mark.timed
+
+
 CRITERIA = ("--criteria", "Is good.")
 PRICES = '[prices]\n"small" = {input = 1.0, output = 1.0}\n'
 

@@ -50,6 +50,7 @@ def ask(shell: str, line: str, place: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("line", "found"),
     [("adjudge jud", "judge"), ("adjudge judge --thresh", "--threshold"), ("adjudge ledger ver", "verify")],

@@ -10,6 +10,9 @@ import cli_support
 from cli_support import WORDS, Line, serve
 from judge_support import names
 
+pytestmark = pytest.mark.timed
+
+
 LIMIT = "timeout must be a finite number of seconds above 0, or None for no limit"
 POLITE = ("--criteria", "Is polite.")
 

@@ -209,6 +209,7 @@ def test_data_sets_are_judged_by_their_suffix(line: Line, name, require):
     assert [item["case"] for item in ran.document["results"]] == ["a", "b"]
 
 
+@pytest.mark.integration
 def test_a_closed_pipe_ends_quietly(tmp_path):
     """As the next program in a pipe may do."""
     rows = "".join(json.dumps({"content": f"{number} " * 100}) + "\n" for number in range(3000))

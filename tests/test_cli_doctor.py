@@ -10,6 +10,8 @@ import cli_support
 from cli_support import WORDS, Line, serve
 from judge_support import names
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture
 def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Line:

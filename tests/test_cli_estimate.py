@@ -16,6 +16,9 @@ import cli_support
 from cli_support import Line, Provider, Ran
 from conftest import FULL, require
 
+pytestmark = pytest.mark.timed
+
+
 PRICES = """
 [prices]
 "small" = { input = 1.0, output = 5.0, cached = 0.1 }

@@ -13,6 +13,9 @@ from adjudge import Decision
 from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
 from judge_support import names
 
+pytestmark = pytest.mark.timed
+
+
 RUBRIC = "name: Polite\ncriteria:\n  - {name: criteria, description: Is polite.}\n"
 GATE = (
     f'[judges.words]\nseats = ["{WORDS}"]\nreask = 0\n[rubrics]\npolite = "rubrics/polite.yaml"\n'

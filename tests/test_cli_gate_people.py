@@ -23,6 +23,9 @@ from judge_support import names
 from ledger_support import connect, find, run, verify
 from patience import HANG
 
+pytestmark = pytest.mark.timed
+
+
 URL = "sqlite:///adjudge.db"
 SECRET = "a secret of enough bytes"
 GATE = (

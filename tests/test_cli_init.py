@@ -15,6 +15,9 @@ import cli_support
 from adjudge.rubric import load_rubric
 from cli_support import Line
 
+pytestmark = pytest.mark.timed
+
+
 JUDGE = """
 def strict(content):
     names = ("answers-the-question", "nothing-invented")
@@ -119,6 +122,7 @@ def test_the_commands_that_the_files_name_exist(line: Line):
         assert ran.status != 2, command
 
 
+@pytest.mark.integration
 def test_the_suite_runs_with_a_judge(line: Line):
     """The test that is written passes with a judge, here a function, and fails when the answer is bad."""
     line("init")

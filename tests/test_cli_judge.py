@@ -12,6 +12,9 @@ import cli_support
 from cli_support import WORDS, Line, serve
 from judge_support import names
 
+pytestmark = pytest.mark.timed
+
+
 RULES = """
 name: Polite
 criteria:

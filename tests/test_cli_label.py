@@ -103,6 +103,7 @@ def test_a_line_that_is_no_answer_ends_it(place, line, type_lines):
     assert len(list_labels("R")) == 1
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("data", [b"\xff\xfe\n", b"\x00\n", b"1" * 100_000 + b"\n", "１\n".encode(), b"\x1b[31m1\n"])
 @pytest.mark.slow_table
 def test_bytes_that_are_no_answer_are_none(place, data):
@@ -335,6 +336,7 @@ def wait(terminal: Terminal) -> Terminal:
     return terminal.wait_for_screen()
 
 
+@pytest.mark.integration
 @posix
 def test_a_key_answers_and_the_next_case_comes(place):
     """At once, without Enter; the screen says what became of the one before."""
@@ -354,6 +356,7 @@ def test_a_key_answers_and_the_next_case_comes(place):
     assert "1 answer kept in R/labels.sqlite" in terminal.seen
 
 
+@pytest.mark.integration
 @posix
 def test_the_terminal_is_as_it_was_afterwards(place):
     """Its modes, its own screen and its cursor, however it ends."""
@@ -370,6 +373,7 @@ def test_the_terminal_is_as_it_was_afterwards(place):
             assert "Traceback" not in terminal.seen
 
 
+@pytest.mark.integration
 @posix
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_who_is_stopped_loses_nothing(place, number):
@@ -386,6 +390,7 @@ def test_who_is_stopped_loses_nothing(place, number):
     assert [value for _, _, value, _ in list_labels("R")] == [True, False]
 
 
+@pytest.mark.integration
 @posix
 def test_keys_that_come_before_their_question_answer_nothing(place):
     """A key that is held down would otherwise label cases that nobody saw."""
@@ -398,6 +403,7 @@ def test_keys_that_come_before_their_question_answer_nothing(place):
     assert len(list_labels("R")) < 40
 
 
+@pytest.mark.integration
 @posix
 @pytest.mark.parametrize(
     "keys",
@@ -464,6 +470,7 @@ def test_a_comment_is_typed_and_kept(place):
     assert "every case has its labels" in terminal.seen
 
 
+@pytest.mark.integration
 @posix
 def test_undo_on_a_terminal_shows_the_case_again(place):
     """As it was before the answer."""
@@ -480,6 +487,7 @@ def test_undo_on_a_terminal_shows_the_case_again(place):
     assert list_labels("R") == []
 
 
+@pytest.mark.integration
 @posix
 @pytest.mark.parametrize(("columns", "beside"), [(110, True), (80, False), (30, False)])
 @pytest.mark.slow_table
@@ -499,6 +507,7 @@ def test_the_rubric_is_beside_the_content_where_there_is_room(place, columns, be
     assert len(lines) <= 40
 
 
+@pytest.mark.integration
 @posix
 def test_long_content_is_turned_in_pages(place):
     """Forward, back, to the end; the answer is possible everywhere."""
@@ -523,6 +532,7 @@ def test_long_content_is_turned_in_pages(place):
     assert status == 0
 
 
+@pytest.mark.integration
 @posix
 @pytest.mark.parametrize("text", ["x" * 10_000_000, "word and word\n" * 700_000, "e\u0301" * 2_000_000])
 @pytest.mark.slow_table
@@ -538,6 +548,7 @@ def test_huge_content_is_there_at_once(place, text):
     assert len(list_labels("d.jsonl")) == 1
 
 
+@pytest.mark.integration
 @posix
 def test_escapes_in_content_draw_nothing(place):
     """Only the screen's own control characters are written."""
@@ -553,6 +564,7 @@ def test_escapes_in_content_draw_nothing(place):
     assert "·[31mred" in terminal.seen
 
 
+@pytest.mark.integration
 @posix
 def test_text_from_right_to_left_has_nothing_beside_it(place):
     """A terminal may turn the whole line around, and the rubric would be in the middle of it."""
@@ -565,6 +577,7 @@ def test_text_from_right_to_left_has_nothing_beside_it(place):
     assert "│" not in screen
 
 
+@pytest.mark.integration
 @posix
 def test_another_size_of_the_window_is_drawn_anew(place):
     """And so is the screen after the program was stopped and goes on."""
@@ -578,6 +591,7 @@ def test_another_size_of_the_window_is_drawn_anew(place):
         assert terminal.leave() == 0
 
 
+@pytest.mark.integration
 @posix
 @pytest.mark.parametrize(("columns", "rows"), [(20, 10), (12, 5), (400, 100)])
 @pytest.mark.slow_table
@@ -594,6 +608,7 @@ def test_a_window_of_any_size_can_be_used(place, columns, rows):
     assert len(list_labels("C")) == 1
 
 
+@pytest.mark.integration
 @posix
 def test_a_dumb_terminal_is_asked_by_lines(place):
     """Without a control character, and without drawing over anything."""
@@ -609,6 +624,7 @@ def test_a_dumb_terminal_is_asked_by_lines(place):
     assert len(list_labels("R")) == 1
 
 
+@pytest.mark.integration
 @posix
 def test_the_keys_are_explained(place):
     """Until any key is pressed, which answers nothing."""
@@ -622,6 +638,7 @@ def test_the_keys_are_explained(place):
     assert list_labels("R") == []
 
 
+@pytest.mark.integration
 @posix
 def test_two_people_at_two_terminals_share_the_work(place):
     """Nobody gets what the other has."""
@@ -639,6 +656,7 @@ def test_two_people_at_two_terminals_share_the_work(place):
     assert len({name for name, *_ in kept}) == len(kept) == 4
 
 
+@pytest.mark.integration
 def test_ctrl_c_between_lines_loses_nothing(place):
     """Status 130, and what was answered is kept."""
     make_run(place / "R", 3)

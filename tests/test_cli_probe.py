@@ -78,6 +78,7 @@ def probes(*entries: tuple[str, Any, Any]) -> None:
 # ---------------------------------------------------------------- comparing
 
 
+@pytest.mark.integration
 def test_a_program_is_compared_with_its_baselines(line: Line):
     """It gets each input as JSON; a line for each probe, and the whole below."""
     ran = line("probe", "probes.yaml", "--command", PROGRAM, "--judge", JUDGE)
@@ -115,6 +116,7 @@ def test_the_status_says_what_was_found(line: Line, inputs: list[Any], status: i
     assert line("probe", "probes.yaml", "--function", FUNCTION, "--judge", JUDGE).status == status
 
 
+@pytest.mark.integration
 def test_json_is_the_report(line: Line):
     """One document, with every seat's answer."""
     document = line("probe", "probes.yaml", "--command", PROGRAM, "--judge", JUDGE, "--json").document
@@ -124,6 +126,7 @@ def test_json_is_the_report(line: Line):
     assert (document["outcome"], document["stable"]) == ("failed", False)
 
 
+@pytest.mark.integration
 def test_probes_can_be_chosen_by_name(line: Line):
     """The others are neither run nor asked about."""
     ran = line("probe", "probes.yaml", "--command", PROGRAM, "--judge", JUDGE, "--only", "same", "--json")
@@ -132,6 +135,7 @@ def test_probes_can_be_chosen_by_name(line: Line):
     assert [item["probe"] for item in ran.document["results"]] == ["same"]
 
 
+@pytest.mark.integration
 def test_thresholds_of_the_file_hold(line: Line):
     """For each probe and for the whole."""
     write("probes.yaml", "thresholds: {low: 0.2, medium: 0.1}\n" + PROBES)
@@ -141,6 +145,7 @@ def test_thresholds_of_the_file_hold(line: Line):
     assert document["thresholds"] == {"none": 0.95, "low": 0.2, "medium": 0.1}
 
 
+@pytest.mark.integration
 def test_several_judges_are_a_chain(line: Line):
     """With its strategy, as everywhere."""
     arguments = ("--judge", JUDGE, "--judge", JUDGE, "--strategy", "consensus", "--json")
@@ -175,6 +180,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_that_gives_no_output_has_failed(line: Line, name: str):
     """It ends badly, writes without end, hangs: that is found, and nobody is asked."""
@@ -192,6 +198,7 @@ def test_a_program_that_gives_no_output_has_failed(line: Line, name: str):
     assert result["chain_result"] is None
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("written", "seen"),
     [("'{\"b\": 1}'", {"b": 1}), ("'plain'", "plain"), ("'12'", 12), ("''", ""), ("'[1, 1] x'", "[1, 1] x")],
@@ -206,6 +213,7 @@ def test_output_is_json_where_it_is_json_and_text_elsewhere(line: Line, written:
     assert load_probes("probes.yaml").entries[0].expected == seen
 
 
+@pytest.mark.integration
 def test_no_shell_reads_the_command(line: Line):
     """What a shell would obey is an argument like any other, and an input is never part of the command."""
     write("words.py", "import json, sys\nprint(json.dumps([sys.argv[1:], json.load(sys.stdin)]))")
@@ -222,6 +230,7 @@ def test_no_shell_reads_the_command(line: Line):
     assert not Path("here").exists()
 
 
+@pytest.mark.integration
 def test_a_program_is_ended_with_what_it_started(line: Line):
     """No child of it goes on, and its pipes are not waited for."""
     child = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
@@ -248,6 +257,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.integration
 def test_an_interrupt_ends_the_program(line: Line, tmp_path: Path):
     """Status 130, and what was started is gone."""
     write("waits.py", "import os, time\nopen('pid.new', 'w').write(str(os.getpid()))\nos.replace('pid.new', 'pid')\n"
@@ -319,6 +329,7 @@ def test_a_module_beside_the_file_is_not_imported_by_naming_a_file(line: Line):
 # ---------------------------------------------------------------- recording
 
 
+@pytest.mark.integration
 def test_what_has_no_baseline_is_recorded(line: Line):
     """The others stay, nobody is asked, and what changed is shown."""
     write("probes.yaml", "# ours\n" + PROBES + "  - name: new  # later\n    input: soon\n")
@@ -337,6 +348,7 @@ def test_what_has_no_baseline_is_recorded(line: Line):
     assert line("probe", "probes.yaml", "--command", PROGRAM, "--record").err == "probes.yaml: nothing to record\n"
 
 
+@pytest.mark.integration
 def test_a_baseline_is_replaced_when_it_is_named(line: Line):
     """So that no run replaces what somebody has looked at by accident."""
     ran = line("probe", "probes.yaml", "--command", PROGRAM, "--record", "--only", "other", "--json")

@@ -18,6 +18,9 @@ from cli_support import HIDDEN, Line, serve
 from judge_support import names
 from patience import HANG
 
+pytestmark = pytest.mark.integration
+
+
 POLITE = ("--criteria", "Is polite.")
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes, terminals and signals are POSIX's here")

@@ -16,6 +16,9 @@ from cli_support import Line, isolate, serve
 from judge_support import names
 from ledger_support import find, verify
 
+pytestmark = pytest.mark.timed
+
+
 POLITE = ("--criteria", "Is polite.", "--judge", "python:cli_support:judge_words")
 LEDGER = '[ledger]\nurl = "sqlite:///adjudge.db"\n'
 GATES = '[gates.short]\nrules = [{name = "length", max = 10}]\n[gates.watched]\nmode = "observe"\nrules = ["json"]\n'

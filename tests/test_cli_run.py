@@ -18,6 +18,9 @@ from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
 from judge_support import names
 from patience import HANG
 
+pytestmark = pytest.mark.timed
+
+
 GOOD = ("--criteria", "Is good.", "--judge", WORDS)
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's here")
@@ -224,6 +227,7 @@ def test_hostile_names_reach_no_terminal(line: Line):
     assert not HIDDEN.search(ran.out + ran.err)
 
 
+@pytest.mark.integration
 @posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, number: signal.Signals):
@@ -251,6 +255,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, number: signal.Sig
         assert (again.status, len(provider.bodies)) == (0, 30)
 
 
+@pytest.mark.integration
 @posix
 def test_a_second_interrupt_stops_at_once(tmp_path: Path):
     """A server that never answers keeps nobody: the second Ctrl-C cancels, and the folder is in order."""
@@ -270,6 +275,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path):
     assert open_run("R").manifest["status"] == "interrupted"
 
 
+@pytest.mark.integration
 @posix
 def test_progress_is_drawn_on_a_terminal(tmp_path: Path):
     """One line that is redrawn, with rate and outcomes, and none of it left at the end."""

@@ -13,6 +13,9 @@ from adjudge import open_run
 from cli_support import WORDS, Line, serve
 from judge_support import names
 
+pytestmark = pytest.mark.timed
+
+
 PAIRS = ("--pairs", "--criteria", "Is good.", "--judge", "python:compare_support:judge_pairs")
 ROWS = [("good", "bad", "first"), ("bad", "good", "first"), ("good", "good", "tie"), ("bad", "odd", "second")]
 

@@ -727,6 +727,7 @@ def test_the_public_functions_cover(seed: int, good: float, sens: float, spec: f
     assert held >= 172
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("method", ["double-sampling", "ends", "groups", "fixed-groups", "strata"])
 def test_the_page_of_coverage_can_be_computed_again(method: str):
     """A sample of the cells of scripts/coverage with fewer draws keeps the bounds, less three standard errors."""

@@ -187,6 +187,7 @@ def test_what_is_no_frame_yet_is_an_error(require):
         Dataset.of(Later())
 
 
+@pytest.mark.integration
 def test_no_library_of_frames_is_imported():
     """A list is read without any of them."""
     code = (

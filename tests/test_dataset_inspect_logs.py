@@ -141,6 +141,7 @@ def test_a_log_packed_with_zstd_is_read(require):
     assert [case.content for case in import_inspect("log.eval")] == ["Paris"]
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python reads zstd itself")
 def test_where_zstd_cannot_be_read_the_remedies_are_named(folder, require):
     """Three of them, as Inspect writes no other logs."""

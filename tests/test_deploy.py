@@ -27,6 +27,9 @@ import ledger_support
 from adjudge.server import make_app
 from server_process_support import httpx, make_environment
 
+pytestmark = pytest.mark.integration
+
+
 TestClient = pytest.importorskip("starlette.testclient").TestClient
 
 DEPLOY = house.ROOT / "deploy"

@@ -13,6 +13,9 @@ import docs_arguments_support
 import docs_support
 import house
 
+pytestmark = pytest.mark.timed
+
+
 PAGES = docs_support.find_pages()
 
 

@@ -42,6 +42,9 @@ from patience import HANG
 from registry_support import serve_reviews
 from rubric_support import SHIPPED
 
+pytestmark = pytest.mark.timed
+
+
 REASONS: tuple[str, ...] = get_args(Reason)
 
 EXAMPLES = house.ROOT / "examples"
@@ -168,6 +171,7 @@ def test_the_agent_runs_unchanged_with_any_judge(
     assert len(asked) == (4 if approves else 1)  # a creation, two reviewers of the promotion, and what was changed
 
 
+@pytest.mark.integration
 def test_the_example_suite_passes():
     """The suite that shows how to test with a judge is a suite that passes."""
     path = str(EXAMPLES / "test_with_a_judge.py")
@@ -180,6 +184,7 @@ def test_the_example_suite_passes():
 # ---------------------------------------------------------------- what scripts write
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("script", ["truth_table", "cli_help"])
 def test_written_pages_are_current(script: str, require):
     """What a script writes into a page is what it would write now."""

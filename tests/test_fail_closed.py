@@ -15,7 +15,7 @@ from judge_support import NO, YES, Plain, names, said, scores
 from models_support import break_off, completion, error, reset, serve
 from virtual_clock import run_virtual
 
-pytestmark = pytest.mark.matrix
+pytestmark = [pytest.mark.timed, pytest.mark.matrix]
 
 REASONS = {
     "hang": "timeout",

@@ -392,6 +392,7 @@ def test_functions_that_name_each_other_end():
     assert identify(load(chain, "f0")) == identify(load(chain, "f0"))
 
 
+@pytest.mark.integration
 def test_another_process_finds_the_same_digest():
     """Hashes of texts differ from process to process; the order of a set must not."""
     code = f"""

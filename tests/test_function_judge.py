@@ -41,6 +41,9 @@ from conftest import require
 from judge_support import complaint
 from patience import HANG
 
+pytestmark = pytest.mark.timed
+
+
 POLITE = "Is polite."
 
 

@@ -12,6 +12,9 @@ import pytest
 import cli_support
 from cli_support import Line
 
+pytestmark = pytest.mark.timed
+
+
 POLITE = ("--criteria", "Is polite.")
 
 JUDGES = """

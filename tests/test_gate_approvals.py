@@ -20,6 +20,9 @@ from judge_support import complaint, failed, names, passed, silent
 from ledger_support import find, verify
 from patience import HANG
 
+pytestmark = pytest.mark.timed
+
+
 ASK = {"approvers": ["ana", "bob"]}
 JUDGED = JudgeResult(outcome="passed", judge="second", score=1.0, confidence=0.9)
 
@@ -71,6 +74,7 @@ def test_a_gate_waits_for_people(url: str, approved: bool, said: str):
     assert verify(url)
 
 
+@pytest.mark.integration
 def test_a_pending_decision_is_resumed_by_another_process(url: str):
     """Written down, decided elsewhere, read back: the one that takes its place is allowed."""
 

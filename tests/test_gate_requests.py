@@ -28,6 +28,9 @@ from judge_support import failed, names, passed
 from ledger_support import find, open_schema, verify
 from virtual_clock import run_virtual
 
+pytestmark = pytest.mark.timed
+
+
 RUBRIC = {"name": "Good", "criteria": [{"name": "good", "description": "It is good."}]}
 ASK = {"approvers": ["ana", "bob"], "required": 1, "expires_in": 3600}
 EARLIER = sorted(path for path in (Path(__file__).parent / "earlier").glob("0.1.0-a*"))
@@ -269,6 +272,7 @@ def test_equal_terms_are_the_same_however_they_are_written(url: str, ask: dict[s
     assert [word(item) for item in run(url, resume)] == [("allowed", "human")] * 2
 
 
+@pytest.mark.integration
 def test_another_process_computes_the_same(url: str):
     """What is asked is known again under another hash seed, functions and sets included."""
     code = (

@@ -169,6 +169,7 @@ def test_every_test_says_what_it_specifies():
     assert silent == []
 
 
+@pytest.mark.integration
 def test_the_repository_speaks_of_the_product_alone():
     """No file names a place outside the repository; only the entry to CI may look beside it."""
     outside = re.compile("|".join(map(re.escape, (".." + "/shared", "/" + "work/", "/" + "root/"))))
@@ -194,6 +195,7 @@ def test_every_dependency_is_accounted_for():
     assert set(re.findall(r"^\| `([^`]+)` ", page, re.MULTILINE)) == asked
 
 
+@pytest.mark.integration
 def test_a_file_that_skips_itself_fails_where_skips_are_failures(tmp_path):
     """As a test does that lacks what could be installed; elsewhere both are skipped."""
     (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text("utf-8"), "utf-8")

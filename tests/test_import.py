@@ -75,6 +75,7 @@ def probe(directory: Path, modules: list[str], package: Path) -> tuple[dict[str,
 GROUPS = list_groups()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("group", GROUPS)
 def test_importing_a_module_does_nothing_else(group: str, tmp_path: Path):
     """No file, no environment variable, no socket, process or thread, no output, and nothing heavy brought along."""
@@ -103,6 +104,7 @@ threading.Thread(target=print, args=("started",)).start()
 """
 
 
+@pytest.mark.integration
 def test_the_probe_sees_what_it_looks_for(tmp_path: Path):
     """A module that reads, connects, starts and prints is found out; so the test above can fail."""
     package = tmp_path / "noisy"

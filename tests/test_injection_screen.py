@@ -306,6 +306,7 @@ def read_share(printed: str, what: str) -> float:
     return float(line.split("|")[3].split("%")[0])
 
 
+@pytest.mark.integration
 def test_the_script_measures_whatever_texts_there_are(tmp_path):
     """A folder of the same form with other rows, other sources and no benign text has tables too."""
     if not BENCH.is_file():
@@ -326,6 +327,7 @@ def test_the_script_measures_whatever_texts_there_are(tmp_path):
     )
 
 
+@pytest.mark.integration
 @pytest.mark.no_cover
 def test_the_sources_of_the_page_are_found_as_it_says(page, printed):
     """Of the page's data, held out while the signs were written, 70 % are found and at most 1 % reported wrongly."""

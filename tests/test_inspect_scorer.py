@@ -7,7 +7,12 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
+import pytest
+
 import house
+
+pytestmark = pytest.mark.integration
+
 
 SPECIFIED = house.ROOT / "tests" / "own_process" / "inspect_scorer.py"
 

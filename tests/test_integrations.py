@@ -34,6 +34,7 @@ def run_python(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("package", PACKAGES)
 def test_an_absent_package_is_named_with_its_remedy(package: str):
     """Importing the adapter fails at once, and the error says what to install."""
@@ -43,6 +44,7 @@ def test_an_absent_package_is_named_with_its_remedy(package: str):
     assert f"pip install '{PACKAGES[package]}'" in said or f"pip install {PACKAGES[package]}" in said
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("package", "missing"),
     [("inspect_ai", "anyio"), ("pydantic_evals", "pydantic_ai")],

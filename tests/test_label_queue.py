@@ -297,6 +297,7 @@ def test_one_rater_in_two_places_gets_two_cases(folder):
         assert queue.undo("ann", session="1").case == one
 
 
+@pytest.mark.integration
 @posix
 def test_processes_share_the_work(folder):
     """Nothing is labelled twice, and nothing is lost, whoever is faster."""
@@ -311,6 +312,7 @@ def test_processes_share_the_work(folder):
     assert sorted([*seen[0], *seen[1]]) == sorted(label.case for label in labels)
 
 
+@pytest.mark.integration
 @posix
 def test_a_process_that_is_killed_loses_nothing(folder):
     """What it had recorded is there, and others go on; its case is free when its time is over."""

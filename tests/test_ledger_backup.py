@@ -44,6 +44,7 @@ def test_a_copy_holds_what_the_ledger_holds_and_is_its_owners_alone(url: str, tm
         assert copy.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.integration
 def test_a_copy_is_taken_while_others_write_and_holds_a_prefix_of_what_they_wrote(url: str, tmp_path: Path):
     """The copy is of one moment, so its chain is in order."""
     appender = start_appender(url, "other")

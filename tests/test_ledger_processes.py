@@ -19,6 +19,8 @@ from adjudge.ledger import LedgerError
 from ledger_support import STORES, find, open_schema, open_store, record, run, start_appender, verify
 from patience import HANG
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(name="postgres")
 def make_schema(require) -> Iterator[str]:

@@ -15,6 +15,9 @@ import pytest
 import house
 from conftest import find_data
 
+pytestmark = pytest.mark.integration
+
+
 SCRIPT = house.ROOT / "bench" / "llmbar.py"
 
 

@@ -62,6 +62,7 @@ def test_both_judges_answer_offline(line: Line):
             assert sum(run.counts.values()) == 450
 
 
+@pytest.mark.integration
 def test_the_data_are_those_that_the_script_writes(cases: Path, tmp_path: Path):
     """The script writes the shipped files from the published annotations, byte for byte."""
     find_data(cases, "xstest_refusal_judged.jsonl.gz")

@@ -69,6 +69,9 @@ from redecide_support import Told, do, make_cases, score
 from tools_support import errors
 from virtual_clock import run_virtual
 
+pytestmark = pytest.mark.timed
+
+
 CRITERION = {"name": "a", "description": "b"}
 
 

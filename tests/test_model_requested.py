@@ -28,6 +28,9 @@ from judge_support import YES, Plain, keep_replies
 from models_support import completion
 from report_support import keep_run, make_item, make_manifest_of, make_result
 
+pytestmark = pytest.mark.timed
+
+
 PROMPT = 'Is this safe? Reply {"safe": true} or {"safe": false}.'
 _numbers = count()
 LENIENT = ("azure", "openrouter", "ollama", "http")

@@ -8,6 +8,9 @@ from adjudge import Usage, UsageError
 from adjudge.models import TokenLogprob, open_model
 from models_support import ASKED, FORM, read, talk
 
+pytestmark = pytest.mark.timed
+
+
 KEY = "sk-very-secret-0123456789"
 
 

@@ -262,6 +262,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.integration
 def test_a_function_that_hangs_does_not_hold_the_program():
     """The interpreter ends although a model function never returns."""
     done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=HANG, check=False)

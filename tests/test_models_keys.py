@@ -12,6 +12,9 @@ from adjudge.models import hosts_of, open_model
 from judge_support import names
 from models_support import PLAIN, completion, error, serve, talk
 
+pytestmark = pytest.mark.timed
+
+
 KEY = "sk-very-secret-0123456789"
 
 

@@ -10,6 +10,8 @@ from adjudge import ModelError, Usage
 from adjudge.models import Request, TokenLogprob
 from models_support import ASKED, FORM, completion, error, read, talk
 
+pytestmark = pytest.mark.timed
+
 
 def test_a_chat_completion_is_asked_for():
     """System and user part, parameters, the form as a strict JSON Schema, and token probabilities."""

@@ -26,6 +26,9 @@ from adjudge.models import (
 )
 from models_support import ASKED, PLAIN, completion, serve
 
+pytestmark = pytest.mark.timed
+
+
 KEY = "sk-very-secret-0123456789"
 
 

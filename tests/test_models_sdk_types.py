@@ -15,6 +15,9 @@ from adjudge import Usage
 from adjudge.models import Reply
 from models_support import ASKED, PLAIN, read, talk
 
+pytestmark = pytest.mark.timed
+
+
 REQUESTS = pytest.mark.parametrize("request_", [ASKED, PLAIN], ids=["structured", "text"])
 
 CHAT = {"id": "c", "object": "chat.completion", "created": 1, "model": "reported"}

@@ -16,6 +16,9 @@ import pytest
 from adjudge import Gate, Judge, JudgeChain, JudgeResult, UsageError
 from adjudge.testing import FaultyModel, ScriptedModel
 
+pytestmark = pytest.mark.timed
+
+
 NAME, VALUE, LABEL = (f"gen_ai.evaluation.{name}" for name in ("name", "score.value", "score.label"))
 EXPLANATION = "gen_ai.evaluation.explanation"
 SECRET = "the content is 4711"

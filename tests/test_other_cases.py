@@ -17,6 +17,9 @@ import pytest
 
 import house
 
+pytestmark = pytest.mark.integration
+
+
 READERS_OF_CASES = (
     "test_conformance", "test_tools_conformance", "test_probe_conformance", "test_approval_conformance",
     "test_registry_conformance", "test_firewall_conformance", "test_ledger_conformance", "test_audit_file",

@@ -50,6 +50,7 @@ def test_a_reply_with_two_objects_is_undecided_and_the_run_goes_on(second):
     assert [item.undecided_because for item in asyncio.run(main())] == [because, because]
 
 
+@pytest.mark.integration
 def test_importing_needs_nothing_that_an_installation_does_not_bring():
     """Ragas could not be imported in a clean environment; here every import at import time is declared or standard."""
     program = (
@@ -140,6 +141,7 @@ print(*os.listdir("."))
 """
 
 
+@pytest.mark.integration
 def test_importing_makes_no_connection_and_no_file(tmp_path):
     """Verdict opened a connection and made a folder when it was imported; here not even making a chain does."""
     done = subprocess.run(

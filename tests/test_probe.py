@@ -17,6 +17,9 @@ from patience import HANG
 from probe_support import PROBE, Breaks, probed, probed_with, says, violated
 from virtual_clock import run_virtual
 
+pytestmark = pytest.mark.timed
+
+
 # ---------------------------------------------------------------- one judge
 
 

@@ -530,6 +530,7 @@ def test_judgements_on_other_threads_and_loops_are_the_tests_own(suite):
     assert [len(list(case.iter("property"))) for case in cases] == [4, 4, 4, 4]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("options", [("--judge", "python:fake:model"), ("--judge-replay",), ()])
 @pytest.mark.slow_table
 def test_a_test_that_nothing_judged_fails_in_workers_as_well(suite, require, options):
@@ -616,6 +617,7 @@ def test_junit_has_the_judgements(suite):
 # ---------------------------------------------------------------- workers, and nobody
 
 
+@pytest.mark.integration
 def test_workers_record_replay_and_report_together(suite, require):
     """Under xdist a suite is recorded and replayed as alone, and one summary counts every worker's judgements."""
     require("pytest-xdist", find_spec("xdist"), "pip install pytest-xdist")
@@ -636,6 +638,7 @@ def test_workers_record_replay_and_report_together(suite, require):
     assert names.count("adjudge.outcome#2") == 1
 
 
+@pytest.mark.integration
 def test_a_suite_that_does_not_judge_loads_next_to_nothing(suite):
     """With the plugin, such a suite imports the plugin's own few modules of adjudge and nothing heavy."""
     suite.makepyfile(
@@ -652,6 +655,7 @@ def test_a_suite_that_does_not_judge_loads_next_to_nothing(suite):
     suite.runpytest_subprocess(*command).assert_outcomes(passed=1)
 
 
+@pytest.mark.integration
 def test_pytest_finds_the_plugin_by_itself(require):
     """The wheel registers it, so that installing adjudge is all."""
     require("an installed adjudge", INSTALLED, "run ./scripts/test, which builds and installs it")

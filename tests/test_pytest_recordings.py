@@ -6,6 +6,9 @@ import pytest
 
 from suite_support import INI, MODEL, OFFLINE, POLITE, SUITE, provide_suite, recordings, run, write
 
+pytestmark = pytest.mark.timed
+
+
 pytest_plugins = ["pytester"]
 __all__ = ["provide_suite"]
 

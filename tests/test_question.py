@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,6 +135,7 @@ def run_elsewhere(secret: str | None) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.integration
 def test_a_secret_makes_tokens_the_same_in_every_process():
     """ADJUDGE_SECRET set: stable; another secret: another token; not set: another in each process."""
     one, again, other = run_elsewhere("s3cret"), run_elsewhere("s3cret"), run_elsewhere("different")

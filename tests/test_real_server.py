@@ -24,6 +24,9 @@ from adjudge.models import Model, Reply, Request, hosts_of, open_model
 from conftest import require
 from patience import HANG
 
+pytestmark = pytest.mark.integration
+
+
 SEEDS = range(6)
 
 # Random weights draw random bytes, and most strings of random bytes are not UTF-8: the server's own parser of replies

@@ -17,6 +17,9 @@ from adjudge.runs import redecide
 from redecide_support import RUBRIC, Told, do, make_cases, score, tell, tell_all
 from run_support import STORE
 
+pytestmark = pytest.mark.timed
+
+
 quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 STRATEGIES: dict[str, dict[str, Any]] = {

@@ -17,6 +17,8 @@ from ledger_support import open_schema
 from registry_support import HERE, Clock, NoJudge, add, change, fail, make_judge, raise_up, refused, run, wear
 from tools_support import candidate, creation
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(name="store", params=["memory", "sqlite", "postgres"])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str | None]:

@@ -21,6 +21,8 @@ from patience import HANG
 from registry_support import HERE, Clock, add, make_judge, run, start, wear
 from tools_support import review
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(name="url", params=STORES)
 def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str]:

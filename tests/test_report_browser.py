@@ -22,6 +22,9 @@ from report_support import (
     report_of,
 )
 
+pytestmark = pytest.mark.integration
+
+
 Open = Callable[..., Any]
 
 

@@ -15,6 +15,9 @@ from adjudge.models import RecordingModel, ReplayModel, Reply, Request
 from adjudge.testing import ScriptedModel
 from models_support import completion, serve
 
+pytestmark = pytest.mark.timed
+
+
 ASKED = {"criteria": "Is polite."}
 VERDICT = {"criteria": [{"name": "criteria", "reasoning": "r", "score": 0.9}]}
 

@@ -11,6 +11,9 @@ from aiohttp import web
 
 from adjudge.models import Retirement, find_retirement, open_model
 
+pytestmark = pytest.mark.timed
+
+
 TODAY = date(2026, 11, 22)
 
 VARIABLES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_KEY"), "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")}

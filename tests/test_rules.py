@@ -14,6 +14,8 @@ from adjudge import RuleResult, UsageError
 from adjudge.rules import SHIPPED, Rule, as_rule, rule_from_spec
 from judge_support import names
 
+pytestmark = pytest.mark.timed
+
 
 def check(rule: object, content: Any, reference: Any = None) -> RuleResult:
     return asyncio.run(as_rule(rule).check(content, reference))

@@ -17,6 +17,8 @@ from adjudge.testing import ScriptedModel
 from judge_support import names, scores
 from rubric_support import read_schema
 
+pytestmark = pytest.mark.timed
+
 
 def greets(content: str) -> bool:
     """The content greets."""

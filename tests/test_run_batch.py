@@ -20,6 +20,9 @@ from batch_support import PROVIDERS, BatchServer, go, options, serve
 from patience import HANG
 from run_support import list_results, make_cases
 
+pytestmark = pytest.mark.timed
+
+
 every_provider = pytest.mark.parametrize("kind", PROVIDERS)
 
 

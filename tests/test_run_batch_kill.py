@@ -24,6 +24,7 @@ CASES = 5_000 if FULL else 50
 PARTS = 5
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is POSIX's"),
     pytest.mark.timeout(1_800),  # with 5,000 cases, as scripts/full asks for
 ]

@@ -16,6 +16,9 @@ from adjudge import UsageError, open_run, run
 from adjudge.report import diff
 from cli_support import Line
 
+pytestmark = pytest.mark.timed
+
+
 DATA = [{"id": "late", "content": "Dear Ann."}, {"id": "rude", "content": "No."}]
 RUBRIC = {"name": "Polite", "criteria": [{"name": "greets", "description": "Greets.", "rule": {"regex": "^Dear"}}]}
 

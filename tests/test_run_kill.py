@@ -16,6 +16,9 @@ from cli_support import serve
 from patience import HANG
 from run_support import list_results
 
+pytestmark = pytest.mark.integration
+
+
 CASES, KILLS, CONCURRENCY = 5_000, 3, 32
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is POSIX's")

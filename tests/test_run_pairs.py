@@ -17,6 +17,8 @@ from compare_support import BAD, GOOD, Chooser, prefer, prefer_good
 from judge_support import names
 from run_support import CRITERIA, take
 
+pytestmark = pytest.mark.timed
+
 
 def make_pairs(number: int) -> list[Case]:
     """Pairs of which every second has the good one first, labelled as they are."""

@@ -23,6 +23,7 @@ from ray_support import Words, count_asked, list_actors, make_cases, open_cluste
 from run_support import list_results
 
 pytestmark = [
+    pytest.mark.integration,
     # Ray and what it brings warn of their own affairs.
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.no_cover,

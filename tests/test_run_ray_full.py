@@ -25,6 +25,7 @@ CASES = int(os.environ.get("ADJUDGE_RAY_CASES", "20000"))
 ACTORS, CONCURRENCY = 4, 48
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.skipif(not FULL, reason="20,000 cases take minutes; ADJUDGE_FULL=1 runs them"),
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.timeout(3600),

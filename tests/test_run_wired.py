@@ -26,6 +26,9 @@ from cli_support import Provider, serve
 from judge_support import Seat
 from run_support import Words, cut_off, do, make_cases
 
+pytestmark = pytest.mark.timed
+
+
 DOLLARS = {"input": 0.0, "output": 1_000_000.0}
 """A dollar for each token of output: the server below uses 2, and a judge of 4 tokens may use 4."""
 

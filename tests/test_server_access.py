@@ -15,6 +15,9 @@ import pytest
 import adjudge.server as serving
 from server_support import CONFIG, PASSWORD, find_token, run_server
 
+pytestmark = pytest.mark.timed
+
+
 LIMITED = (
     CONFIG
     + """

@@ -35,6 +35,8 @@ from cli_support import Line
 from patience import wait_for
 from server_support import RunningServer, approve, find_token, run_server
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(scope="module", name="server")
 def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:

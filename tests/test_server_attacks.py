@@ -19,6 +19,9 @@ from approval_page_support import decide, list_kinds, make_request, send
 from label_support import make_run
 from server_support import PASSWORD, RunningServer, find_token, run_server
 
+pytestmark = pytest.mark.timed
+
+
 CONFIG = """
 [gates.publish]
 rules = [{name = "length", max = 40}]

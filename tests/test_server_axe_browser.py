@@ -13,6 +13,9 @@ from conftest import FULL, require
 from patience import HANG
 from server_tour import Tour, open_pages, open_tour
 
+pytestmark = pytest.mark.integration
+
+
 TABLE = [(scheme, width) for scheme in ("light", "dark") for width in (390, 768, 1440)]
 
 SAMPLE = [("dark", 390)]

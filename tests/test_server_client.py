@@ -21,6 +21,9 @@ from adjudge.tools import tool_digest, validate_reuse
 from answering_support import HEAD, answering
 from server_support import CONFIG, run_server
 
+pytestmark = pytest.mark.timed
+
+
 LONG = "x" * 41
 
 JUDGED = (

@@ -28,6 +28,9 @@ from server_process_support import (
     serve,
 )
 
+pytestmark = pytest.mark.integration
+
+
 FULL = pytest.mark.skipif(os.environ.get("ADJUDGE_FULL") != "1", reason="a longer test: ADJUDGE_FULL=1 runs it")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="it sets the limits of another process, as only Linux can")
 

@@ -9,6 +9,9 @@ import pytest
 from adjudge import Decision, JudgeResult, Ledger
 from server_support import CONFIG, approve, run_server
 
+pytestmark = pytest.mark.timed
+
+
 LONG = "x" * 41
 
 JUDGED = (

@@ -15,6 +15,8 @@ from adjudge.labels import open_label_queue
 from label_support import make_run
 from server_support import CONFIG, find_token, run, run_server
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):

@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, given, settings
 
 from server_support import CONFIG, run_server
 
+pytestmark = pytest.mark.timed
+
+
 schemathesis = pytest.importorskip("schemathesis")
 conformance = pytest.importorskip("schemathesis.specs.openapi.checks")
 

@@ -14,6 +14,9 @@ from adjudge import Decision, JudgeResult, Ledger
 from report_forms_support import Reader
 from server_support import RunningServer, find_token, run_server
 
+pytestmark = pytest.mark.timed
+
+
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)>\"' onfocus='x' {{ 7*7 }} hx-get=/x "
     "\u202e\x1b[31m</pre></textarea>"

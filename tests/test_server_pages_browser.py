@@ -12,6 +12,9 @@ import server_demo
 from browser_support import open_chromium, require_chromium
 from server_support import PASSWORD, RunningServer, run_server
 
+pytestmark = pytest.mark.integration
+
+
 HOSTILE = '<script>window.ran = 1</script><img src=x onerror=window.ran=2>" onfocus=window.ran=3 hx-get=/x ' + "W" * 300
 
 

@@ -10,6 +10,9 @@ import ledger_support
 from adjudge import Approvals, Client
 from server_support import CONFIG, find_token, run_server
 
+pytestmark = pytest.mark.integration
+
+
 LONG = "x" * 41
 
 

@@ -23,7 +23,7 @@ from cli_support import Line
 from patience import HANG, wait_for
 from server_support import CONFIG, PASSWORD, httpx
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+pytestmark = [pytest.mark.integration, pytest.mark.skipif(os.name == "nt", reason="signals of Unix")]
 
 SLOW = '''
 """A judge in code that takes its time."""

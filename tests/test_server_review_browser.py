@@ -16,6 +16,9 @@ from label_support import make_run
 from patience import HANG
 from server_support import PASSWORD, RunningServer, run_server
 
+pytestmark = pytest.mark.integration
+
+
 HOSTILE = (
     "</textarea></title></div><script>alert(1)</script>\"'><img src=x onerror=alert(1)><b hx-get=/x hx-trigger=load>"
 )

@@ -10,6 +10,9 @@ import pytest
 
 from server_support import find_token, run_server
 
+pytestmark = pytest.mark.timed
+
+
 IDLE, LIFETIME = timedelta(hours=1), timedelta(hours=12)
 """When a session ends, where the configuration says nothing."""
 

@@ -20,6 +20,9 @@ from patience import HANG
 from server_process_support import run_command
 from server_support import PASSWORD, RunningServer, run_server
 
+pytestmark = pytest.mark.integration
+
+
 QUOTE = "within 24 hours"
 WHY = "The policy says ten working days."
 REASON = "The bank confirmed that it is there already."

@@ -29,6 +29,9 @@ from browser_support import open_chromium
 from conftest import require
 from public_support import PACKAGES, exported, read_stub
 
+pytestmark = pytest.mark.integration
+
+
 SECTIONS = ("Learn", "How to", "Reference", "Concepts")
 WORDS = ("timeout", "undecided", "JudgeChain")
 SHOWN = ("", "files/", "cli/", "outcomes/", "reference/", "reference/adjudge/", "reference/adjudge.judges/")

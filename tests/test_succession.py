@@ -24,6 +24,9 @@ from conftest import find_data
 from judge_support import names
 from run_support import Words, make_cases
 
+pytestmark = pytest.mark.timed
+
+
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
 
 CRITERIA = "Is good."

@@ -19,6 +19,9 @@ from judge_support import names
 from patience import HANG, wait_for
 from run_support import CRITERIA, make_cases
 
+pytestmark = pytest.mark.timed
+
+
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
 
 LABELLED = 24
@@ -104,6 +107,7 @@ def test_every_provider_with_batches_may_be_a_candidate(line: Line, monkeypatch:
         assert (len(server.run), sum(server.live.values())) == (LABELLED, 0)
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_an_interrupt_leaves_the_batches_and_another_command_goes_on_with_them(
     line: Line, server: BatchServer, tmp_path: Path
@@ -128,6 +132,7 @@ def test_an_interrupt_leaves_the_batches_and_another_command_goes_on_with_them(
     assert (server.creations, sorted(server.run.values()), sum(server.live.values())) == (2, [1] * 2 * LABELLED, 0)
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_an_interrupt_of_candidates_that_are_asked_live_keeps_what_was_answered(line: Line, tmp_path: Path):
     """The second candidate is not begun; the command goes on with --resume."""

@@ -82,6 +82,7 @@ os.wait()
 """
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("program", "lines"), [(PROGRAM, 1), (PROGRAM + FORK, 2)], ids=["plain", "fork"])
 def test_a_program_ends_quietly(program, lines):
     """Nothing is printed, nothing hangs; a forked child gets a loop of its own."""
@@ -155,6 +156,7 @@ print(judge.evaluate_sync("x", criteria="Good.").outcome, flush=True)
 """
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("program", [HELD, UNDER_WAY], ids=["the lock is held", "a call is under way"])
 def test_a_child_forked_at_any_moment_judges_and_so_does_its_parent(program):
@@ -163,6 +165,7 @@ def test_a_child_forked_at_any_moment_judges_and_so_does_its_parent(program):
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["passed"] * 3, "")
 
 
+@pytest.mark.integration
 def test_a_program_whose_loop_ended_ends_quietly():
     """No traceback of the thread, and nothing that was never retrieved."""
     program = (

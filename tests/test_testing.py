@@ -11,6 +11,9 @@ from adjudge.models import Reply, Request
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel, break_reply, fill_token
 from judge_support import NO, YES, scores
 
+pytestmark = pytest.mark.timed
+
+
 PLAIN = Request(system="", user="Safe?")
 ASKED = Request(system="s", user="u", token="abcd2345")
 

@@ -10,6 +10,9 @@ import pytest
 
 import adjudge
 
+pytestmark = pytest.mark.integration
+
+
 READ = """
 import sys, threading, time
 sys.path.insert(0, sys.argv[1])

@@ -19,6 +19,9 @@ from gate_support import GOOD, Book, word
 from judge_support import names
 from registry_support import HERE, add, run
 
+pytestmark = pytest.mark.timed
+
+
 PASS = {"criteria": [{"name": "good", "reasoning": "Fine.", "score": 1.0}]}
 
 

@@ -14,6 +14,8 @@ from adjudge.guards.approval import webhook as webhooks
 from approval_support import WHO, make_result
 from webhook_support import KEY, Receiver, deliver, serve
 
+pytestmark = pytest.mark.timed
+
 
 async def ask(approvals: Approvals) -> str:
     return await approvals.request(make_result(), "Publish it?", **WHO)

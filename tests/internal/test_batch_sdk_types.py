@@ -18,6 +18,8 @@ from pydantic import TypeAdapter
 from batch_support import BatchServer, go, serve
 from run_support import make_cases
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(name="package")
 def provide_package(require):

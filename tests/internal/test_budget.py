@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from adjudge import Budget, Judge, ModelError, ReplyError, open_model
 from adjudge.judges import with_layers
 from adjudge.models import Price, Request, resolve_model
 from adjudge.models.price import PricedModel
 from models_support import reset, serve
+
+pytestmark = pytest.mark.timed
+
 
 PRICE = Price(input=0.0, output=1_000_000.0)
 """A dollar for each token of output: what a request may cost at most is its max_output_tokens."""

@@ -14,6 +14,9 @@ from adjudge.config.file import Config, read_config
 from adjudge.config.judges import Panel, choose
 from cli_support import Line, serve
 
+pytestmark = pytest.mark.timed
+
+
 POLITE = ("--criteria", "Is polite.")
 
 

@@ -11,6 +11,8 @@ from adjudge.config import judges as _local
 from adjudge.testing import FAULTS
 from cli_support import Line, serve
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture
 def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Line:

@@ -88,6 +88,7 @@ finally:
 """
 
 
+@pytest.mark.integration
 def test_a_live_run_imports_nothing_that_is_for_other_runs(monkeypatch: pytest.MonkeyPatch):
     """Batches, estimates and Ray are read by the runs that use them; of batches, only what their options may be."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))

@@ -21,6 +21,9 @@ from adjudge.config.judges import Choice
 from cli_support import Line, Ran
 from patience import HANG
 
+pytestmark = pytest.mark.timed
+
+
 POLITE = ("--criteria", "Is polite.")
 MISSING = "b.txt: the judge ended without a result; run it again"
 

@@ -9,6 +9,9 @@ import pytest
 
 from adjudge import Judge, JudgeResult
 
+pytestmark = pytest.mark.timed
+
+
 KEY = "sk-0123456789abcdef"
 
 

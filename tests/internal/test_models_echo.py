@@ -24,6 +24,9 @@ from adjudge.models.providers.error import LONGEST
 from adjudge.models.providers.key_redaction import hide_key, redact_error
 from models_support import PLAIN, completion, error, talk
 
+pytestmark = pytest.mark.timed
+
+
 KEY = "sk-very/secret+0123456789_AbCd"
 
 

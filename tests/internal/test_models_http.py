@@ -24,6 +24,9 @@ from adjudge.models.providers.openai import OpenAICompatible
 from judge_support import names
 from models_support import PLAIN, Scripted, Waits, break_off, completion, error, reset, serve
 
+pytestmark = pytest.mark.timed
+
+
 GOOD = (200, {}, completion())
 
 
@@ -459,6 +462,7 @@ def make_certificate(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.integration
 def test_a_private_ca_is_taken_from_the_environment(monkeypatch, tmp_path, require):
     """An unknown certificate is refused, without a retry, until SSL_CERT_FILE names it."""
     require("openssl", which("openssl"), "install openssl")

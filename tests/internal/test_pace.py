@@ -19,6 +19,8 @@ from adjudge.models.rate_limit import Pace, PacedModel, read_count, read_reset
 from judge_support import Plain, complaint
 from models_support import PLAIN, completion, serve
 
+pytestmark = pytest.mark.timed
+
 
 class Clock:
     now = 1000.0

@@ -108,6 +108,7 @@ def test_our_arithmetic_is_that_of_the_list(name: str, model: str, require):
             assert ours == pytest.approx(float(theirs.total_price))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "base", ["http://127.0.0.1:1", "http://[::1]:1", "http://10.1.2.3", "http://box:8000", "http://llm.internal"]
 )

@@ -455,6 +455,7 @@ for text in ('{"x": ' + "[" * 10**6, '{"x":' * 10**6, '{"x": "\\\\"[[[", "y": ' 
 """
 
 
+@pytest.mark.integration
 def test_nesting_is_bounded_whatever_the_recursion_limit():
     """A program that raised the limit does not crash on a deep reply: depth is counted before anything recurses."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=HANG)

@@ -19,6 +19,9 @@ from adjudge.runs.batch.store import BatchStore, LineCounts
 from batch_support import PROVIDERS, go, options, serve
 from run_support import make_cases
 
+pytestmark = pytest.mark.timed
+
+
 every_provider = pytest.mark.parametrize("kind", PROVIDERS)
 
 

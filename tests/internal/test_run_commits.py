@@ -19,6 +19,8 @@ from loop_support import in_loop
 from patience import HANG
 from report_support import make_item
 
+pytestmark = pytest.mark.timed
+
 
 class Book:
     """A writer that writes down who wrote what, in which thread, and can be held by somebody else."""

@@ -13,6 +13,8 @@ from adjudge.runs.folder import LOCK_FILE, RunLock, is_locked
 from cli_support import serve
 from run_support import CRITERIA, Words, do
 
+pytestmark = pytest.mark.timed
+
 
 def test_a_run_whose_disk_is_full_is_not_being_written(tmp_path: Path):
     """Looking whether somebody holds the lock needs room too; without it a run would be under way for ever."""

@@ -14,6 +14,8 @@ from adjudge.runs.pool import AT_ONCE, READ_AHEAD, Pool
 from loop_support import in_loop
 from virtual_clock import run_virtual
 
+pytestmark = pytest.mark.timed
+
 
 class Fixed:
     def __init__(self, current: int) -> None:

@@ -20,6 +20,9 @@ from adjudge.models.providers.catalog import OPENAI_COMPATIBLE
 from cli_support import Line, Provider, serve
 from judge_support import names
 
+pytestmark = pytest.mark.timed
+
+
 CARD = {
     "id": "small-latest",
     "object": "model",

@@ -193,6 +193,7 @@ asyncio.run(go())
 """
 
 
+@pytest.mark.integration
 def test_a_killed_process_loses_nothing_that_was_kept(tmp_path: Path):
     """Every item whose ``keep`` returned before ``kill -9`` is in the file, and the file opens again."""
     folder = tmp_path / "run"

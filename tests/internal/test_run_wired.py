@@ -22,6 +22,9 @@ from adjudge.runs.store import RunStore
 from cli_support import Provider, serve
 from run_support import Words, cut_off, do
 
+pytestmark = pytest.mark.timed
+
+
 DOLLARS = {"input": 0.0, "output": 1_000_000.0}
 """A dollar for each token of output: the server below uses 2, and a judge of 4 tokens may use 4."""
 

@@ -16,6 +16,8 @@ from adjudge.server.pages import ledger, results
 from answering_support import HEAD, answering
 from server_support import RunningServer, run_server
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(scope="module", name="server")
 def provide_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:

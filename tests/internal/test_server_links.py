@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from adjudge import Ledger
 from adjudge.server.database import make_tables
 from adjudge.server.links import make_link
 from approval_page_support import CONFIG, make_request
 from server_support import run, run_server
+
+pytestmark = pytest.mark.timed
 
 
 def test_a_link_of_another_server_opens_nothing(tmp_path: Path):

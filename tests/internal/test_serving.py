@@ -16,6 +16,9 @@ import pytest
 from adjudge.config.server import ServerSettings
 from patience import HANG
 
+pytestmark = pytest.mark.timed
+
+
 pytest.importorskip("uvicorn")
 
 

@@ -98,6 +98,7 @@ WRITE = (
 )
 
 
+@pytest.mark.integration
 def test_what_is_committed_is_not_lost_when_another_process_closes(tmp_path: Path):
     """Opening a second connection drops no lock of the first: another process does not delete the log that is used."""
     path = tmp_path / "file.db"

@@ -91,6 +91,7 @@ def test_a_recording_is_named_by_the_function_alone():
     assert len(name_file("x", "ü" * 500)) < 100
 
 
+@pytest.mark.integration
 def test_assert_passes_works_without_a_suite():
     """In a script it asks the judge it is given, and without one says how to name one."""
     script = (

@@ -17,6 +17,9 @@ from cli_support import serve
 from judge_support import scores
 from patience import HANG
 
+pytestmark = pytest.mark.timed
+
+
 GOOD = scores(0.9)
 
 
