@@ -25,6 +25,7 @@ import docs_support
 import house
 import ledger_support
 from adjudge.server import make_app
+from patience import HANG
 from server_process_support import httpx, make_environment
 
 pytestmark = pytest.mark.integration
@@ -51,6 +52,8 @@ SHIMS = {
 case "$1" in
   stop) pid=$(cat "$ROOT/pid"); kill "$pid"; while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done;;
   start|enable)
+    # A service that runs is not started again: its process would be forgotten, and outlive the test.
+    if [ -f "$ROOT/pid" ] && kill -0 "$(cat "$ROOT/pid")" 2>/dev/null; then exit 0; fi
     cd "$(sed -n 's/^WorkingDirectory=//p' "$ROOT/etc/systemd/system/adjudge.service")"
     $(sed -n 's/^ExecStart=//p' "$ROOT/etc/systemd/system/adjudge.service") </dev/null >>"$ROOT/log" 2>&1 &
     echo $! >"$ROOT/pid";;
@@ -85,7 +88,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=HANG,
         )
         assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}{self.read_log()}"
         return done.stdout
