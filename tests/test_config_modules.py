@@ -25,6 +25,9 @@ from adjudge.server.judging import open_judges
 from cli_support import Line
 from judge_support import names
 
+pytestmark = pytest.mark.integration
+
+
 MINE = """
 def check(content: str) -> bool:
     return "good" in content

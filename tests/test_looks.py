@@ -432,7 +432,6 @@ UNLUCKY = {"no plan": (38, 46, 54, 59), "extended": (30, 33, 34, 46), "replaced"
 """Seeds of sequences in which the ordinary limits pass a bar that is not met: about one in fifteen."""
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("way", UNLUCKY)
 def test_looking_until_a_bar_is_passed_does_not_pass_it(tmp_path: Path, way: str):
     """Whoever looks again and again, or draws plan after plan, would be lucky by the ordinary limits."""
@@ -445,7 +444,6 @@ def test_looking_until_a_bar_is_passed_does_not_pass_it(tmp_path: Path, way: str
 
 
 @pytest.mark.slow_table
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("way", SEQUENCES)
 @pytest.mark.parametrize(("share", "right"), [(0.5, 0.6), (0.8, 0.9), (0.95, 0.9)])
 def test_a_bar_that_is_not_met_is_seldom_passed_in_24_looks(tmp_path: Path, way: str, share: float, right: float):

@@ -16,6 +16,9 @@ import adjudge
 from adjudge import Gate, Judge, Rule
 from adjudge.rules import as_rule
 
+pytestmark = pytest.mark.timed
+
+
 LONG = "1: " * 60_000
 SCREEN = {"name": "injection-screen", "severity": "error"}
 

@@ -22,6 +22,9 @@ from cli_support import Line
 from judge_support import names
 from run_support import list_results, make_cases
 
+pytestmark = pytest.mark.timed
+
+
 CASES = 12
 
 Lines = list[bytes]

@@ -23,6 +23,9 @@ from cli_support import WORDS, Line
 from judge_support import names
 from run_support import CRITERIA, STORE, Words, cut_off, do, make_cases
 
+pytestmark = pytest.mark.timed
+
+
 PRICES = {"words": {"input": 1.0, "output": 1.0}}
 
 

@@ -21,7 +21,7 @@ from server_process_support import ServerProcess, make_key, serve
 
 aiohttp = pytest.importorskip("aiohttp")
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 LIMIT = 0.1
 """Seconds by which ten hostile requests may delay another answer, in the middle of all delays."""

@@ -15,6 +15,9 @@ from browser_support import open_chromium
 from label_support import make_run
 from server_support import PASSWORD, RunningServer, run_server
 
+pytestmark = pytest.mark.integration
+
+
 COMMAND = "rm -rf '/srv/my  two   spaces'\trest\n  indented \n\nno\u00a0break, em\u2003space, end "
 CALL = {"tool": "shell.run", "command": COMMAND, "arguments": {"path": "/a  b"}}
 PROSE = "Dear  Ms Lind,\n\n  you will have the money within 24  hours.\tThanks \nEnd."

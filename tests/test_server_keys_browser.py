@@ -12,7 +12,11 @@ from adjudge.labels import open_label_queue
 from approval_page_support import CONFIG, decide, list_kinds, make_request, read_approval
 from browser_support import open_chromium
 from label_support import make_run
+from patience import HANG
 from server_support import PASSWORD, RunningServer, run_server
+
+pytestmark = pytest.mark.integration
+
 
 SENTENCES = (
     "Add it, customer asked",
@@ -64,7 +68,7 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         context = browser.new_context(base_url=server.url)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(1_000 * HANG)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(f"/signin?next={path}")
         page.fill("#name", name)

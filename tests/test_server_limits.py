@@ -8,6 +8,9 @@ import pytest
 
 from server_support import CONFIG, run_server
 
+pytestmark = pytest.mark.timed
+
+
 SETTINGS = """
 [server]
 most_rules = 3

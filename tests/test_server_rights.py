@@ -21,6 +21,9 @@ from approval_page_support import CONFIG, decide, make_request
 from label_support import label_all, make_run
 from server_support import PASSWORD, RunningServer, find_token, run_server
 
+pytestmark = pytest.mark.timed
+
+
 SCOPES = ("approve", "label", "adjudicate", "read", "admin", "judge")
 
 LIMITS = ("none", "one gate", "no names")

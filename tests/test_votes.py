@@ -14,6 +14,9 @@ from approval_page_support import CONFIG, list_kinds, make_request, read_approva
 from cli_support import ME, Line, isolate
 from server_support import RunningServer, find_token, run_server
 
+pytestmark = pytest.mark.timed
+
+
 RIGHT = "right"
 """Stands for the digest of what is shown."""
 

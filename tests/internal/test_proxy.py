@@ -22,6 +22,9 @@ from adjudge.models.providers.http import Transport
 from adjudge.models.providers.route import find_proxy
 from models_support import PLAIN
 
+pytestmark = pytest.mark.timed
+
+
 KEY = "sk-0123456789abcdefghijklmnop"
 CONTENT = "what only this machine may read"
 

@@ -14,6 +14,8 @@ from adjudge.server.limits import WorkQueue
 from adjudge.server.problem import Problem
 from adjudge.server.work_thread import WorkThread
 
+pytestmark = pytest.mark.timed
+
 
 async def settle() -> None:
     for _ in range(5):
