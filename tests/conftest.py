@@ -57,6 +57,8 @@ def refuse_unmarked(event: str, arguments: tuple[Any, ...]) -> None:
     """
     if not RUNNING or (event not in STARTS and event != "socket.bind"):
         return
+    if arguments[0] == "git":  # tests/house.py asks it once which files the checkout has
+        return
     test = RUNNING[-1]
     markers = ("integration",) if event in STARTS else ("integration", "timed")
     if not any(test.get_closest_marker(name) for name in markers):
