@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, get_args
 
 from adjudge.errors import Reason, UsageError
-from adjudge.judges.chain_outcome import Strategy
+from adjudge.judges import Strategy
 from adjudge.rubric import load_rubric
 from docs_support import Block
 

@@ -21,6 +21,8 @@ INTERNAL = TESTS / "internal"
 NEEDED: Mapping[str, frozenset[str]] = {
     # No server of this machine is looked for, and none is waited for.
     "cli_support.py": frozenset({"adjudge.config.judges", "adjudge.models.providers.http.back_off"}),
+    # The command lines of the pages are parsed as the program parses them, without running it.
+    "docs_arguments_support.py": frozenset({"adjudge.cli.app.app", "context._protected_args"}),
     # Pauses between two deliveries pass at once.
     "webhook_support.py": frozenset({"approvals._courier", "approvals._courier._sleep"}),
     # A process that is killed between writing a tier and its commit: nothing public stands in between.

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge.formats.markdown import escape, render_code
+from adjudge.formats.numbers import format_dollars, format_rate
 from adjudge.formats.text import clean
-from adjudge.templates.figures import format_count, format_dollars, format_duration, format_rate
+from adjudge.templates.figures import format_count, format_duration
 from report_forms_support import parse
 
 

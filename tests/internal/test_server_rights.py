@@ -96,7 +96,7 @@ def list_open(scopes: frozenset[str], limit: str) -> list[str]:
 
 @pytest.mark.slow_table
 @pytest.mark.parametrize("limit", LIMITS)
-@pytest.mark.parametrize("scopes", SETS, ids="+".join)
+@pytest.mark.parametrize("scopes", SETS, ids=lambda scopes: "+".join(sorted(scopes)))
 def test_everybody_lands_on_a_page_that_they_may_see(
     server: RunningServer, client: Any, scopes: frozenset[str], limit: str
 ):
@@ -139,7 +139,7 @@ def test_signing_in_leads_to_what_was_wanted_or_to_the_first_page(server: Runnin
 
 @pytest.mark.slow_table
 @pytest.mark.parametrize("limit", LIMITS)
-@pytest.mark.parametrize("scopes", SETS, ids="+".join)
+@pytest.mark.parametrize("scopes", SETS, ids=lambda scopes: "+".join(sorted(scopes)))
 def test_no_link_leads_to_a_refusal(server: RunningServer, client: Any, scopes: frozenset[str], limit: str):
     """From the first page on, through every page that is linked; and a page that is refused leads back."""
     change_rights(server, scopes, limit)
