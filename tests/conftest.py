@@ -55,9 +55,9 @@ def refuse_unmarked(event: str, arguments: tuple[Any, ...]) -> None:
     So ``-m "not integration"`` needs no other process, and ``-m "integration or timed"`` names every test that could
     depend on how busy the machine is.
     """
-    if not RUNNING or (event not in STARTS and event != "socket.bind"):
-        return
-    if arguments[0] == "git":  # tests/house.py asks it once which files the checkout has
+    listens = event == "socket.bind" and isinstance(arguments[1], tuple)  # a path is no port
+    lists_files = event in STARTS and arguments[:1] == ("git",)  # tests/house.py, once in a process
+    if not RUNNING or lists_files or not (listens or event in STARTS):
         return
     test = RUNNING[-1]
     markers = ("integration",) if event in STARTS else ("integration", "timed")

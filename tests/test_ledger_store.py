@@ -189,6 +189,7 @@ def test_a_cancelled_append_is_whole_or_absent(url: str):
 
 
 @pytest.mark.integration
+@pytest.mark.integration
 def test_a_forked_child_uses_connections_of_its_own(url: str):
     """After a fork neither the writer's thread nor a connection is the parent's."""
     import multiprocessing

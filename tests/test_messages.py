@@ -1379,8 +1379,8 @@ JUDGE = ("judge", "good.txt", *POLITE)
         (
             (*JUDGE, "--judge", "python:gone:judge"),
             (
-                "python:gone:judge cannot be found: No module named 'gone'; modules are looked for in the current "
-                "folder and among what is installed"
+                "python:gone:judge cannot be found: No module named 'gone'; modules are looked for among what is "
+                "installed, and in the current folder, or beside the configuration file that names them"
             ),
         ),
     ],

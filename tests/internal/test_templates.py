@@ -86,11 +86,10 @@ PARTS = """
 {{ ui.short_digest(text) }}
 {% call ui.page_head(text, trail=[("/results", text), ("", text)]) %}{{ text }}{% endcall %}
 {% call ui.verdict("held", text, text) %}{{ text }}{% endcall %}
-{{ ui.facts([(text, text)], "lead") }}
+{{ ui.facts([(text, text)]) }}
 {% call ui.notice("warning") %}{{ text }}{% endcall %}{% call ui.toast(text) %}{{ text }}{% endcall %}
 {% call ui.empty(text) %}{{ text }}{% endcall %}
 {% call ui.content(text, text) %}{{ ui.passages(marked) }}{% endcall %}{{ ui.missing(marked) }}
-{{ ui.diff(lines) }}
 <ol>{% call ui.step(text, "rule", said=text, at=text) %}{{ text }}{% endcall %}</ol>
 {{ ui.votes([{"state": "approved", "name": text, "did": text, "at": at, "reason": text}]) }}
 {% call ui.clock("held", 90, 0.5) %}{{ text }}{% endcall %}
@@ -109,8 +108,7 @@ PARTS = """
 
 def fill(text: str) -> str:
     marked = mark_evidence(f"a {text} b", [text or "a", f"{text}!"])
-    lines = make_difference(f"a\n{text}", f"b\nx {text}")
-    return render(PARTS, text=text, marked=marked, lines=lines, at=datetime(2026, 11, 22, tzinfo=UTC))
+    return render(PARTS, text=text, marked=marked, at=datetime(2026, 11, 22, tzinfo=UTC))
 
 
 def test_hostile_text_adds_nothing_to_any_part():
@@ -120,6 +118,23 @@ def test_hostile_text_adds_nothing_to_any_part():
     assert hostile.elements == plain.elements
     assert hostile.text.count("<img src=x onerror=alert(1)>") > 25
     assert not re.search("[\x00\x1b\u202e]", fill(HOSTILE))
+
+
+EXACT = """
+{{ ui.exact_facts([(text, text)]) }}{{ ui.exact(text) }}{{ ui.marked([text]) }}{{ ui.diff(lines) }}
+"""
+"""The parts that mark white space."""
+
+
+def test_text_whose_white_space_is_marked_gets_these_marks_and_nothing_else():
+    """A mark is an element of ours with at most two attributes; whatever else is in the text stays text."""
+    plain, hostile = (
+        Reader(render(EXACT, text=text, lines=make_difference(f"a\n{text}", f"b\nx {text}"))) for text in ("x", HOSTILE)
+    )
+
+    marks = {("span", ("class",)), ("span", ("class", "data-mark")), ("/span", ()), ("p", ("class",)), ("/p", ())}
+    assert set(hostile.elements) <= set(plain.elements) | marks
+    assert hostile.text.count("<img src=x onerror=alert(1)>") > 4
 
 
 @given(st.text(max_size=30))

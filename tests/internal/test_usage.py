@@ -19,6 +19,9 @@ from adjudge.models.usage import MOST_TOKENS, believe_usage
 from cli_support import serve
 from judge_support import Plain
 
+pytestmark = pytest.mark.timed
+
+
 WRONG: Mapping[str, Any] = {
     "immense": 10**30,
     "too many": MOST_TOKENS + 1,

@@ -46,9 +46,6 @@ _ONLY_AFTER = """
 
 _INPUTS = ("reference", "task", "context")
 
-Verdict = Outcome | Preference
-"""What a case comes to: an outcome, or of a pair what is preferred, or ``undecided``."""
-
 Compared = Literal["answers", "judges", "both"]
 """What can explain the differences: the answers, judged by one judge; the judges, on the same answers; or either."""
 
@@ -61,7 +58,7 @@ Row = tuple[int, str, int, str, Outcome, str | None, float | None, bytes]
 class Side:
     """What one run says of one case, all its judgements together."""
 
-    verdict: Verdict
+    verdict: Outcome | Preference
     """What more than half of its judgements are, else undecided."""
     score: float | None
     """The mean of those that are decided."""
@@ -95,7 +92,7 @@ class Joined:
 
 @dataclass(slots=True)
 class _Sums:
-    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    verdicts: Counter[Outcome | Preference] = field(default_factory=Counter)
     scores: list[float] = field(default_factory=list)
     criteria: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     models: set[tuple[str, str]] = field(default_factory=set)
@@ -253,9 +250,9 @@ class CaseDiff:
     """A case whose outcome or score changed."""
 
     case: str
-    before: Verdict
+    before: Outcome | Preference
     """The outcome in the earlier run; of a pair what was preferred: ``first``, ``second`` or ``tie``."""
-    after: Verdict
+    after: Outcome | Preference
     score_before: float | None
     score_after: float | None
     criteria: tuple[tuple[str, float | None, float | None], ...] = ()
@@ -283,7 +280,7 @@ class CaseDiff:
         return {name: getattr(self, name) for name in self.__slots__} | {"criteria": criteria}
 
 
-def _is_lost(before: Verdict, after: Verdict) -> bool:
+def _is_lost(before: Outcome | Preference, after: Outcome | Preference) -> bool:
     return before in _PASSES and after not in _PASSES
 
 
@@ -331,7 +328,7 @@ class Diff:
     """
     unmatched_passes: int
     """Cases that passed before and cannot be compared, because they are gone or changed."""
-    transitions: Mapping[tuple[Verdict, Verdict], int]
+    transitions: Mapping[tuple[Outcome | Preference, Outcome | Preference], int]
     """How many cases went from which outcome, or preference, to which, unchanged ones included."""
     p_value: float | None
     """McNemar's exact test of passed (of a pair: the first is preferred) against not; ``None`` when no case went either
@@ -438,7 +435,7 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
 class _Tally:
     """What has been seen so far."""
 
-    transitions: Counter[tuple[Verdict, Verdict]] = field(default_factory=Counter)
+    transitions: Counter[tuple[Outcome | Preference, Outcome | Preference]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     score: PairedTally = field(default_factory=PairedTally)
     criteria: dict[str, PairedTally] = field(default_factory=dict)
