@@ -133,6 +133,7 @@ def test_results_are_the_same_in_a_thread():
     assert asyncio.run(as_rule({"regex": "a"}).check("\ud800" * 5_000)).passed is False
 
 
+@pytest.mark.integration
 def test_a_process_that_was_forked_has_threads_of_its_own():
     """Those of its parent are not there to look at anything."""
     if not hasattr(os, "fork"):

@@ -94,6 +94,14 @@ def test_a_difference_is_never_shown_as_none(pair: tuple[float, float]):
         assert read(delta)
 
 
+@given(st.floats(), st.integers(0, 9))
+def test_any_number_can_be_written(value: float, digits: int):
+    """Also one with more digits than decimal arithmetic keeps, as a cost or a count in a file may have."""
+    text = format_decimal(value, digits)
+
+    assert math.isnan(value) or math.isclose(read(text), value, rel_tol=1e-9, abs_tol=10**-digits)
+
+
 @given(st.decimals(0, 1, places=6).map(float), st.integers(0, 4))
 def test_halves_are_rounded_up_as_they_are_written(value: float, digits: int):
     """Not as the binary fraction beside them, which differs from place to place."""

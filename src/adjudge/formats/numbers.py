@@ -20,10 +20,16 @@ shown as equal."""
 _MOST_DIGITS = 9  # numbers further apart than the tolerance are different with these
 
 
+_EXACT = 2.0**53
+"""Floats from here on are whole numbers."""
+
+
 def format_decimal(value: float, digits: int, *, sign: bool = False) -> str:
     """A number with so many digits after the point, commas between thousands, and a sign if asked for."""
     if not math.isfinite(value):
         return str(value)
+    if abs(value) >= _EXACT:  # more digits than decimal arithmetic keeps, and nothing after the point to round
+        return f"{value:{'+' if sign else ''},.{digits}f}"
     rounded = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
     rounded = rounded or abs(rounded)  # never -0.00
     return f"{rounded:+,f}" if sign else f"{rounded:,f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isfinite
 
 from adjudge.formats.text import show
 from adjudge.hooks import logger
@@ -52,4 +51,4 @@ def _doubt_counts(usage: Usage) -> str | None:
 
 
 def _is_cost(usd: object) -> bool:
-    return usd is None or (type(usd) in (int, float) and isfinite(usd) and 0 <= usd <= MOST_USD)  # type: ignore[arg-type, operator]
+    return usd is None or (type(usd) in (int, float) and 0 <= usd <= MOST_USD)  # type: ignore[arg-type, operator]
