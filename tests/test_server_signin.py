@@ -125,6 +125,7 @@ MINUTE = timedelta(minutes=1)
         pytest.param(2 * IDLE, IDLE + MINUTE, id="nobody was there"),
         pytest.param(LIFETIME + MINUTE, SECOND, id="used to the end"),
         pytest.param(-10 * MINUTE, -10 * MINUTE, id="the clock was set back"),
+        pytest.param(MINUTE, -10 * MINUTE, id="the clock was set back since it was used"),
         pytest.param(-timedelta(days=400), SECOND, id="begun in another year"),
     ],
 )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.files import check_regular
 from adjudge.formats.sqlite import UNUSABLE, create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean, show
 from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, format_time, hash_entry, signed_bytes
@@ -172,14 +173,23 @@ class Store:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         # Reading makes no ledger: a mistyped address would otherwise verify as an empty one.
-        if self._is_file and not _is_there(str(self._url.database)):
-            raise UsageError(f"there is no ledger at {self.name}; the first append makes one")
+        if self._is_file:
+            self._check_file()
         with self._explaining("read"), self._use_engine() as engine, engine.connect() as connection:
             from sqlalchemy import inspect
 
             if not inspect(connection).has_table(TABLE):
                 raise UsageError(f"{self.name} holds no ledger; the first append makes one")
             yield connection
+
+    def _check_file(self) -> None:
+        try:
+            check_regular(str(self._url.database))
+        except FileNotFoundError:
+            raise UsageError(f"there is no ledger at {self.name}; the first append makes one") from None
+        except (OSError, ValueError) as error:  # SQLite would wait for whoever writes to a pipe
+            why = getattr(error, "strerror", None) or "no file has this name"
+            raise UsageError(f"the ledger {self.name} cannot be read: {why}; name another file") from None
 
     # ---------------------------------------------------------------- writing
 
@@ -451,13 +461,6 @@ class DamagedError(LedgerError):
 _DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
 
 
-def _is_there(file: str) -> bool:
-    try:
-        return Path(file).is_file()
-    except (OSError, ValueError):  # a name that is too long, or no name
-        return False
-
-
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
 """How an address begins, or what was meant as one; one letter before a colon is a drive."""
 
@@ -533,6 +536,25 @@ def _copy_file(source: Any, path: str | os.PathLike[str]) -> None:
 def _begin_file(connection: Connection) -> None:
     writes = connection.get_execution_options().get("adjudge_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def find_latest(connection: Connection, *, behind: int = 0) -> str | None:
+    """The latest time at which an entry behind a place was written; ``None`` where there is none.
+
+    An entry before that place says nothing of what was recorded there: a clock may have been wrong for a while.
+    """
+    from sqlalchemy import select
+
+    table = make_table()
+    # In the order of the index of times, where the first is nearly always behind: not every entry is looked at.
+    statement = select(table.c.at).where(table.c.seq > behind).order_by(table.c.at.desc()).limit(1)
+    return connection.execute(statement).scalar_one_or_none()
+
+
+def has_passed(connection: Connection, behind: int, at: str) -> bool:
+    """Whether an entry behind a place was written at a time or later, though the clock may be set back since."""
+    latest = find_latest(connection, behind=behind)
+    return latest is not None and latest >= at
 
 
 _LAST = f"SELECT seq, hash FROM {TABLE} ORDER BY seq DESC LIMIT 1"  # noqa: S608 - the name is ours

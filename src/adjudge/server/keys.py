@@ -21,7 +21,8 @@ from adjudge.formats.text import show
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import Draft
-from adjudge.ledger.store import Transaction
+from adjudge.ledger.store import Transaction, has_passed
+from adjudge.ledger.store import make_table as make_ledger_table
 from adjudge.server.database import KEYS, find_table, get_now, make_tables, read
 from adjudge.server.permissions import Permissions, read_permissions, write_permissions
 
@@ -144,13 +145,28 @@ async def find_key(ledger: Ledger, text: str) -> ApiKey | None:
     if form is None:
         return None
     table = find_table(KEYS)
-    row = await read(
-        ledger, lambda connection: connection.execute(table.select().where(table.c.prefix == form[1])).one_or_none()
-    )
+    statement = table.select().where(table.c.prefix == form[1])
+
+    def work(connection: Connection) -> tuple[Any, bool]:
+        row = connection.execute(statement).one_or_none()
+        return row, row is not None and _has_ended(connection, row)
+
+    row, has_ended = await read(ledger, work) or (None, False)
     # The time that this takes says nothing of how much of the key was right.
     same = hmac.compare_digest(_digest(text), _NOBODY if row is None else row.digest)
     key = _read(row) if row is not None and same else None
-    return key if key is not None and key.is_valid(get_now()) else None
+    return key if key is not None and not has_ended and key.is_valid(get_now()) else None
+
+
+def _has_ended(connection: Connection, row: Any) -> bool:
+    """Whether the ledger shows that a key's end has passed, also where the clock was set back since."""
+    from sqlalchemy import func, select
+
+    ends = [at for at in (row.expires_at, row.revoked_at) if at is not None]
+    entries = make_ledger_table()
+    statement = select(func.max(entries.c.seq)).where(entries.c.subject == f"key:{row.prefix}")
+    made = connection.execute(statement).scalar_one() if ends else None
+    return made is not None and has_passed(connection, made, min(ends))
 
 
 def find_other_name(key: ApiKey, person: Permissions) -> tuple[str, str] | None:

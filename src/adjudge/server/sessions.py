@@ -120,7 +120,7 @@ def delete_cookie(response: Response, name: str, settings: ServerSettings) -> No
 
 def _is_current(session: Session, settings: ServerSettings, now: datetime) -> bool:
     # A clock that was set back ends a session: else it could last for ever.
-    early = now < session.created_at - timedelta(minutes=5)
+    early = now < max(session.created_at, session.seen_at) - timedelta(minutes=5)
     idle = (now - session.seen_at).total_seconds() > settings.session_idle
     return not early and not idle and (now - session.created_at).total_seconds() <= settings.session_lifetime
 

@@ -62,6 +62,8 @@ from adjudge.guards.approval.store import (
     find_due,
     find_final,
     find_ids,
+    find_passed,
+    find_time,
     list_places,
     load,
     load_approved_before,
@@ -133,6 +135,9 @@ _MOST_FAILURES = 3
 _SHORTEST_PART = 4
 """Characters of an id that may stand for it."""
 
+_MOST_NOTICED = 20
+"""Requests that are closed by the way, when something else is asked for."""
+
 _DRAIN = 10.0
 """Seconds that closing waits for deliveries."""
 
@@ -153,7 +158,7 @@ class Approvals:
         webhook: Notified when a request opens or closes.
         make_link: Makes the address of the page on which people decide a request, for the webhook.
         clock: Returns the time, as an aware datetime. A request expires by the clock of the process that looks. A clock
-            that is set back counts as standing still.
+            that is set back counts as standing still. With the default, the dates of the ledger's entries count too.
 
     Raises:
         UsageError: For an address that cannot be used.
@@ -175,6 +180,8 @@ class Approvals:
         self.ledger = Ledger(store) if isinstance(store, str) else store
         """The ledger that holds every step."""
         self._clock = clock
+        # Only then can the dates of its entries be compared with this clock.
+        self._shares_clock = clock is _now
         self._latest, self._latest_lock = datetime.min.replace(tzinfo=UTC), threading.Lock()
         self._courier = DeliveryQueue(webhook, make_link=make_link) if webhook is not None else None
 
@@ -224,6 +231,7 @@ class Approvals:
         approval = await self._change(lambda step: step.open(asked, result, pending))
         logger.info("approval %s was requested: %s", approval.id, approval.status)
         self._announce("approval.requested" if approval.status == "open" else "approval.closed", approval)
+        await self._notice_time()
         return approval.id
 
     def check_request(self, *, has_content: bool = False, **how: Any) -> None:
@@ -275,7 +283,9 @@ class Approvals:
             require_complete=require_complete,
             undo_seconds=undo_seconds,
         )
-        return self._settle(await self._change(lambda step: step.vote(given)), id, name)
+        voted = await self._change(lambda step: step.vote(given))
+        await self._notice_time()
+        return self._settle(voted, id, name)
 
     async def withdraw(self, id: str, by: str) -> Approval:  # noqa: A002 - as in decide
         """Take back a vote that is still pending, and return the request after that; its voter can vote again.
@@ -349,7 +359,7 @@ class Approvals:
         Raises ``UsageError`` for an unknown id.
         """
         approval = await self._load(id)
-        now = self._time()
+        now = await self._find_time(approval)
         if is_due(approval, now) or find_final_vote(approval, now) is not None:
             await self._close_due([id])
             approval = await self._load(id)
@@ -392,6 +402,8 @@ class Approvals:
         now = self._time()
         due = await self.ledger.look(partial(find_final, now=now), tables=make_voting_tables()) or []
         due += await self.ledger.look(partial(find_due, now=now), tables=make_tables()) or []
+        if self._shares_clock:
+            due += await self.ledger.look(partial(find_passed, now=now), tables=make_voting_tables()) or []
         chosen = list(dict.fromkeys(due))[:most]
         await self._close_due(chosen)
         return len(chosen)
@@ -403,6 +415,7 @@ class Approvals:
         ``UsageError`` for what no store can hold.
         """
         check_words("after", after, 1_000)
+        await self._notice_time()
         return tuple(await self._look_up(partial(read_queue, now=self._time(), after=after)) or ())
 
     async def summarise(self, ids: Sequence[str]) -> tuple[RequestSummary, ...]:
@@ -415,7 +428,9 @@ class Approvals:
 
     async def list_undoable(self, by: str) -> tuple[str, ...]:
         """Return the ids of the requests with a vote of somebody who can still take it back."""
-        work = partial(find_undoable, by=read_name(by, "a reviewer"), now=self._time())
+        name = read_name(by, "a reviewer")
+        await self._notice_time()
+        work = partial(find_undoable, by=name, now=self._time())
         return tuple(await self.ledger.look(work, tables=make_voting_tables()) or ())
 
     async def count_open(self, approver: str, *, gates: Collection[str] | None = None) -> int:
@@ -423,7 +438,9 @@ class Approvals:
 
         ``gates`` counts those of these gates only; ``None`` counts all, those of no gate included.
         """
-        work = partial(count_open, approver=read_name(approver), gates=gates, now=self._time())
+        name = read_name(approver)
+        await self._notice_time()
+        work = partial(count_open, approver=name, gates=gates, now=self._time())
         return await self.ledger.look(work, tables=make_all_tables()) or 0
 
     async def history(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
@@ -488,7 +505,10 @@ class Approvals:
             asked = await self.ledger.read(approval.seq or 0)
         found = read_pending(row, approval, asked)
         ended = approval.closed_at
-        return found if ended is None else replace(found, answered_for=(self._time() - ended).total_seconds())
+        if ended is None:
+            return found
+        now = await self._find_time(approval)
+        return replace(found, answered_for=(now - ended).total_seconds())
 
     async def find_pending(self, key: str) -> str | None:
         """The id of the request whose pending decision has this digest of an idempotency key in its ``basis``."""
@@ -643,7 +663,7 @@ class Approvals:
 
     async def _change(self, work: Callable[[ApprovalTransaction], T]) -> T:
         return await self.ledger.transact(
-            lambda transaction: work(ApprovalTransaction(self.ledger, self._time, transaction)),
+            lambda transaction: work(ApprovalTransaction(self.ledger, self._time, transaction, self._shares_clock)),
             tables=make_all_tables(),
         )
 
@@ -654,6 +674,20 @@ class Approvals:
     def _announce(self, event: Event, approval: Approval) -> None:
         if self._courier is not None:
             self._courier.send(event, approval)
+
+    async def _find_time(self, approval: Approval) -> datetime:
+        now = self._time()
+        if not self._shares_clock:
+            return now
+        work = partial(find_time, approval=approval, now=now)
+        return await self.ledger.look(work, tables=make_tables()) or now
+
+    async def _notice_time(self) -> None:
+        """Close some of what is over: where nothing is written down, it opens again when the clock is set back.
+
+        Some are enough. Each leaves an entry in the ledger, and the date of that entry closes the others.
+        """
+        await self.close_due(most=_MOST_NOTICED)
 
     def _time(self) -> datetime:
         now = self._clock()

@@ -41,7 +41,7 @@ from adjudge.guards.decision import Decision
 from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
-from adjudge.ledger.store import Transaction
+from adjudge.ledger.store import Transaction, find_latest, has_passed
 from adjudge.ledger.store import make_table as make_ledger_table
 from adjudge.result import JudgeResult
 
@@ -222,6 +222,8 @@ class ApprovalTransaction:
     ledger: Ledger
     clock: Callable[[], datetime]
     transaction: Transaction
+    shares_clock: bool
+    """Whether ``clock`` is the one that the ledger's entries are dated by."""
 
     def open(self, approval: Approval, result: JudgeResult, pending: PendingRow | None) -> Approval:
         """Write a new request, the decision that waits for it, and what the judge said that was asked first."""
@@ -237,8 +239,8 @@ class ApprovalTransaction:
 
     def vote(self, given: GivenVote) -> VoteOutcome:
         """Count a decision, keep it until it can no longer be taken back, or refuse it; each is recorded."""
-        now = self.clock()
         before = load(self.transaction.connection, given.approval)
+        now = self._find_time(before)
         approval = self._advance(before, now)
         ended = approval.status != before.status
         vote = Vote(by=given.by, approved=given.approved, at=now, reason=given.reason)
@@ -256,8 +258,8 @@ class ApprovalTransaction:
 
     def withdraw(self, ident: str, by: str) -> VoteOutcome:
         """Take back a vote that does not count yet; what counts already is ``final``."""
-        now = self.clock()
         before = load(self.transaction.connection, ident)
+        now = self._find_time(before)
         approval = self._advance(before, now)
         ended = approval.status != before.status
         vote = next((item for item in approval.pending_votes if item.by == by), None)
@@ -282,7 +284,7 @@ class ApprovalTransaction:
         ``None`` where that did not close it, or somebody else did so meanwhile.
         """
         before = load(self.transaction.connection, ident)
-        after = self._advance(before, self.clock())
+        after = self._advance(before, self._find_time(before))
         return after if after.status != before.status else None
 
     def forget(self, ident: str) -> Approval:
@@ -310,6 +312,10 @@ class ApprovalTransaction:
         if unused:
             mark_used(connection, ident, self.clock(), seq)
         return seq
+
+    def _find_time(self, approval: Approval) -> datetime:
+        now = self.clock()
+        return find_time(self.transaction.connection, approval, now) if self.shares_clock else now
 
     def _advance(self, approval: Approval, now: datetime) -> Approval:
         """The request as it is by now: with the votes that became final, and closed if its time is over."""
@@ -630,6 +636,34 @@ def find_due(connection: Connection, now: datetime) -> list[str]:
     table = _approvals()
     where = (table.c.status == "open") & (table.c.expires_at <= format_time(now))
     return list(connection.execute(select(table.c.id).where(where).order_by(table.c.id)).scalars())
+
+
+def find_time(connection: Connection, approval: Approval, now: datetime) -> datetime:
+    """What time it is for a request: later than ``now`` where the ledger shows that the clock was set back since.
+
+    Then an entry behind the request, the vote or the end of the request has a later date than what was to come.
+    """
+    if approval.closed_seq is not None:
+        latest = find_latest(connection, behind=approval.closed_seq)
+        return now if latest is None else max(now, datetime.fromisoformat(latest))
+    moments = [(approval.seq, approval.expires_at), *[(vote.seq, vote.final_at) for vote in approval.pending_votes]]
+    later = [(seq, moment) for seq, moment in moments if moment is not None and moment > now]
+    return max([now, *[moment for seq, moment in later if has_passed(connection, seq or 0, format_time(moment))]])
+
+
+def find_passed(connection: Connection, now: datetime) -> list[str]:
+    """The ids of open requests of which the ledger shows that a moment after ``now`` has passed; see ``find_time``."""
+    from sqlalchemy import select
+
+    table, pending = _approvals(), _pending_votes()
+    latest, current = find_latest(connection), format_time(now)
+    if latest is None or latest <= current:
+        return []
+    due = table.select().where((table.c.status == "open") & table.c.expires_at.between(current, latest))
+    final = select(pending.c.approval).where(pending.c.final_at.between(current, latest))
+    voted = table.select().where((table.c.status == "open") & table.c.id.in_(final))
+    found = {item.id: item for query in (due, voted) for item in _fetch(connection, query, with_pending=True)}
+    return sorted(ident for ident, item in found.items() if find_time(connection, item, now) > now)
 
 
 def find_ids(connection: Connection, part: str) -> list[str]:
