@@ -19,7 +19,7 @@ Mode = Literal["make", "write", "read", "look"]
 """``make`` begins a file that is not there; the others never do: a mistyped path must not leave an empty one.
 
 ``look`` reads a file to which nobody else writes, and leaves nothing beside it. For ``read`` SQLite begins a log, which
-it does not remove."""
+it does not remove; where the file or its folder is read-only, ``read`` is ``look``."""
 
 BUSY_SECONDS = 30.0
 """How long whoever opens a file waits for others to finish."""
@@ -63,10 +63,17 @@ def _check_usable(path: str | os.PathLike[str]) -> None:
         raise OSError(wrong, os.strerror(wrong), str(path))
 
 
+def is_writable(path: str | os.PathLike[str]) -> bool:
+    """Whether this process may write to a file that is there, and begin others beside it, as SQLite does."""
+    return os.access(path, os.W_OK) and os.access(Path(path).parent, os.W_OK)
+
+
 def name_sqlite(path: str | os.PathLike[str], mode: Literal["write", "read", "look"]) -> str:
     """The address under which SQLite opens a file that is there, and begins none."""
     place = Path(path).resolve()
-    if mode == "look" and not place.with_name(f"{place.name}-wal").exists():
+    # Where nothing may be written, SQLite cannot begin the log that it wants to read with, and would refuse.
+    leaves_nothing = mode == "look" or (mode == "read" and not is_writable(place))
+    if leaves_nothing and not place.with_name(f"{place.name}-wal").exists():
         return f"{place.as_uri()}?mode=ro&immutable=1"
     return f"{place.as_uri()}?mode={'rw' if mode == 'write' else 'ro'}"
 

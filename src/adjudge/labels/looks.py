@@ -116,6 +116,11 @@ def find_first_plan(looks: Sequence[Look]) -> str | None:
     return next((look.draw for look in looks if look.planned), None)
 
 
+def has_look(looks: Sequence[Look], draw: str, truths: str | None) -> bool:
+    """Whether somebody looked at exactly these labels of a plan before; then to look again shows nothing new."""
+    return truths is not None and any((look.draw, look.truths) == (draw, truths) for look in looks)
+
+
 def count_earlier_draws(looks: Sequence[Look], draw: str) -> int:
     """How many other draws were looked at before this one by the limit for every look."""
     names = list(dict.fromkeys(look.draw for look in looks))

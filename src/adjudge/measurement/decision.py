@@ -12,7 +12,7 @@ from adjudge.dataset.label import Label
 from adjudge.errors import AdjudgeError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.numbers import count_digits, format_points
-from adjudge.labels.looks import Look, write_look
+from adjudge.labels.looks import Look, has_look, load_looks, write_look
 from adjudge.measurement.limit import RateLimit
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
@@ -143,5 +143,6 @@ def record_look(run: Run, found: Measurement, *, by: str, decision: RateDecision
         write_look(run.folder, look)
     except AdjudgeError:
         # The limits for every look need no record; those for one look would be given again after another plan.
-        if limit is not None and limit.kind == "one look":
+        needed = limit is not None and limit.kind == "one look"
+        if needed and not has_look(load_looks(run.folder), draw.name, draw.truths):
             raise

@@ -19,7 +19,7 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 from adjudge.dataset.label import Label
-from adjudge.labels.looks import Look, count_earlier_draws, find_draw, find_first_plan
+from adjudge.labels.looks import Look, count_earlier_draws, find_draw, find_first_plan, has_look
 from adjudge.labels.plan import LabelPlan, PlanStatus, find_plan_status
 from adjudge.labels.store import RANDOM_ORDER
 from adjudge.measurement.draw import Origin
@@ -79,14 +79,17 @@ class PlanProgress:
         """What is missing, and what to do; empty where nothing is."""
         if self.complete:
             return ""
+        is_or_are, it_or_them = ("is", "it") if self.left == 1 else ("are", "them")
         if self.planned is not None:
-            return f"{self.left:,} of the {self.planned:,} planned labels are missing; label them (adjudge label {run})"
+            planned = f"{self.left:,} of the {self.planned:,} planned labels"
+            return f"{planned} {is_or_are} missing; label {it_or_them} (adjudge label {run})"
+        labels = f"{self.left:,} label{'s' * (self.left != 1)}"
         if self.pilot_left:
             return (
-                f"{self.left:,} labels of the plan's pilot are missing; label them (adjudge label {run}), then draw "
-                f"the rest (adjudge plan {run})"
+                f"{labels} of the plan's pilot {is_or_are} missing; label {it_or_them} (adjudge label {run}), then "
+                f"draw the rest (adjudge plan {run})"
             )
-        return f"{self.left:,} labels of the plan are not drawn yet; draw them (adjudge plan {run})"
+        return f"{labels} of the plan {is_or_are} not drawn yet; draw {it_or_them} (adjudge plan {run})"
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -200,7 +203,8 @@ def _limit_plan(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status:
 def _find_why_not_once(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status: PlanStatus) -> str | None:
     """Why the limits for one look do not hold for a plan; ``None``: they do."""
     if status.beyond:
-        return f"{status.beyond:,} labels beyond the planned ones were added"
+        one = status.beyond == 1
+        return f"{status.beyond:,} label{'' if one else 's'} beyond the planned ones {'was' if one else 'were'} added"
     if find_first_plan(run.looks) not in (None, plan.id):
         return "another plan of this run was looked at before"
     # The record may have been left behind when the folder was copied; the labels of the other plan were not.
@@ -208,7 +212,10 @@ def _find_why_not_once(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, 
         return "labels of another plan are among them"
     if any(look.draw == plan.id and look.truths not in (None, status.truths) for look in run.looks):
         return "the planned labels changed after a look at them"
-    return None if run.is_recorded else f"the look cannot be recorded in {run.folder}"
+    # Where this very look was recorded before, as in a copy that nobody may write to, it is no further one.
+    if run.is_recorded or has_look(run.looks, plan.id, status.truths):
+        return None
+    return f"the look cannot be recorded in {run.folder}; make it writable, and the narrower limits for one look decide"
 
 
 def _limit_once(rate: CorrectedRate, status: PlanStatus) -> FoundLimit:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from adjudge.dataset.label import Label
+from adjudge.errors import UsageError
+from adjudge.formats.sqlite import UNUSABLE, is_writable, open_sqlite
+from adjudge.formats.text import show
 from adjudge.labels.plan import find_designs, find_plan_problem, read_plan
 from adjudge.labels.queue import open_label_queue
 from adjudge.labels.source import STORE_FILE
@@ -15,10 +21,27 @@ from adjudge.runs.folder import Run
 
 def read_queue(run: Run) -> tuple[Label, ...]:
     """The labels that were given to the cases of a run with ``adjudge label``; none where nobody did."""
-    if not (run.folder / STORE_FILE).is_file():
+    place = run.folder / STORE_FILE
+    if not place.is_file():
         return ()
-    with open_label_queue(run) as queue:
+    with _make_usable(place) as store, open_label_queue(run, store=store) as queue:
         return tuple(queue.labels())
+
+
+@contextmanager
+def _make_usable(place: Path) -> Iterator[Path]:
+    """A file of labels, or a copy where it is read-only: to open one brings its cases up to date."""
+    if is_writable(place):
+        yield place
+        return
+    with TemporaryDirectory(prefix="adjudge-labels-", ignore_cleanup_errors=True) as folder:
+        copy = Path(folder) / place.name
+        try:
+            with closing(open_sqlite(place, mode="look")) as kept, closing(open_sqlite(copy, mode="make")) as made:
+                kept.backup(made)
+        except UNUSABLE as error:
+            raise UsageError(f"{place} cannot be read as labels: {show(str(error))}; restore the file") from None
+        yield copy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

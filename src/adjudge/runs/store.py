@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from adjudge.dataset.contents import digest_content
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.sqlite import UNUSABLE, Mode, create_private, enter_wal, open_sqlite
+from adjudge.formats.sqlite import UNUSABLE, Mode, create_private, enter_wal, is_writable, open_sqlite
 from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
 from adjudge.result import Usage
@@ -408,6 +408,8 @@ class RunStore:
     def _connect(self, mode: Mode = "write") -> sqlite3.Connection:
         if self._frozen:
             mode = "look"
+        elif not is_writable(self.path):
+            mode = "read"
         try:
             prepare = _enter_log if mode == "write" else None
             return open_sqlite(self.path, mode=mode, patience=BUSY_SECONDS, prepare=prepare)
