@@ -266,10 +266,16 @@ def forge_size(row: dict[str, Any]) -> None:
     row["design"]["size"] = 100_000
 
 
+def shrink_size(row: dict[str, Any]) -> None:
+    """A stratum of fewer cases than have a label, in a set of as many cases as before."""
+    sizes = {"failed": 3, "passed": row["design"]["cases"] - 3}
+    row["design"]["size"] = sizes.get(row["design"]["stratum"], 3)
+
+
 @pytest.mark.slow_table
 @pytest.mark.parametrize(
     "edit",
-    [leave_out_subjects, leave_out_contents, forge_subject, forge_contents, forge_cases, forge_size],
+    [leave_out_subjects, leave_out_contents, forge_subject, forge_contents, forge_cases, forge_size, shrink_size],
 )
 def test_labels_without_digests_or_with_forged_ones_are_never_a_random_sample(
     place: Path, line: Line, edit: Callable[[dict[str, Any]], None]
@@ -340,6 +346,32 @@ def test_a_file_that_was_changed_alone_is_found_out(tmp_path: Path, line: Line, 
     assert plan.status == 2
     assert gate.status != 0
     assert found.status == 2 or found.document["sampling"] == "unknown"
+
+
+def test_a_plan_with_more_drawn_cases_than_a_stratum_has_is_called_damaged(tmp_path: Path, line: Line):
+    """By every command, with what to do; and nobody says that its labels are too many."""
+    folder = judge(tmp_path / "run", make_cases())
+    label(folder, "plan")
+
+    def shrink(plan: dict[str, Any]) -> None:
+        plan["strata"][1]["size"] += plan["strata"][0]["size"] - 3
+        plan["strata"][0]["size"] = 3
+
+    change(folder / "plan.json", shrink)
+    for words in (("plan",), ("agree",), ("report", "--fail-under-corrected", "0.01")):
+        ran = line(words[0], str(folder), *words[1:])
+        assert ran.status == 2
+        assert "parts do not fit together" in ran.sentence
+        assert "draw another plan" in ran.sentence
+
+
+def test_labels_of_a_plan_that_is_not_relied_on_are_not_called_those_of_other_contents(tmp_path: Path, line: Line):
+    """They are of these contents; it is the plan that does not fit."""
+    folder = judge(tmp_path / "run", make_cases())
+    label(folder, "plan")
+    forge_plan("shift")(folder)
+
+    assert "drawn from other contents, or by a plan that does not fit them" in line("agree", str(folder)).out
 
 
 def test_a_run_that_grew_while_it_was_labelled_says_how_many_were_drawn_before(tmp_path: Path, line: Line):

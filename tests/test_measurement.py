@@ -344,7 +344,7 @@ def test_labels_of_another_run_change_no_rate(tmp_path: Path):
 
     assert both.rate == alone.rate
     assert "On run other it caught 30 of 40 bad answers and kept 54 of 60 good ones." in show(both)
-    assert "not known" not in show(both)
+    assert "how often it errs on this run" not in show(both)
 
 
 def test_a_run_whose_labels_are_all_open_says_so_of_another(tmp_path: Path):

@@ -864,6 +864,7 @@ def _check_counts(path: Path, plan: LabelPlan) -> None:
     drawn = [sum(item.stratum == name for item in plan.order) for name in names]
     fits = all(len(phase.labels) == len(names) and sum(phase.labels) > 0 for phase in plan.phases)
     fits = fits and plan.within > 0 and all(0 < item.p <= 1 for item in plan.order)
+    fits = fits and all(number <= size for number, size in zip(drawn, plan.sizes, strict=True))
     fits = fits and (plan.contents is None or sum(plan.sizes) == plan.contents.cases)
     if not fits or len(set(names)) < len(names) or list(plan.drawn) != drawn or sum(drawn) != len(plan.order):
         raise UsageError(f"{path} is damaged (its parts do not fit together); delete it, and draw another plan")

@@ -49,15 +49,18 @@ class Origin:
         return all(design.plan != other.plan or other.drawn_from != self.contents for other in self.broken)
 
 
-def find_planned(designs: Iterable[LabelDesign], origin: Origin) -> Planned | None:
+def find_planned(designs: Iterable[LabelDesign], labelled: Mapping[str, int], origin: Origin) -> Planned | None:
     """The plan of labels that were drawn from the same contents for another run, as they describe it.
 
-    ``None`` where they do not name every stratum with its size, or differ about one.
+    ``labelled`` is how many cases of each stratum they are of. ``None`` where they do not name every stratum with its
+    size, differ about one, or are of more cases than a stratum has.
     """
     every = list(designs)
     sizes = {design.stratum: design.size for design in every}
     known = {name: size for name, size in sizes.items() if size is not None}
     differ = any(sizes[design.stratum] != design.size for design in every)
     if origin.contents is None or differ or len(known) < len(sizes) or sum(known.values()) != origin.contents.cases:
+        return None
+    if any(number > known[stratum] for stratum, number in labelled.items()):
         return None
     return Planned(plan=every[0].plan, sizes=known)

@@ -197,8 +197,8 @@ def _list_warnings(found: Measurement) -> Iterator[str]:
         yield f"The plan is not finished: {plan.describe_left()}. Until then the interval below may not be relied on."
     elif plan is not None and plan.beyond:
         yield (
-            f"{plan.beyond:,} labels were added beyond the {plan.planned:,} planned ones, so the interval for one look "
-            "holds no longer; the limits for every look do."
+            f"{plan.beyond:,} label{' was' if plan.beyond == 1 else 's were'} added beyond the {plan.planned:,} "
+            "planned ones, so the interval for one look holds no longer; the limits for every look do."
         )
     if found.not_blind:
         yield (

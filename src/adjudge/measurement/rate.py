@@ -48,7 +48,13 @@ def find_sampling(
         return "unknown", every, (_NO_STRATA,) if is_drawn else ()
     kept = [at for at, designs in zip(every, tally.list_designs(every), strict=True) if _is_of(plan, designs, origin)]
     left = len(every) - len(kept)
-    return "plan", kept, (f"{left:,} labels that the plan did not draw are not in the rate.",) if left else ()
+    return "plan", kept, (_describe_left(left),) if left else ()
+
+
+def _describe_left(left: int) -> str:
+    one = left == 1
+    labels = f"{left:,} label{'' if one else 's'}"
+    return f"{labels} that the plan did not draw {'is' if one else 'are'} not in the rate."
 
 
 def _is_of(plan: Planned, designs: Sequence[LabelDesign], origin: Origin) -> bool:
@@ -71,10 +77,11 @@ def count_other_draws(tally: MeasurementTally, origin: Origin) -> int:
 def find_draw(tally: MeasurementTally, origin: Origin) -> Planned | None:
     """The draw from these contents that most labelled cases are of, with its strata; ``None`` if no draw is known."""
     plans: Counter[str] = Counter()
-    designs = set[LabelDesign]()
+    designs, strata = set[LabelDesign](), Counter[tuple[str, str]]()
     for _, heap, drawn, number in tally.count_patterns(tally.list_places(HEAPS)):
         held = [design for design in drawn if heap != "number" and origin.holds(design)]
         designs.update(held)
+        strata.update(dict.fromkeys({(design.plan, design.stratum) for design in held}, number))
         for name in {design.plan for design in held}:
             plans[name] += number
     if not plans:
@@ -82,7 +89,8 @@ def find_draw(tally: MeasurementTally, origin: Origin) -> Planned | None:
     plan = plans.most_common(1)[0][0]
     if origin.planned is not None and origin.planned.plan == plan:
         return origin.planned
-    return find_planned([design for design in designs if design.plan == plan], origin)
+    labelled = {stratum: number for (name, stratum), number in strata.items() if name == plan}
+    return find_planned([design for design in designs if design.plan == plan], labelled, origin)
 
 
 def find_strata(tally: MeasurementTally, sampling: Sampling, origin: Origin) -> Planned | None:

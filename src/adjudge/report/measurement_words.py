@@ -76,7 +76,11 @@ def _list_doubts(found: Measurement) -> Iterator[str]:
         cases = format_count(found.other_draws, "labelled case")
         which = "was" if found.other_draws == 1 else "were"
         here = "" if found.contents is None else f" of these {format_count(found.contents.cases, 'case')}"
-        yield f"{cases} {which} drawn from other contents, so they are no random sample{here}."
+        if found.draw_problem:
+            cause = "drawn from other contents, or by a plan that does not fit them"
+        else:
+            cause = "drawn from other contents"
+        yield f"{cases} {which} {cause}, so {'it is' if found.other_draws == 1 else 'they are'} no random sample{here}."
     if found.draw_problem:
         yield f"The plan in the run's folder is not relied on: {found.draw_problem}."
     if found.run is None or found.sampling in ("random", "census"):
@@ -108,8 +112,12 @@ def describe_rate(found: Measurement) -> str:
     judge = format_whole(rate.naive.rate if rate.naive is not None else None)
     if isinstance(rate, Refusal):
         return f"How many people would {verb} cannot be said: {rate.reason}. The judge {does} {judge}."
-    things = "pairs" if prefers else "cases"
-    whole = f"these {found.cases:,} {things}" if rate.target == "run" else "what this system produces"
+    number = "this" if found.cases == 1 else "these"
+    whole = (
+        f"{number} {format_count(found.cases, 'pair' if prefers else 'case')}"
+        if rate.target == "run"
+        else "what this system produces"
+    )
     of = "" if prefers else "of "
     if found.is_counted:
         return f"People {verb} {format_whole(rate.value)} {of}{whole}; the judge {does} {judge}."

@@ -15,6 +15,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number, is_finite
 from adjudge.formats.numbers import format_decimal, format_points, format_range
 from adjudge.formats.text import flatten
+from adjudge.templates.figures import format_count
 
 if TYPE_CHECKING:
     from adjudge.dataset.label import Label
@@ -101,8 +102,8 @@ def plan_labels(
         else:
             print_plan(plan, status, run)
         if out is not None:
-            number = write_case_list(out, plan, opened, status.pending, rater=rater)
-            note(f"wrote {number:,} cases to {out}; fill in the column value, then adjudge label {run} --import {out}")
+            written = format_count(write_case_list(out, plan, opened, status.pending, rater=rater), "case")
+            note(f"wrote {written} to {out}; fill in the column value, then adjudge label {run} --import {out}")
     return 0
 
 
@@ -188,7 +189,8 @@ def print_plan(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
     labelled = sum(status.labelled)
     if words := _describe_labels(status):
         print_line(words)
-    print_line(f"plan {plan.id} of {sum(plan.sizes):,} cases, within {plan.within * 100:g} points, seed {plan.seed}")
+    cases = format_count(sum(plan.sizes), "case")
+    print_line(f"plan {plan.id} of {cases}, within {plan.within * 100:g} points, seed {plan.seed}")
     table = make_table("", ("stratum", "cases", "drawn", "labelled", "good"))
     for place, stratum in enumerate(plan.strata):
         counts = plan.drawn[place], status.labelled[place], status.good[place]
@@ -238,7 +240,8 @@ def _print_needed(plan: LabelPlan, labelled: int) -> None:
     if labelled:
         return
     needed = plan.needed
-    print_line(f"about {needed.planned:,} labels, if people agree with the judge as expected; the pilot will tell")
+    labels = format_count(needed.planned, "label")
+    print_line(f"about {labels}, if people agree with the judge as expected; the pilot will tell")
     print_line(f"about {needed.live:,} if you look after every label and stop when it is enough")
     print_line(f"about {needed.alone:,} without a judge")
 
@@ -261,7 +264,7 @@ def _print_next(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
     more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
     if status.pending:
         first = flatten(", ".join(item.case for item in status.pending[:3]), 120)
-        print_line(f"label {len(status.pending):,} cases next ({first}, ...){more}")
+        print_line(f"label {format_count(len(status.pending), 'case')} next ({first}, ...){more}")
         note(f"adjudge label {run}, or adjudge plan {run} --out cases.csv")
     else:
         print_line(f"every drawn case is labelled{more}")
