@@ -427,6 +427,7 @@ def test_pasted_text_answers_nothing(place, keys):
     assert [value for _, _, value, _ in list_labels("R")] == [False]
 
 
+@pytest.mark.integration
 @posix
 @pytest.mark.parametrize("first", ["o", "d", "3", "ü", "#"])
 def test_a_text_that_is_typed_as_no_comment_answers_nothing(place, first):
@@ -443,6 +444,7 @@ def test_a_text_that_is_typed_as_no_comment_answers_nothing(place, first):
     assert [value for _, _, value, _ in list_labels("R")] == [False]
 
 
+@pytest.mark.integration
 @posix
 def test_lines_that_come_before_their_question_answer_nothing(place):
     """Lines that were pasted into a terminal without a screen; those of a pipe are all read."""
@@ -455,6 +457,7 @@ def test_lines_that_come_before_their_question_answer_nothing(place):
     assert [value for _, _, value, _ in list_labels("R")] == [True]
 
 
+@pytest.mark.integration
 @posix
 def test_a_comment_is_typed_and_kept(place):
     """With Enter at its end; the answer has it."""

@@ -30,6 +30,9 @@ from adjudge.tools import ToolCandidate
 from answering_support import answering
 from firewall_support import CLEAN, SAFE, reject
 
+pytestmark = pytest.mark.timed
+
+
 RULES = [{"name": "length", "max": 3}]
 ASK: dict[str, Any] = {"approvers": ["Ana"]}
 
