@@ -39,7 +39,7 @@ def test_what_would_change_is_shown(line: Line):
     assert rows[0] == ["2", "of", "10", "judgements", "change"]
     assert ["passed", "4", "6", "+2"] in rows
     assert ["failed", "6", "4", "-2"] in rows
-    assert ["4", "0", "failed", "passed", "0.400", "passed", "with", "0.40", "(needs", "0.40)"] in rows
+    assert ["4", "0", "failed", "passed", "0.40", "passed", "with", "0.40", "(needs", "0.40)"] in rows
     assert ran.err == ""
 
 

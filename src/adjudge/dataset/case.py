@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.formats.extent import MOST_WRITTEN, find_excess
+from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
 from adjudge.formats.text import list_names, show
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric, make_rubric
@@ -206,10 +206,13 @@ def _explain_unknown(key: object) -> str:
 
 def check_text(data: Any) -> None:
     """Raise ``UsageError`` for half a character, which no encoding can write, and for what has no end as JSON."""
-    if find_excess(data) is not None:
+    excess = find_excess(data)
+    if excess == "deep":
+        raise UsageError(f"it holds itself, or is nested more than {MOST_DEPTH} levels deep; hand in text")
+    if excess == "long":
         raise UsageError(
             f"it cannot be written as JSON of at most {MOST_WRITTEN:,} characters, where what it holds several "
-            "times is written each time; hand in less, and nothing that holds itself"
+            "times is written each time; hand in less"
         )
     try:
         json.dumps(data, ensure_ascii=False, default=str).encode()
