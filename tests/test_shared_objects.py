@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +16,19 @@ import pydantic
 import pytest
 import yaml
 
-from adjudge import Case, Dataset, Gate, Judge, JudgeResult, Rubric, Rules, SemanticProbe, UsageError, compare_sync
+from adjudge import (
+    Case,
+    Dataset,
+    Gate,
+    Judge,
+    JudgeResult,
+    Ledger,
+    Rubric,
+    Rules,
+    SemanticProbe,
+    UsageError,
+    compare_sync,
+)
 from adjudge.dataset import write_cases
 from adjudge.testing import ScriptedModel
 from adjudge.tools import validate_reuse
@@ -135,6 +148,51 @@ def test_a_rule_fails_such_content(shape: str, rule: Any):
 
     assert not result.passed
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("shape", ["yaml", "tuples"])
+@pytest.mark.parametrize(
+    "hand_in",
+    [
+        lambda value: Rules([{"json": {"schema": value}}]),
+        lambda value: Rubric(name="r", criteria=[value]),
+        lambda value: candidate(input_schema=value),
+    ],
+    ids=["a rule", "a rubric", "a schema"],
+)
+def test_a_message_quotes_no_such_value(hand_in: Callable[[Any], Any], shape: str):
+    """To cut its text, that would have to be written first."""
+    value = SHAPES[shape]()
+    started = time.process_time()
+    with pytest.raises(UsageError) as caught:
+        hand_in(value)
+
+    assert time.process_time() - started < 5
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("shape", ["yaml", "tuples"])
+def test_a_function_that_returns_such_a_dict_is_an_error(shape: str):
+    """A model function may read what its server said with YAML."""
+    started = time.process_time()
+    result = Judge(lambda _prompt: {"token": "x", "criteria": SHAPES[shape]()}, name="m").evaluate_sync(
+        "x", criteria="Good."
+    )
+
+    assert (result.outcome, result.undecided_because) == ("undecided", "error")
+    assert "20,000,000 characters" in result.detail
+    assert time.process_time() - started < 5
+
+
+def test_a_ledger_names_the_limit(tmp_path: Path):
+    """The remedy for a mapping is not to wrap it in a mapping."""
+
+    async def append() -> None:
+        async with Ledger(tmp_path / "a.db") as ledger:
+            await ledger.append({"a": SHAPES["yaml"]()}, kind="decision", subject="5" * 64)
+
+    with pytest.raises(UsageError, match="20,000,000 characters"):
+        asyncio.run(append())
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
+from adjudge.formats.extent import find_excess
 from adjudge.formats.invisible import has_unseen, is_unseen
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -46,6 +47,9 @@ def clean_id(value: object) -> str | None:
 
 QUOTED = 120
 """The most characters of content that one message quotes."""
+
+_SHOWABLE = 1_000_000
+"""Characters of a value, about, that are written to quote its beginning."""
 
 
 def quote(text: str, limit: int = QUOTED) -> str:
@@ -113,7 +117,8 @@ def _count_edits(one: str, other: str) -> int:
 def show(value: Any) -> str:
     """A value as an error message shows it: its repr, cut at the length of a quotation."""
     try:
-        text = repr(value)
+        # Lists that are shared come to thousands of millions of values where each is written in its place.
+        text = f"a {type(value).__name__} too large to show" if find_excess(value, _SHOWABLE) else repr(value)
     except Exception:  # noqa: BLE001 - an integer of 5,000 digits has no repr, and other people's types may raise
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"

@@ -93,6 +93,8 @@ def drop_digests(data: Mapping[str, Any]) -> dict[str, Any]:
 def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
     """What is recorded of a value; raises ``UsageError`` when it cannot be."""
     data = value.to_dict() if getattr(type(value), "writes_plain", False) is True else to_plain(value)
+    if isinstance(value, Mapping) and not isinstance(data, dict):
+        raise UsageError(f"a ledger cannot record this {type(value).__name__}: {data}; hand in less")
     if not isinstance(data, dict):
         raise UsageError(f"a ledger records results and mappings, got {type(value).__name__}; wrap it in a mapping")
     said = kind if kind is not None else _find_kind(data)

@@ -20,6 +20,7 @@ from typing import Any
 from adjudge.concurrency import PerLoop, describe_error
 from adjudge.errors import ModelError, UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.models.defaults import EXAMPLE
 from adjudge.models.function_identity import identify_function, name_function
 from adjudge.models.model import FunctionIdentity, Model, Reply, Request
@@ -154,6 +155,11 @@ class FunctionModel:
 
     def _write(self, said: Mapping[Any, Any]) -> str:
         """A dictionary as the text of a reply, which begins with the token; it is read as any model's."""
+        if find_excess(said) == "long":  # an object held many times is written each time
+            raise ModelError(
+                f"{self.name} returned a dict that cannot be written as JSON: it comes to more than {MOST_WRITTEN:,} "
+                "characters"
+            )
         try:
             return json.dumps({"token": said["token"], **said})
         except (TypeError, ValueError, RecursionError) as error:
