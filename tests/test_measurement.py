@@ -196,6 +196,7 @@ def test_comparisons_are_measured_by_preference(tmp_path: Path):
     assert found.rate is not None
     assert found.rate.naive is not None
     assert found.rate.naive.rate == 0.5
+    assert "People prefer the first in 50 % of these 4 pairs; the judge prefers the first in 50 %." in show(found)
 
 
 def test_labels_that_are_numbers_are_compared_by_correlation(tmp_path: Path):

@@ -118,11 +118,10 @@ def describe_rate(found: Measurement) -> str:
         if rate.target == "run"
         else "what this system produces"
     )
-    of = "" if prefers else "of "
     if found.is_counted:
-        return f"People {verb} {format_whole(rate.value)} {of}{whole}; the judge {does} {judge}."
+        return f"People {verb} {format_whole(rate.value)} of {whole}; the judge {does} {judge}."
     between = format_between(rate.low, rate.high)
-    return f"People would {verb} {format_whole(rate.value)} {of}{whole} ({between}); the judge {does} {judge}."
+    return f"People would {verb} {format_whole(rate.value)} of {whole} ({between}); the judge {does} {judge}."
 
 
 def _describe_errors(found: Measurement, where: str = "") -> str:
