@@ -85,7 +85,7 @@ def test_candidates_by_batch_come_to_what_asking_them_live_comes_to(line: Line, 
     named = [word for spec in specs for word in ("--candidate", spec)]
     live = line("succeed", "--judge", "old", *named, "--out", "live", "--json")
 
-    assert by_batch.status == live.status == 3, by_batch.err
+    assert by_batch.status == live.status == 0, by_batch.err
     assert (jobs, asked_live, sorted(server.run.values())) == ([LABELLED, LABELLED], 0, [1] * 2 * LABELLED)
     assert sum(server.live.values()) == 2 * LABELLED
     assert without_folders(by_batch) == without_folders(live)
@@ -102,7 +102,7 @@ def test_every_provider_with_batches_may_be_a_candidate(line: Line, monkeypatch:
         Path("adjudge.toml").write_text(f"[judges.next]\n{said}")
         done = line(*ask("next", more=("--json",)))
 
-        assert done.status == 3, done.err
+        assert done.status == 0, done.err
         assert done.document["candidates"][0]["agreement"]["after"] == LABELLED - 2
         assert (len(server.run), sum(server.live.values())) == (LABELLED, 0)
 
@@ -127,7 +127,7 @@ def test_an_interrupt_leaves_the_batches_and_another_command_goes_on_with_them(
     server.looks = 0
     went_on = ("succeed", "--judge", "old", "--candidate", specs[1], "--candidate", specs[0], "--resume", "--json")
     done = line(*went_on)
-    assert done.status == 3, done.err
+    assert done.status == 0, done.err
     assert [item["judge"] for item in done.document["candidates"]] == list(reversed(specs))
     assert (server.creations, sorted(server.run.values()), sum(server.live.values())) == (2, [1] * 2 * LABELLED, 0)
 
@@ -179,7 +179,7 @@ def test_a_function_beside_a_candidate_by_batch_is_asked_at_once(
     code = "python:test_succession_batch:pass_all"
     done, alone = line(*ask(f"{server.base}#small", code, more=("--json",))), line(*ask(code))
 
-    assert done.status == 3, done.err
+    assert done.status == 0, done.err
     assert [item["agreement"]["of"] for item in done.document["candidates"]] == [LABELLED, LABELLED]
     assert done.document["candidates"][1]["gained"] == done.document["candidates"][1]["lost"] == 0
     assert (alone.status, "nothing to send by batch" in alone.sentence) == (2, True)
@@ -194,7 +194,7 @@ def test_a_candidate_that_fails_does_not_end_the_others(line: Line, server: Batc
     assert f"{mute}, kept in" in failed.err
     creations, live = server.creations, sum(server.live.values())
     done = line("succeed", "--judge", "old", "--candidate", good, "--resume", "--json")
-    assert done.status == 3, done.err
+    assert done.status == 0, done.err
     assert (server.creations, sum(server.live.values())) == (creations, live)
     assert len(done.document["candidates"]) == 1
 
@@ -206,7 +206,7 @@ def test_cases_without_an_answer_are_said_to_count_against_a_candidate_and_can_b
     body = {"error": {"type": "invalid_request_error", "message": "this one is odd", "code": None, "param": None}}
     server.fail = lambda prompt: (400, body) if "text 7\n" in prompt else None
     short = line(*ask(f"{server.base}#small"))
-    assert (short.status, "1 cases are undecided because of error" in short.err) == (3, True), short.err
+    assert (short.status, "1 cases are undecided because of error" in short.err) == (0, True), short.err
     assert "--resume --retry error" in short.err
 
     server.fail = lambda _: None
