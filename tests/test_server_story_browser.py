@@ -16,7 +16,7 @@ from adjudge.labels import compute_label_agreement, open_label_queue
 from browser_support import open_chromium
 from cli_support import find_token
 from label_support import make_run
-from patience import HANG
+from patience import HANG, wait_for
 from server_process_support import run_command
 from server_support import PASSWORD, RunningServer, run_server
 
@@ -183,7 +183,7 @@ def test_a_reply_that_is_held_goes_out_after_somebody_read_why_and_approved_by_k
     assert not told.done()
     with page.expect_navigation():
         page.keyboard.press("Control+Enter")
-    assert page.locator(".toast").get_by_role("button", name="Undo").is_visible()
+    page.locator(".toast").get_by_role("button", name="Undo").wait_for()
     decision = told.result(timeout=HANG)
 
     assert decision.allowed
@@ -226,13 +226,10 @@ def test_both_are_possible_without_javascript(server: RunningServer, program: Pr
     page = visit("Ana", "/approvals", java_script_enabled=False)
     content = "The money comes within 24 hours, as I said."
     told = program.send(content)
-    for _ in range(100):
-        page.goto("/approvals")
-        if page.get_by_role("heading", name=content).count():
-            break
+    wait_for(lambda: page.goto("/approvals") and page.get_by_role("heading", name=content).count())
     page.get_by_label("Your reason").fill(REASON)
     page.get_by_role("button", name="Approve").click()
-    assert page.locator(".toast").get_by_role("button", name="Undo").is_visible()
+    page.locator(".toast").get_by_role("button", name="Undo").wait_for()
     decision = told.result(timeout=HANG)
     assert decision.allowed
     check_account(page, server, decision, content)
@@ -240,8 +237,10 @@ def test_both_are_possible_without_javascript(server: RunningServer, program: Pr
     ben = visit("Ben", "/labels/three", java_script_enabled=False)
     page.goto("/labels/three")
     for number in range(3):
-        page.get_by_role("button", name="Good").click()
-        ben.get_by_role("button", name="Bad" if number == 0 else "Good").click()
+        for one, word in ((page, "Good"), (ben, "Bad" if number == 0 else "Good")):
+            # Without waiting, the next click could reach the button of the case that is answered already.
+            with one.expect_navigation():
+                one.get_by_role("button", name=word).click()
     page.goto("/labels/three")
     for one in (page, ben):
         assert "2 of 3" in read_text(one)

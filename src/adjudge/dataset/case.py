@@ -208,7 +208,10 @@ def check_text(data: Any) -> None:
     """Raise ``UsageError`` for half a character, which no encoding can write, and for what has no end as JSON."""
     excess = find_excess(data)
     if excess == "deep":
-        raise UsageError(f"it holds itself, or is nested more than {MOST_DEPTH} levels deep; hand in text")
+        raise UsageError(
+            f"it is nested more than {MOST_DEPTH} levels deep, or endlessly; hand in less, and nothing that holds "
+            "itself"
+        )
     if excess == "long":
         raise UsageError(
             f"it cannot be written as JSON of at most {MOST_WRITTEN:,} characters, where what it holds several "
