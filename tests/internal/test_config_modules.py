@@ -24,6 +24,7 @@ from adjudge.config.server import read_server
 from adjudge.server.judging import open_judges
 from cli_support import Line
 from judge_support import names
+from patience import HANG
 
 pytestmark = pytest.mark.integration
 
@@ -318,7 +319,7 @@ def run_in_process(tmp_path: Path, start: str, **environment: str) -> subprocess
     more = {name: value.format(library=library) for name, value in environment.items()}
     arguments = [*words, "judge", "answer.txt", "--criteria", "Is good.", *TRUSTED]
     return subprocess.run(
-        arguments, env=given | more, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path
+        arguments, env=given | more, capture_output=True, text=True, check=False, timeout=HANG, cwd=tmp_path
     )
 
 
@@ -396,7 +397,13 @@ def test_a_suite_that_is_run_from_another_folder_finds_its_modules(line: Line, t
     _, environment = cli_support.command(tmp_path)
     given = environment | {"PYTHONWARNINGS": "default"}
     ran = subprocess.run(
-        [*words, str(root / "tests")], env=given, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path
+        [*words, str(root / "tests")],
+        env=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG,
+        cwd=tmp_path,
     )
     assert (ran.returncode, Path("stolen").exists()) == (0, False), ran.stdout
 

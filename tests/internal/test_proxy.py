@@ -21,6 +21,7 @@ from adjudge.models.batch.open import open_batch_api
 from adjudge.models.providers.http import Transport
 from adjudge.models.providers.route import find_proxy
 from models_support import PLAIN
+from patience import HANG
 
 pytestmark = pytest.mark.timed
 
@@ -121,22 +122,22 @@ def set_proxy(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
 
 
 async def ask_ledger(url: str) -> None:
-    async with Client(url, key=KEY, allow_http=True, timeout=20) as client:
+    async with Client(url, key=KEY, allow_http=True, timeout=HANG) as client:
         await client.ledger().head()
 
 
 async def ask_gate(url: str) -> None:
-    async with Client(url, key=KEY, allow_http=True, timeout=20) as client:
+    async with Client(url, key=KEY, allow_http=True, timeout=HANG) as client:
         await client.gate("publish").check(CONTENT)
 
 
 async def ask_judge(url: str) -> None:
-    async with Client(url, key=KEY, allow_http=True, timeout=20) as client:
+    async with Client(url, key=KEY, allow_http=True, timeout=HANG) as client:
         await client.judge().evaluate(CONTENT, criteria="Polite.")
 
 
 async def download_ledger(url: str) -> None:
-    async with Client(url, key=KEY, allow_http=True, timeout=20) as client, client.connection.download("v1") as got:
+    async with Client(url, key=KEY, allow_http=True, timeout=HANG) as client, client.connection.download("v1") as got:
         assert got
 
 
