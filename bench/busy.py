@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a server takes to say that it is well while ten hostile requests run, beside a server that is left alone.
 
-    python bench/busy.py                the requests of tests/test_server_busy.py, one kind after the other
+    python bench/busy.py                the requests of tests/server/test_busy.py, one kind after the other
     python bench/busy.py screen JSON    those whose name contains one of the words
 
 Both servers are asked by turns, so that what else the machine does meets both alike. Printed are the statuses of the
@@ -18,10 +18,12 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "server"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from server_process_support import make_key, serve
-from test_server_busy import CONFIG, HOSTILE, JUDGE, attack
+from test_busy import CONFIG, HOSTILE, JUDGE, attack
+
+from kit.server_process import make_key, serve
 
 
 def describe(times: list[float]) -> str:

@@ -1,4 +1,4 @@
-"""What the drivers share. A driver is ``peers/NAME_.py`` and calls ``main(peer, distribution, {variant: make})``.
+"""What the drivers share. A driver is ``drivers/NAME_.py`` and calls ``main(peer, distribution, {variant: make})``.
 
 ``make(ctx)`` returns ``J(judge=...)``, with an async function from an item to a verdict: True (passed), False (failed),
 None (no verdict) or the reason why there is none; or ``J(batch=...)``, with an async function that is handed all items,

@@ -133,7 +133,7 @@ Writing = tuple[str, "subprocess.Popen[str]"]
 def start_writer(url: str, mark: str) -> Writing:
     """A process that appends until it is killed, and writes the place of each append that returned."""
     paths = [str(ROOT / "src"), str(ROOT / "tests")]
-    code = f"import sys; sys.path[:0] = {paths!r}\nimport ledger_support as s\ns.main()"
+    code = f"import sys; sys.path[:0] = {paths!r}\nfrom kit import ledgers\nledgers.main()"
     command = [sys.executable, "-c", code, url, mark, "0", str(AT_ONCE)]
     return mark, subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 

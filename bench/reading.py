@@ -35,7 +35,7 @@ from adjudge import AdjudgeError
 from adjudge.content import content_text, fence
 from adjudge.formats.text import clean
 from adjudge.models import Reply, TokenLogprob
-from adjudge.models.providers.error import read_complaint, refuse
+from adjudge.models.providers.error import make_http_error, read_complaint
 from adjudge.question import Question
 from adjudge.question.question import Part
 from adjudge.question.readers import READERS, ReadOptions
@@ -111,7 +111,9 @@ def list_functions() -> dict[str, Callable[[str], Any]]:
         "content_text": content_text,
         "content as a list": lambda text: content_text([text, {"a": text}]),
         "fencing": lambda text: fence("content", text, make_token(text[:64])),
-        "read_complaint": lambda text: refuse("host", 400, read_complaint(text.encode("utf-8", "replace")).message),
+        "read_complaint": lambda text: make_http_error(
+            "host", 400, read_complaint(text.encode("utf-8", "replace")).message
+        ),
         "logprobs": lambda text: read_probabilities(question, text),
     }
     for name, reader in READERS.items():

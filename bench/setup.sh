@@ -5,7 +5,7 @@
 #   server     uvloop and orjson, so that the mock costs as little as it can; without it, it is slower
 #   autoevals  the library adjudge is compared with
 #   jsonschema the library that validating outputs is compared with
-#   peers      every library that bench/peers.py compares with: some gigabytes
+#   peers      every library that research/peers.py compares with: some gigabytes
 set -euo pipefail
 bench="$(cd "$(dirname "$0")" && pwd)"
 venvs="${BENCH_VENVS:-$bench/venvs}"

@@ -67,7 +67,7 @@ def run_mock() -> Iterator[int]:
 
 def run_one(contender: Contender, port: int, *arguments: str) -> dict[str, Any]:
     """One measurement in a process of its own."""
-    driver = common.BENCH / "peers" / f"{contender.driver}.py"
+    driver = common.BENCH / "drivers" / f"{contender.driver}.py"
     command = [str(contender.python), str(driver), "--variant", contender.variant, "--port", str(port)]
     command += [*contender.arguments, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=make_environment())

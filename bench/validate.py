@@ -54,7 +54,7 @@ def main() -> None:
 
 def measure(variant: str, python: Path) -> dict[str, float]:
     """One variant in a process of its own."""
-    driver = common.BENCH / "peers" / "validating_.py"
+    driver = common.BENCH / "drivers" / "validating_.py"
     command = [str(python), str(driver), "--variant", variant]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=suite.make_environment())
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]

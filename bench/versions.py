@@ -214,8 +214,11 @@ def measure_starts(pythons: dict[str, str], rounds: int) -> dict[str, dict[str, 
 
 def count_commands(python: str) -> int:
     """How many commands adjudge has, groups and what is in them."""
-    code = "from adjudge.cli.app import app; from typer.main import get_command\ndef count(c): return "
-    code += "1 + sum(map(count, getattr(c, 'commands', {}).values()))\nprint(count(get_command(app)))"
+    code = "from adjudge.cli.app import app; from typer.main import get_command\n"
+    code += "def names(c): return c.list_commands(None) if hasattr(c, 'list_commands') else ()\n"
+    code += (
+        "def count(c): return 1 + sum(count(c.get_command(None, n)) for n in names(c))\nprint(count(get_command(app)))"
+    )
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, env=environ())
     return int(done.stdout)
 

@@ -1,9 +1,9 @@
-"""What several test files share: a sample of large tables, skips of missing components, and the shared cases."""
+"""How the tests run: two rings, samples of large tables, and the fixtures of every folder."""
 
 from __future__ import annotations
 
+import gc
 import hashlib
-import json
 import os
 import sys
 from collections import defaultdict
@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-CI = os.environ.get("ADJUDGE_CI") == "1"
-FULL = os.environ.get("ADJUDGE_FULL") == "1"
-SEED = os.environ.get("ADJUDGE_SEED", "0")
+from kit.environment import CI, FULL, SEED, require
 
 SMALL = 24
 """A table of at most this many cases always runs whole."""
@@ -27,18 +25,35 @@ SHARE = 10
 SLOW_SHARE = 3
 """Of a table marked ``slow_table``, whose cases each take a second or more, one in this many runs."""
 
+SECOND_RING = ("integration", "slow")
+"""Markers of the tests that the first ring leaves out."""
+
+FIRST_RING_SHARE = 3
+"""The first ring runs one case of a table in this many of those that the second does, and never less than ``SMALL``."""
+
+EXAMPLES = 25
+"""Examples of a property in the first ring; elsewhere Hypothesis tries 100."""
+
 # The time one example takes says more about the machine than about the code; in CI the same examples run every time.
 settings.register_profile("adjudge", deadline=None, derandomize=CI, print_blob=not CI)
-settings.load_profile("adjudge")
+settings.register_profile("first ring", parent=settings.get_profile("adjudge"), max_examples=EXAMPLES)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which ``scripts/test`` asks for the first ring."""
+    explanation = f"leave out tests marked {' or '.join(SECOND_RING)}, and try fewer cases of each table and property"
+    parser.addoption("--first-ring", action="store_true", help=explanation)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the marker of large tables."""
+    """Name the markers, and say how many examples each property has."""
+    settings.load_profile("first ring" if config.getoption("first_ring") else "adjudge")
     config.addinivalue_line("markers", "matrix: a table of combinations, sampled unless ADJUDGE_FULL is 1")
     config.addinivalue_line("markers", "slow_table: one in three cases of it runs unless ADJUDGE_FULL is 1")
     config.addinivalue_line("markers", "no_cover: not followed by coverage (of pytest-cov, which may be absent)")
     config.addinivalue_line("markers", "integration: needs another process, a browser, a cluster or a database server")
     config.addinivalue_line("markers", "timed: listens on a port of this machine, or lets real time pass")
+    config.addinivalue_line("markers", "slow: waits for a clock, or takes about a second or more")
     sys.addaudithook(refuse_unmarked)
 
 
@@ -56,7 +71,7 @@ def refuse_unmarked(event: str, arguments: tuple[Any, ...]) -> None:
     depend on how busy the machine is.
     """
     listens = event == "socket.bind" and isinstance(arguments[1], tuple)  # a path is no port
-    lists_files = event in STARTS and arguments[:1] == ("git",)  # tests/house.py, once in a process
+    lists_files = event in STARTS and arguments[:1] == ("git",)  # tests/kit/house.py, once in a process
     if not RUNNING or lists_files or not (listens or event in STARTS):
         return
     test = RUNNING[-1]
@@ -75,18 +90,44 @@ def pytest_runtest_protocol(item: pytest.Item):
         RUNNING.pop()
 
 
-def pytest_report_header() -> str:
-    """Say which part of the large tables runs, so that a failure can be repeated."""
-    return "tables of combinations: whole" if FULL else f"tables of combinations: a sample, ADJUDGE_SEED={SEED}"
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep the collector of garbage from looking at the tests and at what they import, which live to the end.
+
+    A test that has everything collected, to see what nobody closed, otherwise takes a second and more for that alone.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which ring and which part of the large tables runs, so that a failure can be repeated."""
+    ring = "the first ring; --all of scripts/test runs the rest" if config.getoption("first_ring") else "both rings"
+    return [ring, "tables of combinations: whole" if FULL else f"tables of combinations: a sample, ADJUDGE_SEED={SEED}"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what asks for PostgreSQL, and leave out what the sample does not hold, the same in each worker of xdist."""
+    """Mark what asks for PostgreSQL, and leave out what is not in the ring or in the sample, alike in all workers."""
     for item in items:
         if "postgres" in getattr(item, "fixturenames", ()) or "postgres" in get_values(item):
             item.add_marker(pytest.mark.integration)
-    if FULL:
-        return
+    first = config.getoption("first_ring")
+    left_out = {item for item in items if first and any(item.get_closest_marker(name) for name in SECOND_RING)}
+    if not FULL:
+        left_out |= find_unsampled(items, first=first)
+    for item in items if first else ():
+        try_fewer(item)
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def find_unsampled(items: Iterable[pytest.Item], *, first: bool) -> set[pytest.Item]:
+    """The cases of tables that the sample does not hold; in the first ring a small one."""
     tables: dict[str, list[pytest.Item]] = defaultdict(list)
     slow: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -96,17 +137,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 tables[name].append(item)
             elif item.get_closest_marker("slow_table"):
                 slow[name].append(item)
-    left_out = {item for table in tables.values() if len(table) > SMALL for item in set(table) - sample(table)}
-    left_out |= {item for table in slow.values() for item in draw(table)[max(1, len(table) // SLOW_SHARE) :]}
-    if left_out:
-        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-        items[:] = [item for item in items if item not in left_out]
+    share = SHARE * FIRST_RING_SHARE if first else SHARE
+    left_out = {item for table in tables.values() if len(table) > SMALL for item in set(table) - sample(table, share)}
+    few = {name: 1 if first else max(1, len(table) // SLOW_SHARE) for name, table in slow.items()}
+    return left_out | {item for name, table in slow.items() for item in draw(table)[few[name] :]}
 
 
-def sample(table: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """Cases by seeded chance: the first in every ``SHARE``, and each that brings a value no other has brought."""
+def try_fewer(item: pytest.Item) -> None:
+    """Give a property that asks for many examples as few as the first ring's profile gives to the others."""
+    function = getattr(item, "obj", None)
+    asked = getattr(function, "_hypothesis_internal_use_settings", None)
+    if asked is not None and asked.max_examples > EXAMPLES:
+        function._hypothesis_internal_use_settings = settings(asked, max_examples=EXAMPLES)
+
+
+def sample(table: Iterable[pytest.Item], share: int) -> set[pytest.Item]:
+    """Cases by seeded chance: the first in every ``share``, and each that brings a value no other has brought."""
     drawn = draw(table)
-    kept = set(drawn[: max(SMALL, len(drawn) // SHARE)])
+    kept = set(drawn[: max(SMALL, len(drawn) // share)])
     seen = {value for item in kept for value in values(item)}
     for item in drawn:
         if not values(item) <= seen:
@@ -134,20 +182,6 @@ def values(item: pytest.Item) -> set[tuple[str, int]]:
     return {(name, id(value)) for name, value in item.callspec.params.items()}
 
 
-def require(component: str, present: object, how: str) -> None:
-    """Skip a test, by name, where something it needs is absent; where ADJUDGE_CI is 1, fail instead.
-
-    ``how`` completes "to have it, ...": ``pip install xllamacpp``. Without this a check that silently stopped running
-    looks the same as one that passes.
-    """
-    if present:
-        return
-    sentence = f"{component} is absent; to have it, {how}"
-    if CI:
-        pytest.fail(f"{sentence} (skips are failures because ADJUDGE_CI=1)", pytrace=False)
-    pytest.skip(sentence)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector):
     """Where ADJUDGE_CI is 1, a file that skips itself as a whole fails: ``pytest.importorskip`` at its top, say.
@@ -167,27 +201,6 @@ def provide_require():
     return require
 
 
-def read_vectors(cases: Path, *, features: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The shared conformance cases of these features (by how they begin), or a skip where the folder has none.
-
-    How many there are, and how they are called, is the folder's business: a test holds every one it finds.
-    """
-    path = cases / "conformance" / "vectors.json"
-    every = json.loads(path.read_text("utf-8")) if path.is_file() else []
-    found = [case for case in every if case["feature"].startswith(features)]
-    if not found:
-        pytest.skip(f"the folder of ADJUDGE_CASES has no case of {', '.join(features)}")
-    return found
-
-
-def find_data(cases: Path, name: str) -> Path:
-    """A shared data file, or a skip that names it."""
-    path = cases / "data" / name
-    if not path.is_file():
-        pytest.skip(f"the folder of ADJUDGE_CASES has no data/{name}")
-    return path
-
-
 @pytest.fixture(scope="session")
 def cases() -> Path:
     """The directory of shared cases that ADJUDGE_CASES names; tests that read them skip wherever it is not set."""
@@ -195,3 +208,9 @@ def cases() -> Path:
     if not named or not Path(named).is_dir():
         pytest.skip("ADJUDGE_CASES names no directory; these cases are optional everywhere")
     return Path(named)
+
+
+@pytest.fixture(name="url")
+def make_url(tmp_path: Path) -> str:
+    """A ledger of the test's own."""
+    return f"sqlite:///{tmp_path / 'adjudge.db'}"

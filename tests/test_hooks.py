@@ -12,8 +12,8 @@ import pytest
 
 from adjudge import Judge, JudgeChain, JudgeChainResult, JudgeResult, JudgmentFailed, Ledger, UsageError
 from adjudge.testing import ScriptedModel
-from judge_support import YES, Plain, Seat, complaint, failed, names, passed, scores
-from virtual_clock import run_virtual
+from kit.judges import YES, Plain, Seat, complaint, failed, names, passed, scores
+from kit.loops import run_virtual
 
 GOOD, BAD = scores(0.9), scores(0.1)
 SECRET = "Ada Lovelace"
@@ -159,10 +159,6 @@ def broken(value: object) -> None:
     raise ValueError(f"{SECRET} {KEY}")
 
 
-async def leaves(value: object) -> None:
-    raise SystemExit(0)
-
-
 async def cancels_itself(value: object) -> None:
     raise asyncio.CancelledError
 
@@ -175,7 +171,7 @@ def in_a_chain(one: Judge, hook: Any) -> JudgeChain:
     return JudgeChain([one], on_result=hook)
 
 
-@pytest.mark.parametrize("hook", [broken, leaves, cancels_itself])
+@pytest.mark.parametrize("hook", [broken, cancels_itself])
 @pytest.mark.parametrize("around", [alone, in_a_chain])
 def test_what_a_hook_raises_is_logged_and_not_thrown(caplog: pytest.LogCaptureFixture, hook: Any, around: Any):
     """Its type at ERROR; its text, which may quote anything, at DEBUG."""
@@ -368,8 +364,8 @@ def test_a_quotation_is_looked_for_in_what_was_sent():
 
 @pytest.mark.parametrize(
     "redact",
-    [lambda text: None, lambda text: b"", broken, leaves, cancels_itself, lambda text: "x" * 3_000_000, lambda _: "\0"],
-    ids=["forgets", "bytes", "raises", "leaves", "cancels", "too long", "binary"],
+    [lambda text: None, lambda text: b"", broken, cancels_itself, lambda text: "x" * 3_000_000, lambda _: "\0"],
+    ids=["forgets", "bytes", "raises", "cancels", "too long", "binary"],
 )
 def test_a_redaction_that_fails_sends_nothing(redact: Any):
     """The result is undecided: error, and quotes nothing of what was to be hidden."""

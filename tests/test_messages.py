@@ -13,14 +13,12 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-import cli_support
 from adjudge import (
     Approvals,
     Budget,
@@ -29,7 +27,6 @@ from adjudge import (
     Dataset,
     Gate,
     InputFirewall,
-    InputRejected,
     Judge,
     JudgeChain,
     JudgeResult,
@@ -51,23 +48,24 @@ from adjudge import (
 )
 from adjudge.dataset import Label, import_inspect, import_promptfoo
 from adjudge.errors import LedgerError, Reason
-from adjudge.guards import Webhook, verify_webhook
+from adjudge.guards import ApprovalAnswer, Webhook, verify_webhook
 from adjudge.integrations.asgi import GateMiddleware
 from adjudge.judges import read_result, with_layers
 from adjudge.models import Price
 from adjudge.runs import redecide
 from adjudge.testing import FaultyModel, ScriptedModel
 from adjudge.trust import Heap, find_interval, make_internal_rate
-from approval_support import ask, make_result, use
-from cli_support import WORDS, Line, serve
-from firewall_support import CLEAN, chain, reject, script, threaten
-from gate_support import GOOD, Book, Desk, check, gate
-from judge_support import NO, YES, Seat, complaint, failed, passed, scores, silent
-from ledger_support import connect, record, verify
-from probe_support import by_output, many, probed, probed_with, violated
-from redecide_support import Told, do, make_cases, score
-from tools_support import errors
-from virtual_clock import run_virtual
+from kit import cli, pinned_messages
+from kit.approvals import ask, make_result, use
+from kit.cli import WORDS, Line, serve
+from kit.firewalls import chain, reject, script, threaten
+from kit.gates import Desk, check, gate
+from kit.judges import NO, YES, Seat, complaint, failed, passed, scores, silent
+from kit.ledgers import connect, record, verify
+from kit.loops import run_virtual
+from kit.probes import by_output, many, probed, probed_with, violated
+from kit.redecisions import Told, do, make_cases, score
+from kit.tools import errors
 
 pytestmark = pytest.mark.timed
 
@@ -92,15 +90,15 @@ def evaluate(content="Hello.", *, judge=None, **how) -> str:
         (
             {},
             (
-                "nothing says what good means: give a rubric, criteria='...' or result_format=...; "
-                "a ready-made prompt goes to ask()"
+                "nothing says what good means: give rubric or criteria, or a result_format; "
+                "a ready-made prompt goes to ask"
             ),
         ),
         (
             {"criteria": "Good.", "rubric": Rubric(name="r", criteria=[CRITERION])},
-            "give a rubric or criteria, not both",
+            "give rubric or criteria, not both",
         ),
-        ({"threshold": 0.8}, "threshold=0.8 needs criteria or a rubric to apply to"),
+        ({"threshold": 0.8}, "threshold=0.8 needs criteria or rubric to apply to"),
         (
             {"criteria": "Good.", "threshold": 70},
             "threshold must be between 0 and 1, got 70; for 70 % write 0.7",
@@ -135,7 +133,7 @@ def evaluate(content="Hello.", *, judge=None, **how) -> str:
         ),
         (
             {"criteria": "Good.", "passes": lambda value: True},
-            "passes= needs result_format=: give the type whose instances it looks at",
+            "passes needs result_format: give the type whose instances it looks at",
         ),
         (
             {"result_format": dict},
@@ -168,10 +166,10 @@ def test_a_format_must_say_whether_it_passed():
         passed: str
 
     assert evaluate(result_format=Opinion) == (
-        "result_format Opinion has no boolean 'passed'; add one, or say passes=lambda value: ..."
+        "result_format Opinion has no boolean 'passed'; add one, or say by passes which pass"
     )
     assert evaluate(result_format=Loose) == (
-        "result_format Loose has no boolean 'passed'; add one, or say passes=lambda value: ..."
+        "result_format Loose has no boolean 'passed'; add one, or say by passes which pass"
     )
 
 
@@ -222,7 +220,7 @@ def test_a_prompt_must_be_a_text(prompt, message):
         ("a\x00b", "the content holds a NUL character at 1, so it looks binary; hand in text"),
         (
             "caf\udce9",
-            "the content is not valid Unicode: a lone surrogate at character 3; decode it with errors='replace' first",
+            "the content is not valid Unicode: a lone surrogate at character 3; replace it first",
         ),
         (
             [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}],
@@ -367,7 +365,7 @@ def test_a_wrong_judge_is_refused_when_it_is_made(options, message):
         (
             "GRADE: C",
             {"criteria": "Good."},
-            "reader 'GRADE: C' reads a label; say which pass with passes=lambda label: ...",
+            "reader 'GRADE: C' reads a label; say which pass with passes",
         ),
     ],
 )
@@ -411,7 +409,7 @@ SECONDS = "must be a finite number of seconds above 0, or None for no limit; got
 @pytest.mark.parametrize(
     ("judges", "options", "message"),
     [
-        ([A], {"strategy": "voting"}, f"unknown strategy 'voting'; use one of {RIGHT}"),
+        ([A], {"strategy": "voting"}, f"strategy must be one of {RIGHT}; got 'voting'"),
         ([], {}, "a chain needs at least one judge; the list is empty"),
         ("openai:gpt-6.1-terra", {}, "judges must be a list of judges, got str"),
         ([A], {"timeout": math.nan}, f"timeout {SECONDS} nan"),
@@ -580,7 +578,7 @@ async def decide(*said: Any, of: str | None = None, before: tuple[Any, ...] = ()
             for each in (before, said):
                 await (approvals.decide(of or ident, *each) if each else asyncio.sleep(0))
         except UsageError as error:
-            raise UsageError(str(error).replace(ident, "ID")) from error
+            raise UsageError(str(error).replace(ident, "ID"), argument=error.argument) from error
 
 
 async def find_request(*parts: Any) -> None:
@@ -602,7 +600,7 @@ async def export_twice() -> None:
 PASSED: dict[str, Any] = {"outcome": "passed", "judge": "j"}
 UNDECIDED: dict[str, Any] = {"outcome": "undecided", "judge": "j", "undecided_because": "timeout"}
 REASONS = ", ".join(get_args(Reason))
-SKIP = "on_bad_row='skip' (--on-bad-row skip) leaves it out"
+SKIP = "on_bad_row='skip' leaves it out"
 LABEL: dict[str, Any] = {"reader": "label", "reader_labels": ("a", "b"), "reader_passes": ("a",)}
 PROBE = SemanticProbe(name="p", input="x", expected="x", contract="Polite.")
 PRICE = Price(input=1.0, output=1.0)
@@ -614,278 +612,172 @@ SECRET = "a secret of enough bytes"
 DOOR = Gate("door", rules=["secrets"])
 LABEL_IS = "label must be true, false, a number, 'first', 'second' or 'tie'"
 
-ROWS: Mapping[str, str] = {
-    "a row must be an object, got list": "[1]",
-    "the row has no 'content'; it has nothing": "{}",
-    "the row has no 'content'; it has 'text'": '{"text": 1}',
-    "the 'content' is null": '{"content": null}',
-    (
-        "unknown key 'labl'; a row has id, content, reference, task, context, label, labels, group, metadata; "
-        "put more into metadata, or say which field is which"
-    ): '{"content": 1, "labl": 1}',
-    "this is one message; a conversation is a list of messages, so put the list into content": (
-        '{"content": 1, "role": "user"}'
-    ),
-    f"{LABEL_IS}, got 'yes'; say what it means (--label-map yes=true,no=false, or label_map=)": (
-        '{"content": 1, "label": "yes"}'
-    ),
-    f"{LABEL_IS}, got 'failed'; say what it means (--label-map passed=true,failed=false, or label_map=)": (
-        '{"content": 1, "label": "failed"}'
-    ),
-    f"{LABEL_IS}, got 'meh'; say what it means (--label-map WORD=true,OTHER=false, or label_map=)": (
-        '{"content": 1, "label": "meh"}'
-    ),
-    "'labels' must be an object, got [1]": '{"content": 1, "labels": [1]}',
-    "'id' must be a text or a number, got True": '{"content": 1, "id": true}',
-    "the 'id' is empty; leave it out, or give each row an id of its own": '{"content": 1, "id": ""}',
-    "the schema is 'adjudge/case/2', and a case is 'adjudge/case/1'; update adjudge, or fix it": (
-        '{"content": 1, "schema": "adjudge/case/2"}'
-    ),
-    "not a line of JSON (it holds half of a surrogate pair, which is no character); write one object per line": (
-        '{"content": "caf\\ud800"}'
-    ),
-    "not a line of JSON (NaN is not JSON); write one object per line": '{"content": 1, "label": NaN}',
-    'not a line of JSON (the key "content" appears twice in one object); write one object per line': (
-        '{"content": 1, "content": 2}'
-    ),
-}
-"""Why a line is no case, and the line."""
 
-CAUSED: Mapping[str, Callable[[], object]] = {
+CAUSES: Sequence[Callable[[], object]] = (
     # Results
-    (
-        "a result that is 'undecided' cannot have undecided_because=None; "
-        "set the reason exactly when the outcome is 'undecided'"
-    ): lambda: JudgeResult(outcome="undecided", judge="j"),
-    "an undecided result has no score, but was given 0.0; leave it None": lambda: JudgeResult(**UNDECIDED, score=0.0),
-    "a result's score is in 0 to 1, or None; got 95": lambda: JudgeResult(**PASSED, score=95),
-    "a result's threshold is in 0 to 1, or None; got '0.5'": lambda: JudgeResult(**PASSED, threshold="0.5"),
-    "a result's confidence is in 0 to 1, or None; got nan": lambda: JudgeResult(**PASSED, confidence=math.nan),
-    "the score of criterion 'a' is in 0 to 1, or None; got 1.01": lambda: CriterionResult(
-        name="a", passed=True, score=1.01
-    ),
-    "the threshold of criterion 'a' is in 0 to 1, or None; got True": lambda: CriterionResult(
-        name="a", passed=True, score=0.5, threshold=True
-    ),
-    "an outcome is one of passed, failed, undecided; got 'PASSED'": lambda: JudgeResult(
-        **PASSED | {"outcome": "PASSED"}
-    ),
-    f"undecided_because is one of {REASONS}; got 'whatever'": lambda: JudgeResult(
-        **UNDECIDED | {"undecided_because": "whatever"}
-    ),
-    "a result has one of the schemas adjudge/result/1; this dictionary has None": lambda: JudgeResult.from_dict({}),
-    (
-        "a result has one of the schemas adjudge/chain-result/1, adjudge/result/1; this dictionary has 'adjudge/run/1'"
-    ): lambda: read_result({"schema": "adjudge/run/1"}),
-    "this is not a dictionary that JudgeResult.to_dict wrote: it has no 'id'": lambda: read_result(
-        {key: value for key, value in JudgeResult(**PASSED).to_dict().items() if key != "id"}
-    ),
+    lambda: JudgeResult(outcome="undecided", judge="j"),
+    lambda: JudgeResult(**UNDECIDED, score=0.0),
+    lambda: JudgeResult(**PASSED, score=95),
+    lambda: JudgeResult(**PASSED, threshold="0.5"),
+    lambda: JudgeResult(**PASSED, confidence=math.nan),
+    lambda: CriterionResult(name="a", passed=True, score=1.01),
+    lambda: CriterionResult(name="a", passed=True, score=0.5, threshold=True),
+    lambda: JudgeResult(**PASSED | {"outcome": "PASSED"}),
+    lambda: JudgeResult(**UNDECIDED | {"undecided_because": "whatever"}),
+    lambda: JudgeResult.from_dict({}),
+    lambda: read_result({"schema": "adjudge/run/1"}),
+    lambda: read_result({key: value for key, value in JudgeResult(**PASSED).to_dict().items() if key != "id"}),
     # Judges
-    "judge 'scripted': on_result must be a function, got str": lambda: Judge(ScriptedModel(YES), on_result="log.txt"),
-    "judge 'scripted': redact must be a function, got str": lambda: Judge(ScriptedModel(YES), redact="[name]"),
-    "a chain: on_result must be a function, got str": lambda: JudgeChain([ScriptedModel(YES)], on_result="log.txt"),
-    "passes= and reader_passes both say which labels pass; give one of them": lambda: Judge(
-        ScriptedModel(YES), **LABEL
-    ).evaluate("x", criteria="Good.", passes=lambda label: True),
-    "azure:d needs an address: set AZURE_OPENAI_ENDPOINT": lambda: open_model("azure:d").check(),  # type: ignore[attr-defined]
+    lambda: Judge(ScriptedModel(YES), on_result="log.txt"),
+    lambda: Judge(ScriptedModel(YES), redact="[name]"),
+    lambda: JudgeChain([ScriptedModel(YES)], on_result="log.txt"),
+    lambda: Judge(ScriptedModel(YES), **LABEL).evaluate("x", criteria="Good.", passes=lambda label: True),
+    lambda: open_model("azure:d").check(),  # type: ignore[attr-defined]
     # Rubrics
-    "rubric 'r': passing_threshold must be between 0 and 1, got 70; for 70 % write 0.7": lambda: Rubric(
-        name="r", criteria=[CRITERION], passing_threshold=70
-    ),
+    lambda: Rubric(name="r", criteria=[CRITERION], passing_threshold=70),
     # Rules
-    "Rules takes a list of rules, or a mapping of names to rules; got 'json'": lambda: Rules("json"),
-    "rules are read from a path or a mapping, not from int": lambda: load_rules(3),  # type: ignore[arg-type]
-    (
-        "rules 1 and 2 are both called 'greets'; give each its own name, as in "
-        "Rules({'no-order-number': {'regex': '...'}})"
-    ): lambda: Rules([greets, greets]),
-    (
-        "rules: rules.greets: a python: rule runs code, so it is allowed in adjudge.toml and on the command line only; "
-        "in code, pass the function itself"
-    ): lambda: load_rules(Rules([greets]).to_dict()),
+    lambda: Rules("json"),
+    lambda: load_rules(3),  # type: ignore[arg-type]
+    lambda: Rules([greets, greets]),
+    lambda: load_rules(Rules([greets]).to_dict()),
     # Data
-    f"c.jsonl, line 2: the id 'a' is already on line 1; give each row an id of its own; {SKIP}": lambda: read(
-        '{"id": "a", "content": 1}\n{"id": "a", "content": 2}\n'
-    ),
-    f"c.jsonl, line 2: the line is not UTF-8 text (byte 13); write the file as UTF-8; {SKIP}": lambda: read(
-        '{"content": "a"}\n{"content": "\udcff"}\n'
-    ),
-    (
-        "c.csv, line 1: no column is the content; say which of 'id', 'text' is (--content, or "
-        "fields={'content': ...} of open_dataset and Dataset.of)"
-    ): lambda: read("id,text\n", "c.csv"),
-    "c.csv, line 1: there is no column 'anser'; did you mean 'answer'?; it has 'answer', 'gold'": lambda: read(
-        "answer,gold\nx,y\n", "c.csv", fields={"content": "anser"}
-    ),
-    "data was read already and can be read once only; hand in a file or a list": read_twice,
-    (
-        "data, row 1: 'qid' is a field of the row and of its metadata; rename one; on_bad_row='skip' (--on-"
-        "bad-row skip) leaves it out"
-    ): lambda: read_one({"answer": "x", "qid": 1, "metadata": {"qid": 2}}, {"content": "answer"}),
-    "a scenario must be a mapping with a list 'config', got 7": lambda: list(
-        import_promptfoo(write("c.yaml", SCENARIO))
-    ),
-    "a scenario makes 160,000 tests, and at most 100,000 are made; split it": lambda: list(
-        import_promptfoo(write("c.yaml", json.dumps({"scenarios": [ENDLESS]})))
-    ),
-    (
-        "c.yaml, test 1: an assertion must have a text as its type and a list as its 'assert', got {'type': "
-        "7}; on_bad_row='skip' (--on-bad-row skip) leaves it out"
-    ): lambda: list(import_promptfoo(write("c.yaml", json.dumps({"tests": [ASSERTION]})))),
-    (
-        "no shipped rubric is named 'securty'; did you mean 'security'? (there are code-quality, security, "
-        "test-coverage, accessibility, documentation, faithfulness, answer-relevance, correctness, tool-use; "
-        "a path has a separator or a suffix)"
-    ): lambda: load_rubric("securty"),
-    (
-        "rubric: model: 'python:a:b' has the prefix python:; a rubric may name a provider's model and nothing"
-        " else, the rest belongs to the judge"
-    ): lambda: load_rubric({"name": "r", "criteria": [CRITERION], "model": "python:a:b"}),
-    "folder/x.txt is not a rubric file by its suffix; use .yaml, .yml, .json or .toml": lambda: load_rubric(
-        write("folder/x.txt", "")
-    ),
-    f"log.json, sample 1: the sample 1 of the log has no answer; was it cut off?; {SKIP}": lambda: read_log(
-        {"id": 1, "input": "Q", "target": "T", "output": {"choices": []}}
-    ),
-    f"log.json, sample 1: the sample 1 of the log has no answer; a limit stopped it: 'message'; {SKIP}": lambda: (
-        read_log({"id": 1, "input": "Q", "output": {"choices": []}, "limit": {"type": "message", "limit": 1}})
-    ),
-    f"log.json, sample 1: the sample 1 of the log ended with an error (boom); run it again; {SKIP}": lambda: read_log(
-        {"id": 1, "input": "Q", "error": {"message": "boom"}}
-    ),
-    f"log.json, sample 1: a sample must be an object, got 7; {SKIP}": lambda: read_log(7),
-    "log.json holds no samples; name a data set of Inspect, or a whole log": lambda: list(
-        import_inspect(write("log.json", '{"eval": {}}'))
-    ),
+    lambda: read('{"id": "a", "content": 1}\n{"id": "a", "content": 2}\n'),
+    lambda: read('{"content": "a"}\n{"content": "\udcff"}\n'),
+    lambda: read("id,text\n", "c.csv"),
+    lambda: read("answer,gold\nx,y\n", "c.csv", fields={"content": "anser"}),
+    read_twice,
+    lambda: read_one({"answer": "x", "qid": 1, "metadata": {"qid": 2}}, {"content": "answer"}),
+    lambda: list(import_promptfoo(write("c.yaml", SCENARIO))),
+    lambda: list(import_promptfoo(write("c.yaml", json.dumps({"scenarios": [ENDLESS]})))),
+    lambda: list(import_promptfoo(write("c.yaml", json.dumps({"tests": [ASSERTION]})))),
+    lambda: load_rubric("securty"),
+    lambda: load_rubric({"name": "r", "criteria": [CRITERION], "model": "python:a:b"}),
+    lambda: load_rubric(write("folder/x.txt", "")),
+    lambda: read_log({"id": 1, "input": "Q", "target": "T", "output": {"choices": []}}),
+    lambda: read_log({"id": 1, "input": "Q", "output": {"choices": []}, "limit": {"type": "message", "limit": 1}}),
+    lambda: read_log({"id": 1, "input": "Q", "error": {"message": "boom"}}),
+    lambda: read_log(7),
+    lambda: list(import_inspect(write("log.json", '{"eval": {}}'))),
     # Runs, ledgers and gates
-    (
-        "data, row 2: the id 'a' is that of case 0 already; give each row an id of its own; on_bad_row='skip'"
-        " (--on-bad-row skip) leaves it out"
-    ): lambda: run_again([Case(id="a", content="x"), Case(id="a", content="y")], []),
-    (
-        "the run run has 1 replies of unknown cost, so nobody knows what is left of a budget; resume without "
-        "one, or begin another run"
-    ): lambda: run_again(["a"], ["a", "b"], before={}, budget=5, prices={"scripted": PRICE}, resume=True),
-    (
-        "a ledger's url is sqlite:///FILE or postgresql://HOST/DATABASE, or the path of a file; this one is neither"
-    ): lambda: Ledger("mysql://x"),
-    "a budget must be dollars, 0 or more; got -1": lambda: Budget(-1),
-    "concurrency must be a whole number of at least 1, got 0": lambda: evaluate_probes(
-        [(PROBE, "x")], ScriptedModel(YES), concurrency=0
-    ),
-    "a Gemini model is called like gemini-3.5-flash-lite, got 'a b'": lambda: open_model("gemini:a b"),
-    (
-        "'opnai:a' is not the name of a model (did you mean openai:?); names begin with openai:, mistral:, "
-        "groq:, together:, openrouter:, azure:, ollama:, anthropic:, gemini:, python:, replay:, "
-        "http://HOST/v1#NAME or are rules"
-    ): lambda: open_model("opnai:a"),
-    (
-        "'openai:a' has no option 'max_concurency'; it takes base_url, key_env, max_concurrency, "
-        "requests_per_minute, max_input_characters, free_text"
-    ): lambda: open_model("openai:a?max_concurency=3"),
-    "none.yaml does not exist, so no rule can be read from it": lambda: load_rules("none.yaml"),
-    (
-        "a model is a spec such as 'openai:gpt-6.1-terra', a function, a (name, function) pair or an object "
-        "with name and evaluate(prompt), not int"
-    ): lambda: Gate("door", rules=["injection-screen"], judge=3),
-    "run holds a run already; resume it with resume=True (--resume), or name another folder": lambda: run_again(
-        ["a"], ["a"]
-    ),
-    "the run run cannot be resumed: it was a sample of 2 cases, and the data set has 3 now": lambda: run_again(
-        ["a", "b"], ["a", "b", "c"], before={"sample": 1}, sample=1, resume=True
-    ),
-    "status must be one of open, approved, denied; got 'closed'": lambda: list_approvals(status="closed"),
-    "cannot export to labels.jsonl: File exists; name a new file": export_twice,
+    lambda: run_again([Case(id="a", content="x"), Case(id="a", content="y")], []),
+    lambda: run_again(["a"], ["a", "b"], before={}, budget=5, prices={"scripted": PRICE}, resume=True),
+    lambda: Ledger("mysql://x"),
+    lambda: Budget(-1),
+    lambda: evaluate_probes([(PROBE, "x")], ScriptedModel(YES), concurrency=0),
+    lambda: open_model("gemini:a b"),
+    lambda: open_model("opnai:a"),
+    lambda: open_model("openai:a?max_concurency=3"),
+    lambda: load_rules("none.yaml"),
+    lambda: Gate("door", rules=["secrets"], judge=3),
+    lambda: run_again(["a"], ["a"]),
+    lambda: run_again(["a", "b"], ["a", "b", "c"], before={"sample": 1}, sample=1, resume=True),
+    lambda: list_approvals(status="closed"),
+    export_twice,
     # Approvals
-    "a request needs approvers: nobody could ever approve it": lambda: ask_people(approvers=[]),
-    "approvers must be a list of names, got the text 'ana'": lambda: ask_people(approvers="ana"),
-    "approvers must be a list of names, got dict": lambda: ask_people(approvers={"ana": 1}),
-    "an approver is named by a text, got int": lambda: ask_people(approvers=["ana", 7]),
-    (
-        "an approver is named by 1 to 200 printable characters without a blank at either end, got 'ana ': "
-        "it has a blank at an end"
-    ): lambda: ask_people(approvers=["ana "]),
-    "a request has at most 100 approvers, got 101": lambda: ask_people(approvers=[f"n{at}" for at in range(101)]),
-    "required=3 needs as many different approvers, and there are 2; name more": lambda: ask_people(required=3),
-    "required must be a whole number of at least 1, got 0": lambda: ask_people(required=0),
-    "expires_in must be seconds or a timedelta above 0, or None for never; got 0": lambda: ask_people(expires_in=0),
-    "expires_in is at most a hundred years, got 1e+30; None means never": lambda: ask_people(expires_in=1e30),
-    "on_expiry must be one of deny, approve; got 'allow'": lambda: ask_people(on_expiry="allow"),
-    "a request needs a message: what the people are asked": lambda: ask_people(message=" "),
-    "message must be a text, got int": lambda: ask_people(message=7),
-    "message has at most 100,000 characters, got 100,001; shorten it": lambda: ask_people(message="x" * 100_001),
-    "people are asked about a result or a decision, got NoneType": lambda: ask_people(about=None),
-    "metadata must be a mapping, got str": lambda: ask_people(metadata="x"),
-    "first= needs content=: a judge cannot answer about what it is not shown": lambda: ask_people(first=print),
-    "approvals are kept beside a Ledger or at its address, got int": lambda: Approvals(7),  # type: ignore[arg-type]
-    "webhook must be a Webhook, got str": lambda: Approvals("sqlite:///a.db", webhook="https://x"),  # type: ignore[arg-type]
-    "'eve' is none of the approvers of ID; the attempt is recorded": lambda: decide("eve", True),
-    "'ana' has decided ID already, and nobody decides twice; the attempt is recorded": lambda: decide(
-        "ana", True, before=("ana", True)
-    ),
-    "approval ID is closed: denied by ana; the attempt is recorded": lambda: decide("bob", True, before=("ana", False)),
-    "approved must be true or false, got 'yes'": lambda: decide("ana", "yes"),
-    "who decides is named by a text, got NoneType": lambda: decide(None, True),
-    "reason must be a text, got NoneType": lambda: decide("ana", True, None),
-    "reason has at most 10,000 characters, got 10,001; shorten it": lambda: decide("ana", True, "x" * 10_001),
-    "there is no approval 'x\\x1by'; `adjudge approvals list --status all` shows those there are": lambda: decide(
-        "ana", True, of="x\x1by"
-    ),
-    "an approval's id must be a text, got int": lambda: find_request(7),
-    "an approval is named by its id, or 4 characters or more of one, got 'abc'": lambda: find_request("abc"),
+    lambda: ask_people(approvers=[]),
+    lambda: ask_people(approvers="ana"),
+    lambda: ask_people(approvers={"ana": 1}),
+    lambda: ask_people(approvers=["ana", 7]),
+    lambda: ask_people(approvers=["ana "]),
+    lambda: ask_people(approvers=[f"n{at}" for at in range(101)]),
+    lambda: ask_people(required=3),
+    lambda: ask_people(required=0),
+    lambda: ask_people(expires_in=0),
+    lambda: ask_people(expires_in=1e30),
+    lambda: ask_people(on_expiry="allow"),
+    lambda: ask_people(message=" "),
+    lambda: ask_people(message=7),
+    lambda: ask_people(message="x" * 100_001),
+    lambda: ask_people(about=None),
+    lambda: ask_people(metadata="x"),
+    lambda: ask_people(first=print),
+    lambda: Approvals(7),  # type: ignore[arg-type]
+    lambda: Approvals("sqlite:///a.db", webhook="https://x"),  # type: ignore[arg-type]
+    lambda: decide("eve", True),
+    lambda: decide("ana", True, before=("ana", True)),
+    lambda: decide("bob", True, before=("ana", False)),
+    lambda: decide("ana", "yes"),
+    lambda: decide(None, True),
+    lambda: decide("ana", True, None),
+    lambda: decide("ana", True, "x" * 10_001),
+    lambda: decide("ana", True, of="x\x1by"),
+    lambda: find_request(7),
+    lambda: find_request("abc"),
     # Webhooks
-    "a webhook's url is https://HOST/PATH; this one is not": lambda: Webhook("ftp://example.org/", secret=SECRET),
-    "a webhook's secret has at least 16 bytes, this one 5": lambda: Webhook("https://h/", secret="short"),
-    "a webhook's secret is a text or bytes, got NoneType": lambda: Webhook("https://h/", secret=None),  # type: ignore[arg-type]
-    "after whsec_, a webhook's secret must be base64; this one is not": lambda: Webhook(
-        "https://h/", secret="whsec_!!!"
-    ),
-    "retries must be a whole number from 0 to 20, got -1": lambda: Webhook("https://h/", secret=SECRET, retries=-1),
-    "timeout must be a number of seconds above 0 and up to 300, got 0": lambda: Webhook(
-        "https://h/", secret=SECRET, timeout=0
-    ),
-    "the body must be the bytes as they came, got str": lambda: verify_webhook({}, "{}", SECRET),  # type: ignore[arg-type]
+    lambda: Webhook("ftp://example.org/", secret=SECRET),
+    lambda: Webhook("https://h/", secret="short"),
+    lambda: Webhook("https://h/", secret=None),  # type: ignore[arg-type]
+    lambda: Webhook("https://h/", secret="whsec_!!!"),
+    lambda: Webhook("https://h/", secret=SECRET, retries=-1),
+    lambda: Webhook("https://h/", secret=SECRET, timeout=0),
+    lambda: verify_webhook({}, "{}", SECRET),  # type: ignore[arg-type]
     # Middleware
-    "on must be one of request, response; got 'both'": lambda: GateMiddleware(None, DOOR, on="both"),  # type: ignore[arg-type]
-    "largest must be a whole number of bytes of at least 1, got 0": lambda: GateMiddleware(None, DOOR, largest=0),  # type: ignore[arg-type]
-    "gate must be a Gate, got str": lambda: GateMiddleware(None, "door"),  # type: ignore[arg-type]
+    lambda: GateMiddleware(None, DOOR, on="both"),  # type: ignore[arg-type]
+    lambda: GateMiddleware(None, DOOR, largest=0),  # type: ignore[arg-type]
+    lambda: GateMiddleware(None, "door"),  # type: ignore[arg-type]
     # Rows of a data set
-    **{f"c.jsonl, line 1: {why}; {SKIP}": partial(read, line) for why, line in ROWS.items()},
-    "on_bad_row must be 'fail' or 'skip', got 'ignore'": lambda: read("", on_bad_row="ignore"),
-    "fields: 'content' must be the name of a field, got 3": lambda: read("", fields={"content": 3}),
-    "cannot read gone.jsonl: No such file or directory; name a file that can be read": lambda: open_dataset(
-        "gone.jsonl"
-    ),
-    "c.json.gz: a compressed data set must be one of jsonl, csv, tsv; unpack it first": lambda: read("", "c.json.gz"),
-    (
-        "gate 'door': injection-screen is a warning and no other rule is an error, so it would let everything through; "
-        "give the rule severity: error, or give a judge"
-    ): lambda: Gate("door", rules=["injection-screen"]),
-    "an interval needs a count from 0 to 5, of more than 0; got 6 at level 0.95": lambda: find_interval(6, 5),
-    "good of a heap must be a whole number from 0 to 1,000,000,000, got -1": lambda: make_internal_rate(
-        [Heap(verdict="passed", cases=5, good=-1)]
-    ),
-    "a heap of 5 cases cannot have 6 labels; cases include labelled ones": lambda: make_internal_rate(
-        [Heap(verdict="passed", cases=5, good=6)]
-    ),
-    "the verdict of a heap is one of passed, failed, undecided; got 'pass'": lambda: make_internal_rate(
-        [Heap(verdict="pass", cases=5)]
-    ),
-    "there is no target 'world'; there are run and system": lambda: make_internal_rate(
-        [Heap(verdict="passed", cases=5)], target="world"
-    ),
-}
-"""A whole message, and how it is caused."""
+    lambda: read("[1]"),
+    lambda: read("{}"),
+    lambda: read('{"text": 1}'),
+    lambda: read('{"content": null}'),
+    lambda: read('{"content": 1, "labl": 1}'),
+    lambda: read('{"content": 1, "role": "user"}'),
+    lambda: read('{"content": 1, "label": "yes"}'),
+    lambda: read('{"content": 1, "label": "failed"}'),
+    lambda: read('{"content": 1, "label": "meh"}'),
+    lambda: read('{"content": 1, "labels": [1]}'),
+    lambda: read('{"content": 1, "id": true}'),
+    lambda: read('{"content": 1, "id": ""}'),
+    lambda: read('{"content": 1, "schema": "adjudge/case/2"}'),
+    lambda: read('{"content": "caf\\ud800"}'),
+    lambda: read('{"content": 1, "label": NaN}'),
+    lambda: read('{"content": 1, "content": 2}'),
+    lambda: read("", on_bad_row="ignore"),
+    lambda: read("", fields={"content": 3}),
+    lambda: open_dataset("gone.jsonl"),
+    lambda: read("", "c.json.gz"),
+    lambda: find_interval(6, 5),
+    lambda: make_internal_rate([Heap(verdict="passed", cases=5, good=-1)]),
+    lambda: make_internal_rate([Heap(verdict="passed", cases=5, good=6)]),
+    lambda: make_internal_rate([Heap(verdict="pass", cases=5)]),
+    lambda: make_internal_rate([Heap(verdict="passed", cases=5)], target="world"),
+)
+"""Calls that anybody can make, each of which is refused; messages.json has what is said of them."""
 
 
-@pytest.mark.parametrize("message", CAUSED)
-def test_a_message_is_what_it_was(message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Word for word, from a call that anybody can make."""
+CALLS = dict(zip(pinned_messages.list_calls(__file__, "CAUSES"), CAUSES, strict=True))
+
+
+@pytest.fixture(name="pinned", scope="module")
+def provide_pinned() -> Iterator[dict[str, pinned_messages.Pinned]]:
+    """What is pinned of each call; written at the end where the file is written anew."""
+    if not pinned_messages.updates():
+        yield pinned_messages.read_pinned()
+        return
+    pinned: dict[str, pinned_messages.Pinned] = {}
+    yield pinned
+    pinned_messages.write_pinned(pinned)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_message_is_what_it_was(
+    call: str, pinned: dict[str, pinned_messages.Pinned], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its type, its argument and every word of it, from a call that anybody can make."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AZURE_OPENAI_ENDPOINT", raising=False)
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "k")
+    error = pinned_messages.catch(CALLS[call])
+    if pinned_messages.updates():
+        pinned[call] = error
 
-    assert complaint(CAUSED[message]) == message
+    assert error == pinned.get(call)
+
+
+def test_nothing_is_pinned_that_nobody_calls():
+    """A call that is taken out takes its message with it."""
+    if not pinned_messages.updates():
+        assert list(pinned_messages.read_pinned()) == list(CALLS)
 
 
 # ---------------------------------------------------------------- results
@@ -973,7 +865,7 @@ def resume(answer: Any, **gates: Any) -> str:
 
 
 def resume_unbound() -> str:
-    """The detail of one that waited since a version without request digests."""
+    """The detail of one that waits without a request digest."""
     made = gate(Seat("failed"), on_failed="ask", approvals=Desk(), wait=False)
     return run_virtual(made.resume(dataclasses.replace(check(made), request=None))).detail
 
@@ -993,36 +885,6 @@ def reject_rules(judge: Any, place: int, *rules: str, **how: Any) -> str:
 def refuse_arguments(judge: Any) -> str:
     """The detail of an input firewall's verdict."""
     return run_virtual(InputFirewall(judge).check({"q": "x"})).detail
-
-
-def refuse_changed() -> str:
-    """The detail of an input firewall's verdict about arguments that were changed meanwhile."""
-    held = {"amount": 1}
-
-    def turn(request: object) -> dict[str, Any]:
-        held["amount"] = 2
-        return dict(CLEAN)
-
-    @InputFirewall(ScriptedModel(turn)).guard()
-    async def pay(order: dict[str, int]) -> None:
-        raise AssertionError
-
-    with pytest.raises(InputRejected) as caught:
-        asyncio.run(pay(held))
-    return caught.value.verdict.detail
-
-
-def observe_changed() -> str:
-    """The detail of a gate's decision about an argument that was changed while it was judged, where it observes."""
-    held, book = ["fine"], Book()
-
-    def turn(request: object) -> dict[str, Any]:
-        held.append("more")
-        return scores(1.0)
-
-    made = Gate("door", judge=Judge(ScriptedModel(turn)), rubric=GOOD, ledger=book, mode="observe")
-    made.guard(argument="value")(lambda value: value)(held)
-    return book.entries[-1][0].detail
 
 
 def change_payload() -> str:
@@ -1085,22 +947,18 @@ TOLD: Mapping[str, Callable[[], str | None]] = {
     # Gates
     "approved by ana: fine": lambda: resume((True, "ana", "fine")),
     "the approval could not be read: LedgerError": lambda: resume(LedgerError("gone")),
-    "the approval is about something else": lambda: resume((True, "ana", "fine", None, "5" * 64, "door")),
+    "the approval is about something else": lambda: resume(ApprovalAnswer(True, "ana", "fine", subject="5" * 64)),
     "the approval was asked for elsewhere than at this gate": lambda: resume(
-        (True, "ana", "fine", None, None, "other")
+        ApprovalAnswer(True, "ana", "fine", gate="other")
     ),
     ("people were asked under other policy than this gate has now; put the content through the gate again"): lambda: (
         resume((True, "ana", "fine"), on_undecided="ask")
     ),
-    (
-        "the decision that waits has no request digest, as those of older versions have none; "
-        "put the content through the gate again"
-    ): resume_unbound,
+    "the decision that waits has no request digest; put the content through the gate again": resume_unbound,
     "the content is not what was held back; put the content through the gate again": resume_another,
     "nobody was asked: content that cannot be read cannot be told apart": lambda: (
         check(gate(Seat("passed"), on_undecided="ask", approvals=Desk()), "\0").detail
     ),
-    "observed: the argument 'value' was changed while it was judged": observe_changed,
     # Firewalls
     "another rule that came with it was rejected": lambda: reject_rules(ScriptedModel(reject(2)), 1, "a", "b"),
     "the judge gave no reason": lambda: reject_rules(
@@ -1117,7 +975,6 @@ TOLD: Mapping[str, Callable[[], str | None]] = {
     "the judges could not decide: error; scripted: error": lambda: refuse_arguments(
         ScriptedModel(RuntimeError("down"))
     ),
-    "the arguments were changed while they were judged": refuse_changed,
     # Probes
     "the contract is violated, as strict found": lambda: probed(violated(1.0, "It wrote to the disk.")).detail,
     "the tool gave no output within 0.05 s": lambda: (
@@ -1239,8 +1096,8 @@ LIMIT = "timeout must be a finite number of seconds above 0, or None for no limi
 @pytest.fixture(name="line")
 def make_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Line:
     """The command line in a folder with a content."""
-    cli_support.isolate(monkeypatch, tmp_path)
-    cli_support.feed(monkeypatch, terminal=True)
+    cli.isolate(monkeypatch, tmp_path)
+    cli.feed(monkeypatch, terminal=True)
     Path("good.txt").write_text("good", encoding="utf-8")
     return Line(capsys)
 
@@ -1263,8 +1120,7 @@ def make_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
         ([*POLITE, "--timeout", "5s"], "--timeout must be a number, got '5s'; see adjudge judge --help"),
         ([*POLITE, "--quorum", "two"], "--quorum must be a whole number, got 'two'; see adjudge judge --help"),
         ([*POLITE, "--concurrency", "0"], "--concurrency must be a whole number of at least 1, got 0"),
-        ([*POLITE, "--strategy", "best"], ("--strategy: unknown strategy 'best'; use one of fallback, consensus, "
-         "majority, quorum, hedged, cascade")),
+        ([*POLITE, "--strategy", "best"], f"--strategy must be one of {RIGHT}; got 'best'"),
         ([*POLITE, "--strategy", "hedged", "--hedge-after", "nan"],
          "--hedge-after must be a finite number of seconds above 0, got nan"),
         ([*POLITE, "--strategy", "quorum"], "the strategy 'quorum' needs --quorum"),
@@ -1304,12 +1160,12 @@ def test_options_that_say_nothing_sensible(line: Line, arguments: list[str], sen
         ("[defaults]\njuge = 'x'\n", "adjudge.toml: [defaults]: unknown key 'juge'; did you mean 'judge'?"),
         (
             "[defaults]\njudge = 'x'\n[judges.y]\nseats = ['rules']\n",
-            "adjudge.toml: [defaults] judge = 'x' is neither a judge of this file (y) nor a model",
+            "adjudge.toml: [defaults]: judge = 'x' is neither a judge of this file (y) nor a model",
         ),
-        ("[defaults]\njudge = 3\n", "adjudge.toml: [defaults] judge must be a name in quotes, got 3"),
+        ("[defaults]\njudge = 3\n", "adjudge.toml: [defaults]: judge must be a name in quotes, got 3"),
         (
             "[defaults]\ntimeout = nan\n",
-            f"adjudge.toml: [defaults] {LIMIT}; got nan",
+            f"adjudge.toml: [defaults]: {LIMIT}; got nan",
         ),
         (
             "[judges.x]\n",
@@ -1369,7 +1225,7 @@ JUDGE = ("judge", "good.txt", *POLITE)
         ),
         (
             ("dataset", "convert", "c.jsonl", "x.jsonl", "--on-bad-row", "no"),
-            "--on-bad-row must be fail or skip, got 'no'",
+            "--on-bad-row must be one of fail, skip; got 'no'",
         ),
         ((*JUDGE, "--judge", "rules"), "no model: give every criterion a rule, or the judge a model"),
         (
@@ -1465,10 +1321,10 @@ def hold_back() -> str:
     configure(
         f'[judges.words]\nseats = ["{WORDS}"]\n[rubrics]\npolite = "polite.yaml"\n[gates.publish]\n'
         'rubric = "polite"\njudge = "words"\non_failed = "ask"\n[ledger]\nurl = "sqlite:///adjudge.db"\n'
-        f'[approvals]\napprovers = ["{cli_support.ME}", "bob"]\n'
+        f'[approvals]\napprovers = ["{cli.ME}", "bob"]\n'
     )()
     with pytest.raises(SystemExit):
-        cli_support.main(["gate", "check", "publish", "bad.txt", "--json"])
+        cli.main(["gate", "check", "publish", "bad.txt", "--json"])
     return use("sqlite:///adjudge.db", lambda approvals: approvals.list())[0].id
 
 
@@ -1480,7 +1336,7 @@ def put_leak() -> None:
 def put_demo() -> None:
     """A folder with the run of the demonstration."""
     with pytest.raises(SystemExit):
-        cli_support.main(["demo", "--out", "folder"])
+        cli.main(["demo", "--out", "folder"])
 
 
 def keep_probes() -> None:
@@ -1504,7 +1360,7 @@ HELD: Mapping[str, tuple[str, ...]] = {
         *("approvals", "approve", "{id}", "--reason", "yes", "--seen", "{shown}"),
     ),
     "what the gate held back stays blocked; adjudge gate resume ID records that": DENIED,
-    f"approval ID: denied by {cli_support.ME}: no": DENIED,
+    f"approval ID: denied by {cli.ME}: no": DENIED,
     "another.txt is not what was held back, which had another digest; put it through the gate again": (
         *("gate", "resume", "{id}", "another.txt"),
     ),

@@ -17,8 +17,8 @@ import adjudge
 from adjudge import Judge, JudgeChain, Rubric
 from adjudge.rules import as_rule
 from adjudge.testing import ScriptedModel
-from judge_support import NO, YES, Plain, Seat, scores
-from virtual_clock import run_virtual
+from kit.judges import NO, YES, Plain, Seat, scores
+from kit.loops import run_virtual
 
 FOUND = os.environ | {"PYTHONPATH": str(Path(adjudge.__file__).parents[1])}
 """Where this very package is found, whatever the working directory."""

@@ -16,7 +16,7 @@ import pytest
 from adjudge import CriterionResult, JudgeChainResult, JudgeResult, JudgmentFailed, RuleResult, Usage
 from adjudge.errors import Reason
 from adjudge.judges import read_result
-from judge_support import complaint, names
+from kit.judges import complaint, names
 
 REASONS: tuple[str, ...] = get_args(Reason)
 

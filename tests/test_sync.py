@@ -13,8 +13,8 @@ import pytest
 
 from adjudge import Judge, JudgeChain, UsageError
 from adjudge.testing import ScriptedModel
-from judge_support import scores
-from patience import HANG
+from kit.judges import scores
+from kit.patience import HANG
 
 GOOD = scores(0.9)
 

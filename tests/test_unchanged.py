@@ -1,4 +1,4 @@
-"""What was judged is what goes on: nothing that was changed meanwhile runs, or is handed on."""
+"""What was judged is one copy of the content; what a person approved is what runs, or is handed on."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import asyncio
 import dataclasses
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from adjudge import Blocked, Gate, InputFirewall, InputRejected, Judge, ToolCandidate, ToolRegistry, improve
+from adjudge import Blocked, Gate, Judge, ToolCandidate, ToolRegistry, improve
 from adjudge.integrations.asgi import GateMiddleware
 from adjudge.testing import ScriptedModel
-from firewall_support import CLEAN
-from gate_support import GOOD, Book, word
-from judge_support import names
-from registry_support import HERE, add, run
+from kit.gates import GOOD, Book, word
+from kit.registries import HERE, add, run
 
 pytestmark = pytest.mark.timed
 
@@ -68,7 +66,7 @@ HELD: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "what cannot be read any more": (lambda: ["fine"], lambda held: held.append(object())),
     "what holds itself": (lambda: ["fine"], lambda held: held.append(held)),
 }
-"""Something that a caller can hold on to, and what he does to it while it is judged."""
+"""Something that a caller can hold on to, and what becomes of it while a person is waited for."""
 
 
 def make_gate(during: Callable[[], object], **options: Any) -> tuple[Gate, Book]:
@@ -82,6 +80,21 @@ def make_gate(during: Callable[[], object], **options: Any) -> tuple[Gate, Book]
     return Gate("door", rubric=GOOD, judge=ScriptedModel(answer), ledger=book, **options), book
 
 
+def make_asking_gate(during: Callable[[], object]) -> tuple[Gate, Book]:
+    """A gate that asks a person about everything, who approves once something was done."""
+
+    class Slow:
+        async def request(self, decision: Any, message: str, /, **how: Any) -> str:
+            return "a-1"
+
+        async def wait(self, approval: str, /) -> tuple[bool, str, str]:
+            during()
+            return True, "ana", "fine"
+
+    book = Book()
+    return Gate("door", rules=[lambda text: False], on_failed="ask", approvals=Slow(), ledger=book), book
+
+
 def call(function: Callable[..., Any], *given: Any) -> Any:
     said = function(*given)
     return asyncio.run(said) if inspect.iscoroutine(said) else said
@@ -93,7 +106,7 @@ def test_an_argument_that_was_changed_never_runs(kind: str, is_async: bool):
     """Whatever it is and wherever it was changed; the ledger ends with a decision that blocks."""
     build, change = HELD[kind]
     held = build()
-    made, book = make_gate(lambda: change(held))
+    made, book = make_asking_gate(lambda: change(held))
     ran = []
 
     @made.guard(argument="value")
@@ -109,7 +122,7 @@ def test_an_argument_that_was_changed_never_runs(kind: str, is_async: bool):
 
     assert ran == []
     assert word(caught.value.decision) == ("blocked", "policy")
-    assert "changed while it was judged" in caught.value.decision.explain()
+    assert "changed while a person was waited for" in caught.value.decision.explain()
     assert book.entries[-1][0].allowed is False
     assert caught.value.decision.ledger_seq == len(book.entries)
 
@@ -120,7 +133,7 @@ def test_what_a_function_returned_is_not_handed_on_once_it_was_changed(kind: str
     """The function may still hold what it returned."""
     build, change = HELD[kind]
     held = build()
-    made, _ = make_gate(lambda: change(held))
+    made, _ = make_asking_gate(lambda: change(held))
 
     @made.guard()
     def find() -> Any:
@@ -132,7 +145,7 @@ def test_what_a_function_returned_is_not_handed_on_once_it_was_changed(kind: str
 
     with pytest.raises(Blocked) as caught:
         call(find_later if is_async else find)
-    assert "changed while it was judged" in caught.value.decision.explain()
+    assert "changed while a person was waited for" in caught.value.decision.explain()
 
 
 @pytest.mark.parametrize("kind", sorted(HELD.keys() - {"what cannot be compared"}))
@@ -140,7 +153,7 @@ def test_what_a_function_returned_is_not_handed_on_once_it_was_changed(kind: str
 def test_what_stays_as_it_is_goes_on(kind: str, is_async: bool):
     """The very object that was handed in, or returned, and not a copy of it; one decision is recorded."""
     held = HELD[kind][0]()
-    made, book = make_gate(lambda: None)
+    made, book = make_asking_gate(lambda: None)
 
     @made.guard(argument="value")
     def send(value: Any) -> Any:
@@ -152,98 +165,6 @@ def test_what_stays_as_it_is_goes_on(kind: str, is_async: bool):
 
     assert (call(find) if is_async else send(held)) is held
     assert [entry.allowed for entry, _ in book.entries] == [True]
-
-
-def test_the_waiting_for_a_person_is_part_of_it():
-    """Hours pass, and what they approved is not what would run."""
-    held = ["fine"]
-
-    class Slow:
-        async def request(self, decision: Any, message: str, /, **how: Any) -> str:
-            return "a-1"
-
-        async def wait(self, approval: str, /) -> tuple[bool, str, str]:
-            held.append("rm -rf /")
-            return True, "ana", "fine"
-
-    made = Gate("door", rules=[lambda text: False], on_failed="ask", approvals=Slow())
-    ran = []
-
-    def send(value: list[str]) -> None:
-        ran.append(value)
-
-    with pytest.raises(Blocked):
-        made.guard(argument="value")(send)(held)
-    assert ran == []
-
-
-def test_observe_lets_what_was_changed_through_and_says_so():
-    """It holds nothing up, and what it would have said is on record."""
-    held = ["fine"]
-    made, book = make_gate(lambda: held.append("more"), mode="observe")
-
-    @made.guard(argument="value")
-    def send(value: list[str]) -> int:
-        return len(value)
-
-    assert send(held) == 2
-    assert [(entry.allowed, entry.would_allow) for entry, _ in book.entries] == [(True, True), (True, False)]
-    assert names(book.entries[-1][0].detail, "observed", "'value'", "changed while")
-
-
-@pytest.mark.parametrize("guard", ["gate", "firewall"])
-@pytest.mark.parametrize("changes", [True, False])
-def test_a_generator_looks_again_when_it_begins(guard: str, changes: bool):
-    """Its body runs when it is first resumed, which may be long after it was called."""
-    made = (
-        make_gate(lambda: None)[0].guard(argument="items") if guard == "gate" else InputFirewall(make_clean()).guard()
-    )
-    begun = []
-
-    @made
-    def walk(items: list[str]) -> Iterator[str]:
-        begun.append(items)
-        said = yield from items
-        return said
-
-    held = ["a", "b"]
-    walking = walk(held)
-    if changes:
-        held.append("rm -rf /")
-        with pytest.raises(Blocked if guard == "gate" else InputRejected):
-            next(walking)
-        assert begun == []
-    else:
-        assert list(walking) == ["a", "b"]
-
-
-@pytest.mark.parametrize("guard", ["gate", "firewall"])
-@pytest.mark.parametrize("changes", [True, False])
-def test_a_coroutine_that_is_awaited_later_looks_again(guard: str, changes: bool):
-    """As where a plain function hands back what another one has to await."""
-    made = (
-        make_gate(lambda: None)[0].guard(argument="items") if guard == "gate" else InputFirewall(make_clean()).guard()
-    )
-
-    async def work(items: list[str]) -> int:
-        return len(items)
-
-    @made
-    def begin(items: list[str]) -> Any:
-        return work(items)
-
-    held = ["a", "b"]
-    begun = begin(held)
-    if changes:
-        held.append("rm -rf /")
-        with pytest.raises(Blocked if guard == "gate" else InputRejected):
-            asyncio.run(begun)
-    else:
-        assert asyncio.run(begun) == 2
-
-
-def make_clean() -> ScriptedModel:
-    return ScriptedModel(CLEAN)
 
 
 def test_a_rule_that_changes_what_it_is_given_changes_nothing_for_the_next():
@@ -269,31 +190,6 @@ def test_a_redaction_may_change_what_it_is_given():
 
     assert asyncio.run(made.check(held)).allowed
     assert held == {"name": "Ana"}
-
-
-@pytest.mark.parametrize("which", ["content", "task", "context", "reference"])
-def test_an_object_that_was_changed_while_a_gate_judged_it_is_blocked(which: str):
-    """It cannot be copied, so nobody knows in which state it was judged; on_undecided="allow" does not open either."""
-    order = Order(["fine"])
-    made, _ = make_gate(lambda: order.items.append("rm -rf /"), on_undecided="allow")
-    content = order if which == "content" else "fine"
-    decision = asyncio.run(made.check(content, **({} if which == "content" else {which: order})))
-
-    assert word(decision) == ("blocked", "policy")
-    assert decision.explain().endswith("the content, or what it is judged with, was changed while it was judged")
-
-
-def test_what_is_not_sampled_is_looked_at_all_the_same():
-    """Rules have seen it in one state, and it would go on in another."""
-    order = Order(["fine"])
-
-    def turn(content: Any) -> bool:
-        order.items.append("rm -rf /")
-        return True
-
-    made = Gate("door", rules=[turn], rubric=GOOD, judge=ScriptedModel(PASS), sample=0)
-
-    assert word(asyncio.run(made.check(order))) == ("blocked", "policy")
 
 
 class Form(dict[str, Any]):
@@ -322,6 +218,25 @@ def test_a_form_that_shows_one_of_several_values_is_not_judged():
     assert len(book.entries) == 2
 
 
+@pytest.mark.parametrize("which", ["content", "task", "context", "reference"])
+def test_an_object_is_judged_as_it_was_handed_in(which: str):
+    """Rules and judge see one copy of it as plain data, whatever becomes of it while they look."""
+    order, seen = Order(["fine"]), []
+
+    def turn(content: Any) -> bool:
+        order.items.append("rm -rf /")
+        seen.append(content)
+        return True
+
+    model = ScriptedModel(PASS)
+    made = Gate("door", rules=[turn], rubric=GOOD, judge=model)
+    content = order if which == "content" else "fine"
+
+    assert asyncio.run(made.check(content, **({} if which == "content" else {which: order}))).allowed
+    assert seen == [{"items": ["fine"], "note": ""} if which == "content" else "fine"]
+    assert "rm -rf /" not in model.requests[0].user
+
+
 def test_the_rules_of_a_judge_look_at_what_it_is_shown():
     """Though the caller's list is another one by the time they run."""
     held, seen = ["rm -rf /"], []
@@ -339,21 +254,16 @@ def test_the_rules_of_a_judge_look_at_what_it_is_shown():
 
 
 def test_improve_hands_back_what_was_judged():
-    """The list as it was judged, whatever was done to it; of an object nobody can say, so it has not passed."""
-    held, order = ["fine"], Order(["fine"])
+    """The list as it was judged, whatever was done to it."""
+    held = ["fine"]
 
     def turn(request: Any) -> dict[str, Any]:
         held.append("rm -rf /")
-        order.items.append("rm -rf /")
         return PASS
 
-    def improve_it(content: Any) -> Any:
-        return asyncio.run(improve(content, ScriptedModel(turn), GOOD, lambda text, result: text))
+    done = asyncio.run(improve(held, ScriptedModel(turn), GOOD, lambda text, result: text))
 
-    assert improve_it(held).content == ["fine"]
-    assert improve_it(held)
-    done = improve_it(order)
-    assert (done.outcome, done.result.undecided_because) == ("undecided", "error")
+    assert (done.outcome, done.content) == ("passed", ["fine"])
 
 
 def test_a_tool_runs_on_the_arguments_that_fit_and_its_output_is_the_one_that_was_checked():

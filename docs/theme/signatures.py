@@ -1,7 +1,8 @@
 """For the reference: signatures that cannot be read from the source alone, written as Python has them.
 
-A function made by ``make_sync`` has the parameters of the one it was made from. A field that says ``kw_only=False`` is
-positional though its dataclass is keyword-only. A class may have ``__new__`` in place of ``__init__``.
+A function made by ``make_sync``, and a method made by ``make_sync_method``, has the parameters of the one it was made
+from. A field that says ``kw_only=False`` is positional though its dataclass is keyword-only. A class may have
+``__new__`` in place of ``__init__``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import griffe
 
-_MADE = re.compile(r"make_sync\((?P<name>\w+)\)")
+_MADE = re.compile(r"make_sync(?:_method)?\((?P<name>\w+)\)")
 _POSITIONAL = re.compile(r"\bkw_only=False\b")
 
 
@@ -24,11 +25,10 @@ class Signatures(griffe.Extension):
         # Now, and not after this extension: it leaves a class alone that has its constructor.
         griffe.DataclassesExtension().on_package(pkg=pkg)
         for module in walk_modules(pkg):
-            for name, member in list(module.members.items()):
-                made = _MADE.fullmatch(str(member.value)) if not member.is_alias and member.is_attribute else None
-                if made is not None:
-                    module.set_member(name, make_twin(name, module.members[made["name"]]))
-                elif not member.is_alias and member.is_class:
+            add_twins(module)
+            for member in module.members.values():
+                if not member.is_alias and member.is_class:
+                    add_twins(member)
                     put_right(member)
 
 
@@ -40,9 +40,19 @@ def walk_modules(module: griffe.Module) -> Iterator[griffe.Module]:
             yield from walk_modules(inner)
 
 
+def add_twins(owner: griffe.Module | griffe.Class) -> None:
+    """Put functions in the place of what ``make_sync`` made in a module or a class."""
+    for name, member in list(owner.members.items()):
+        made = _MADE.fullmatch(str(member.value)) if not member.is_alias and member.is_attribute else None
+        if made is not None:
+            owner.set_member(name, make_twin(name, owner.members[made["name"]]))
+
+
 def make_twin(name: str, function: Any) -> griffe.Function:
     """The function as ``make_sync`` makes it, with the docstring that it gets there."""
+    _, heading, arguments = (function.docstring.value if function.docstring else "").partition("Args:\n")
     said = f"``{function.name}`` for callers without an event loop; works inside a running loop too, and blocks it."
+    said += f"\n\n{heading}{arguments}" if heading else ""
     return griffe.Function(
         name,
         parameters=function.parameters,

@@ -34,11 +34,11 @@ from adjudge.judges.open import judge_sync as judge_sync
 from adjudge.judges.pair import PairResult as PairResult
 from adjudge.ledger.ledger import Ledger as Ledger
 from adjudge.models.budget import Budget as Budget
-from adjudge.models.cache_store import ReplyCache as ReplyCache
 from adjudge.models.function import judge_function as judge_function
 from adjudge.models.function import model_function as model_function
 from adjudge.models.model import Model as Model
 from adjudge.models.open import open_model as open_model
+from adjudge.models.replies.cache_file import ReplyCache as ReplyCache
 from adjudge.question.question import Question as Question
 from adjudge.result import CriterionResult as CriterionResult
 from adjudge.result import JudgeChainResult as JudgeChainResult

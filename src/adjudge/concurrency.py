@@ -1,6 +1,6 @@
 """Limits and cancellations: of the running task, and of what is somebody else's and may ignore them.
 
-Somebody else's coroutine is awaited in a task of its own (``Limit.run``). Awaited in ours, one that swallows its
+Somebody else's coroutine is awaited in a task of its own (``Timeout.run``). Awaited in ours, one that swallows its
 cancellation would keep us as long as it likes, and would hand back a late answer as if nothing had happened.
 """
 
@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from adjudge.formats.arguments import check_whole_number
+from adjudge.panic import convert_panics
 
 T = TypeVar("T")
 
@@ -24,14 +25,14 @@ T = TypeVar("T")
 GRACE = 1.0
 """Seconds that a cancelled task has to end; afterwards it is let go."""
 
+_CALL_GRACE = 0.95
+"""The same for a call of somebody else's: less, so that a task of ours that waits for one is not let go as well."""
+
 
 _logger = logging.getLogger("adjudge")
 
-_let_go: set[asyncio.Task[Any]] = set()
+_released: set[asyncio.Task[Any]] = set()
 """Tasks that ignored their cancellation. Held, since a loop holds its tasks weakly, until they end."""
-
-_stopping: set[asyncio.Task[Any] | None] = set()
-"""Tasks that wait for others to stop, at most ``GRACE`` seconds. A task that waits for one of these waits as long."""
 
 
 class Timeout:
@@ -44,21 +45,21 @@ class Timeout:
     As a block it is for code of ours, which ends when it is cancelled; what is somebody else's goes through ``run``.
     """
 
-    __slots__ = ("_before", "_handle", "_task", "late", "over", "seconds")
+    __slots__ = ("_cancellations_before", "_handle", "_task", "late", "over", "seconds")
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds = seconds
         self.late = False
         self.over = False
-        """Whether what ``run`` waited for was told to stop, by this limit or from outside: it must begin nothing more,
-        even where it has swallowed that it was told so."""
+        """True if what ``run`` waited for was cancelled, by this limit or from outside: it must begin nothing more,
+        even if it has swallowed its cancellation."""
         self._handle: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a limit needs a running task")
-        self._task, self._before = task, task.cancelling()
+        self._task, self._cancellations_before = task, task.cancelling()
         if self.seconds is not None:
             self._handle = asyncio.get_running_loop().call_later(self.seconds, self._stop)
         return self
@@ -72,20 +73,23 @@ class Timeout:
     ) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        if self.late and self._task.uncancel() <= self._before and isinstance(error, asyncio.CancelledError):
+        if not self.late:
+            return
+        is_ours = self._task.uncancel() <= self._cancellations_before  # and nobody outside has cancelled as well
+        if is_ours and isinstance(error, asyncio.CancelledError):
             raise TimeoutError from error
 
-    async def run(self, work: Awaitable[T], *, what: str) -> T:
-        """What ``work``, which is somebody else's, returns in time; what it raises is raised.
+    async def run(self, work: Awaitable[T], *, name: str) -> T:
+        """Wait for ``work``, which is somebody else's, and return its result; what it raises is raised.
 
         Late, or when the running task is cancelled, it is cancelled and has ``GRACE`` to end. An answer after that
         is dropped, and this raises ``TimeoutError`` with ``late``, or ``CancelledError``.
         """
         loop = asyncio.get_running_loop()
-        task = loop.create_task(_catch_exit(work))
-        task.set_name(what)
+        task = loop.create_task(_await_work(work))
+        task.set_name(name)
         woken = loop.create_future()
-        wake = partial(_wake, woken)
+        wake = partial(_wake_future, woken)
         task.add_done_callback(wake)
         handle = None
         if self.seconds is not None:
@@ -95,13 +99,13 @@ class Timeout:
                 await woken
             except asyncio.CancelledError:
                 self.over = True
-                await stop_tasks([task])
+                await stop_tasks([task], grace=_CALL_GRACE)
                 raise
             if not task.done():
                 self.late = self.over = True
-                await stop_tasks([task])
+                await stop_tasks([task], grace=_CALL_GRACE)
                 raise TimeoutError
-            return _open(task.result())
+            return task.result()
         finally:
             if handle is not None:
                 handle.cancel()
@@ -110,77 +114,61 @@ class Timeout:
             del task  # an exception holds this frame, and the task the exception: without a knot both are freed
 
 
-def _wake(waiting: asyncio.Future[None], _ended: object = None) -> None:
+def _wake_future(waiting: asyncio.Future[None], _ended: object = None) -> None:
     if not waiting.done():
         waiting.set_result(None)
 
 
-async def _catch_exit(work: Awaitable[T]) -> tuple[T | None, SystemExit | None]:
-    # Raised in a task, it would go through the loop and end everything that runs in it.
-    try:
-        return await work, None
-    except SystemExit as error:
-        return None, error
+async def _await_work(work: Awaitable[T]) -> T:
+    with convert_panics():
+        return await work
 
 
-def _open(ended: tuple[T | None, SystemExit | None]) -> T:
-    said, error = ended
-    if error is not None:
-        raise error
-    return said  # type: ignore[return-value]
-
-
-async def stop_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they have ended; one that ignores it for ``GRACE`` is let go.
+async def stop_tasks(tasks: Iterable[asyncio.Task[Any]], *, grace: float = GRACE) -> None:
+    """Cancel tasks and wait until they have ended; one that ignores it for ``grace`` seconds is let go.
 
     A cancellation of the running task meanwhile cuts nothing short and makes nothing longer; it is raised at the end.
     """
     pending = set(tasks)
     for task in pending:
         task.cancel()
-    own, loop = asyncio.current_task(), asyncio.get_running_loop()
-    until = loop.time() + GRACE
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + grace
     cancelled: asyncio.CancelledError | None = None
-    _stopping.add(own)
-    try:
-        # Those of ours that wait for others in turn end when these do, a moment later: let go, they would be accused.
-        while waited := pending if until > loop.time() else pending & _stopping:
-            try:
-                await asyncio.wait(waited, timeout=max(until - loop.time(), 0.0) or GRACE)
-            except asyncio.CancelledError as error:
-                cancelled = error
-            pending = {task for task in pending if not task.done()}
-    finally:
-        _stopping.discard(own)
-        for task in tasks:
-            if not task.done():
-                _leave(task)
-            elif not task.cancelled():
-                task.exception()  # seen, so that the loop does not report it as never retrieved
+    while pending and (seconds := deadline - loop.time()) > 0:
+        try:
+            _, pending = await asyncio.wait(pending, timeout=seconds)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    for task in tasks:
+        if not task.done():
+            _release_task(task, grace)
+        elif not task.cancelled():
+            task.exception()  # seen, so that the loop does not report it as never retrieved
     if cancelled is not None:
         raise cancelled
 
 
-def _leave(task: asyncio.Task[Any]) -> None:
-    _logger.warning("%s ignored for %g s that it was cancelled, and was let go", task.get_name(), GRACE)
-    for known in [held for held in _let_go if held.get_loop().is_closed()]:
-        _let_go.discard(known)
-    _let_go.add(task)
+def _release_task(task: asyncio.Task[Any], grace: float) -> None:
+    _logger.warning("%s ignored for %g s that it was cancelled, and was let go", task.get_name(), grace)
+    for abandoned in [released for released in _released if released.get_loop().is_closed()]:
+        _released.discard(abandoned)
+    _released.add(task)
     with suppress(AttributeError):  # said above already
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
     task.add_done_callback(_log_end)
 
 
 def _log_end(task: asyncio.Task[Any]) -> None:
-    _let_go.discard(task)
+    _released.discard(task)
     error = None if task.cancelled() else task.exception()
     # The type alone: what a model raises may quote the content.
-    how = "cancelled" if task.cancelled() else "with an answer, dropped" if error is None else type(error).__name__
-    _logger.warning("%s, let go before, has ended: %s", task.get_name(), how)
+    ending = "cancelled" if task.cancelled() else "with an answer, dropped" if error is None else type(error).__name__
+    _logger.warning("%s, let go before, has ended: %s", task.get_name(), ending)
 
 
 def count_cancellations() -> int:
-    """How often the running task has been asked to stop.
+    """Count how often the running task has been asked to stop.
 
     When a ``CancelledError`` arrives and this number has not grown, nobody cancelled the task: what it awaited had
     been cancelled by somebody else, and that is a failure like any other.
@@ -189,29 +177,9 @@ def count_cancellations() -> int:
     return task.cancelling() if task is not None else 0
 
 
-def is_for_us(error: BaseException) -> bool:
-    """Whether an exception out of somebody else's code is nobody's failure, and has to go on.
-
-    Ctrl-C, and the end of a coroutine that is closed because its loop is gone. Anything else went wrong there,
-    with any base class: a ``GeneratorExit`` or ``BaseExceptionGroup`` raised by a judge too. Whose a cancellation is,
-    only the task that awaits can tell, by ``count_cancellations``.
-    """
-    if isinstance(error, GeneratorExit):
-        try:
-            return asyncio.current_task() is None
-        except RuntimeError:  # no loop runs: nobody awaits this any more
-            return True
-    return isinstance(error, KeyboardInterrupt)
-
-
 def describe_error(error: BaseException) -> str:
-    """What an exception is and says, also where its own text cannot be had."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except BaseException as wrong:
-        if is_for_us(wrong):
-            raise
-        return type(error).__name__
+    """Return an exception's type and text."""
+    return f"{type(error).__name__}: {error}"
 
 
 Item = TypeVar("Item")
@@ -224,7 +192,7 @@ async def map_concurrently(
     *,
     give_up: Callable[[Item], T],
 ) -> list[T]:
-    """What ``work`` makes of each item, in the order of the items, at most ``concurrency`` at once.
+    """Return the results of ``work`` for each item, in the order of the items, at most ``concurrency`` at once.
 
     One that takes long holds up no other, and items are taken as they are needed. An item whose work was cancelled by
     nobody who waits here, but by something that it called, is what ``give_up`` says of it, and so is one that nobody
@@ -232,7 +200,7 @@ async def map_concurrently(
     """
     check_whole_number("concurrency", concurrency, least=1)
     numbered = enumerate(items)
-    done: dict[int, T] = {}
+    results: dict[int, T] = {}
     workers: list[asyncio.Task[None]] = []
 
     async def take() -> None:
@@ -240,22 +208,22 @@ async def map_concurrently(
         for number, item in numbered:
             if len(workers) < concurrency:
                 workers.append(group.create_task(take()))
-            done[number] = give_up(item)  # a worker that is cancelled from within can say nothing any more
-            before = count_cancellations()
+            results[number] = give_up(item)  # a worker that is cancelled from within can say nothing any more
+            cancellations_before = count_cancellations()
             try:
-                done[number] = await work(item)
+                results[number] = await work(item)
             except asyncio.CancelledError:
-                if count_cancellations() > before:
+                if count_cancellations() > cancellations_before:
                     raise
 
     try:
         async with asyncio.TaskGroup() as group:
             workers.append(group.create_task(take()))
-    except BaseExceptionGroup as several:
-        raise several.exceptions[0] from None
+    except BaseExceptionGroup as group_error:
+        raise group_error.exceptions[0] from None
     # Left out, they would be missed by nobody: what knows nothing of them could be a pass.
-    done |= {number: give_up(item) for number, item in numbered}
-    return [done[number] for number in sorted(done)]
+    results |= {number: give_up(item) for number, item in numbered}
+    return [results[number] for number in sorted(results)]
 
 
 AHEAD = 16
@@ -267,79 +235,79 @@ async def work_through(
     work: Callable[[Any], Coroutine[Any, Any, T]],
     concurrency: int,
 ) -> AsyncGenerator[T, None]:
-    """What ``work`` makes of each item, in the order of the items, at most ``concurrency`` at once.
+    """Yield the results of ``work`` for each item, in the order of the items, at most ``concurrency`` at once.
 
     Items are taken as they are needed. One that takes long holds up what comes after it, but not the work on it, for
     ``AHEAD`` rounds. What ``work`` raises ends the iteration, and leaving it early cancels what still runs.
     """
     check_whole_number("concurrency", concurrency, least=1)
-    async with _Ahead[T](concurrency) as ahead, aclosing(_iterate(source)) as items:
+    async with _Ahead[T](concurrency) as ahead, aclosing(_iterate_source(source)) as items:
         async for item in items:
-            ahead.begin(work(item))
+            ahead.start(work(item))
             while not ahead.has_room() or ahead.has_next():
                 if not ahead.has_next():
-                    await ahead.news()
+                    await ahead.wait_for_end()
                     continue
-                yield await ahead.begun.popleft()
+                yield await ahead.started.popleft()
                 if ahead.has_room():  # whoever takes them may take his time: the places are not empty meanwhile
                     break
-        while ahead.begun:
-            yield await ahead.begun.popleft()
+        while ahead.started:
+            yield await ahead.started.popleft()
 
 
 class _Ahead(Generic[T]):
     """Work in the order in which it was begun, of which what is finished early waits for what came before it."""
 
     def __init__(self, concurrency: int) -> None:
-        self.begun: deque[asyncio.Task[T]] = deque()
+        self.started: deque[asyncio.Task[T]] = deque()
         self._running: set[asyncio.Task[T]] = set()
         self._concurrency = concurrency
-        self._news = asyncio.Event()
+        self._finished = asyncio.Event()
 
-    def begin(self, work: Coroutine[Any, Any, T]) -> None:
-        """Begin one more."""
+    def start(self, work: Coroutine[Any, Any, T]) -> None:
+        """Start one more."""
         # A bare task: a generator cannot hold a task group open across a yield; closing it cancels the task and waits.
         task = asyncio.ensure_future(work)
-        self.begun.append(task)
+        self.started.append(task)
         self._running.add(task)
-        task.add_done_callback(self._settle)
+        task.add_done_callback(self._note_end)
 
     def has_room(self) -> bool:
-        """Whether one more may be begun."""
-        return len(self._running) < self._concurrency and len(self.begun) < AHEAD * self._concurrency
+        """Return whether one more may be started."""
+        return len(self._running) < self._concurrency and len(self.started) < AHEAD * self._concurrency
 
     def has_next(self) -> bool:
-        """Whether one is to be handed out now; not before as many were begun as may run, so that all of them do."""
-        return len(self.begun) >= self._concurrency and self.begun[0].done()
+        """Return whether one is to be handed out now: not before as many were started as may run at once."""
+        return len(self.started) >= self._concurrency and self.started[0].done()
 
-    async def news(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait until one is finished."""
-        self._news.clear()
-        await self._news.wait()
+        self._finished.clear()
+        await self._finished.wait()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         """Cancel what still runs, and wait until it is gone."""
-        await stop_tasks(self.begun)
+        await stop_tasks(self.started)
 
-    def _settle(self, task: asyncio.Task[T]) -> None:
+    def _note_end(self, task: asyncio.Task[T]) -> None:
         self._running.discard(task)
-        self._news.set()
+        self._finished.set()
 
 
-async def _iterate(contents: Iterable[object] | AsyncIterable[object]) -> AsyncGenerator[object, None]:
-    if isinstance(contents, AsyncIterable):
-        before = count_cancellations()
-        async for content in contents:
-            if count_cancellations() > before:  # the source has swallowed that we are to stop
+async def _iterate_source(source: Iterable[object] | AsyncIterable[object]) -> AsyncGenerator[object, None]:
+    if isinstance(source, AsyncIterable):
+        cancellations = count_cancellations()
+        async for item in source:
+            if count_cancellations() > cancellations:  # the source has swallowed that we are to stop
                 raise asyncio.CancelledError
-            yield content
-            before = count_cancellations()
+            yield item
+            cancellations = count_cancellations()
     else:
-        for content in contents:
-            yield content
+        for item in source:
+            yield item
 
 
 Value = TypeVar("Value")
@@ -354,7 +322,7 @@ class PerLoop(Generic[Value]):
         self._values: dict[asyncio.AbstractEventLoop, Value] = {}
 
     def get(self) -> Value:
-        """The value of the running loop; made now when there is none."""
+        """Return the value of the running loop; made now when there is none."""
         loop = asyncio.get_running_loop()
         value = self._values.get(loop)
         if value is None:

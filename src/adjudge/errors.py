@@ -1,4 +1,4 @@
-"""What can go wrong, and whose turn it is to act.
+"""The exceptions of adjudge, and who has to act.
 
     AdjudgeError
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
@@ -14,19 +14,98 @@
 
 A failed judgement is a result and not an error; only ``JudgmentFailed``, ``Blocked`` and ``InputRejected``, which a
 caller asks for by name, turn one into an exception. Messages name the thing, the value and the remedy in one sentence.
+An argument that a message names is an ``Argument`` in it, so that a command line can print the option instead.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import copyreg
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument that a message names, with the value to give it where a remedy says so.
+
+    As text it is ``fail_open``, or ``fail_open=True`` with the value, which is written as in Python.
+    """
+
+    name: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value}"
 
 
 class AdjudgeError(Exception):
-    """The root of every error adjudge raises on purpose."""
+    """The root of every error adjudge raises on purpose.
+
+    A message is made of parts: texts, ``Argument``, and errors, whose parts are taken over. ``str`` joins them.
+    """
+
+    def __init__(self, *message: object) -> None:
+        self.parts: tuple[str | Argument, ...] = tuple(_list_parts(message))
+        super().__init__("".join(map(str, self.parts)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Made without its __init__: a subclass may need more than a message, and all of it is in the state.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
+
+    def spell(self, spell_argument: Callable[[str, str | None], str]) -> str:
+        """Return the message with each argument in it as ``spell_argument`` writes its name and value."""
+        parts = (part if isinstance(part, str) else spell_argument(part.name, part.value) for part in self.parts)
+        return "".join(parts)
 
 
 class UsageError(AdjudgeError, ValueError):
-    """An argument or a file cannot be used. No model was asked."""
+    """An argument or a file cannot be used. No model was asked.
+
+    ``argument`` is the name of the argument, or the key of a file, that is at fault, where there is one. A message that
+    begins with this name has it as an ``Argument``. ``where`` is the file, seat or criterion in which a key stands; it
+    is put before the message, and the key is text then: it is written there as it is, and is no option of a command.
+    """
+
+    def __init__(self, *message: object, argument: str | None = None, where: str | None = None) -> None:
+        parts = list(_list_parts(message))
+        if where is not None:
+            super().__init__(f"{where}: ", *_write_argument(parts, argument))
+        else:
+            super().__init__(*(parts if argument is None else _mark_argument(parts, argument)))
+        self.argument = argument
+        self.where = where
+
+    def within(self, where: str, *remedy: object) -> Self:
+        """Return this error with the place of what is at fault before its message, and perhaps a remedy after it."""
+        error = copy(self)
+        AdjudgeError.__init__(error, f"{where}: ", *_write_argument(self.parts, self.argument), *remedy)
+        error.where = where if self.where is None else f"{where}: {self.where}"
+        return error
+
+
+def _list_parts(message: Iterable[object]) -> Iterator[str | Argument]:
+    """List the parts of a message, those of an error that is one of them among them."""
+    for part in message:
+        if isinstance(part, AdjudgeError):
+            yield from part.parts
+        else:
+            yield part if isinstance(part, Argument) else str(part)
+
+
+def _mark_argument(parts: list[str | Argument], argument: str) -> list[str | Argument]:
+    """Make the argument one of the parts, where the text begins with its name."""
+    text = parts[0] if parts else ""
+    if isinstance(text, Argument) or not text.startswith(argument):
+        return parts
+    remainder = text.removeprefix(argument)
+    return parts if remainder[:1].isidentifier() else [Argument(argument), remainder, *parts[1:]]
+
+
+def _write_argument(parts: Iterable[str | Argument], argument: str | None) -> list[str | Argument]:
+    """Write the argument at fault as text: where a key stands in a file, it is named as it is."""
+    return [str(part) if isinstance(part, Argument) and part.name == argument else part for part in parts]
 
 
 RefusedBecause = Literal["unauthorised", "double", "closed", "expired", "incomplete", "changed", "final"]
@@ -40,8 +119,8 @@ class DecisionRefused(UsageError):
     a vote can no longer be taken back.
     """
 
-    def __init__(self, message: str, *, because: RefusedBecause) -> None:
-        super().__init__(message)
+    def __init__(self, *message: object, because: RefusedBecause, argument: str | None = None) -> None:
+        super().__init__(*message, argument=argument)
         self.because: RefusedBecause = because
 
 
@@ -52,8 +131,8 @@ class ToolRefused(UsageError):
     can help, as for ``unknown``, ``demoted``, ``unreviewed``, ``scope`` and ``agent_cap``.
     """
 
-    def __init__(self, message: str, *, because: str) -> None:
-        super().__init__(message)
+    def __init__(self, *message: object, because: str, argument: str | None = None) -> None:
+        super().__init__(*message, argument=argument)
         self.because = because
 
 
@@ -64,8 +143,8 @@ class ModelError(AdjudgeError):
     of a request left this machine, so that nothing can have been charged for it.
     """
 
-    def __init__(self, message: str, *, status: int | None = None, sent: bool = True) -> None:
-        super().__init__(message)
+    def __init__(self, *message: object, status: int | None = None, sent: bool = True) -> None:
+        super().__init__(*message)
         self.status = status
         self.sent = sent
 
@@ -92,8 +171,8 @@ class ServerError(AdjudgeError):
     ``status`` is the HTTP status when there was one, else ``None``.
     """
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, *message: object, status: int | None = None) -> None:
+        super().__init__(*message)
         self.status = status
 
 

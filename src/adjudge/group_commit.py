@@ -1,4 +1,4 @@
-"""Group commit: what several callers hand in goes into one transaction, so that many cost little more than one.
+"""Group commit: entries of several callers go into one transaction, so that many cost little more than one.
 
 ``GroupCommit`` is the part that ledgers, runs and reply caches share: what waits, in order, one writer at a time, and
 nothing missed when that writer ends. Where the writer runs is left to each, since their promises differ, and a change
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class GroupCommit(Generic[T]):
-    """What waits for the next transaction; may be used from any thread.
+    """The entries that wait for the next transaction; may be used from any thread.
 
     ``count`` says how many of those that wait go into the next group, at least one; by default all of them.
     """
@@ -33,18 +33,18 @@ class GroupCommit(Generic[T]):
         self._writing = False
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Count the entries that wait."""
         return len(self._waiting)
 
-    def hand_in(self, item: T) -> bool:
-        """Let something wait; ``True`` if the caller must start a writer, because none is under way."""
+    def hand_in(self, entry: T) -> bool:
+        """Add an entry that waits; ``True`` if the caller must start a writer, because none is under way."""
         with self._lock:
-            self._waiting.append(item)
+            self._waiting.append(entry)
             first, self._writing = not self._writing, True
         return first
 
     def take(self) -> list[T]:
-        """The next group, in the order in which it was handed in.
+        """Take the next group, in the order in which it was handed in.
 
         An empty one ends the writer that asked. It does so under the lock of ``hand_in``: what comes a moment later
         starts another, and is not left lying.
@@ -58,16 +58,16 @@ class GroupCommit(Generic[T]):
             return group
 
     def is_writing(self) -> bool:
-        """Whether a writer is under way: everything that waits is written without another call."""
+        """Return whether a writer is under way: everything that waits is written without another call."""
         return self._writing
 
 
-Answer = tuple[asyncio.Future[Any], Any, Exception | None]
-"""Who waits, and what is said: a value, or the exception that is raised there."""
+Resolution = tuple[asyncio.Future[Any], Any, Exception | None]
+"""A future that somebody waits for, and its end: a value, or the exception that is raised there."""
 
 
-def settle(future: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
-    """Answer one who waits, in that future's own loop; nothing if it was cancelled meanwhile."""
+def resolve_future(future: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
+    """Resolve a future, in its loop; do nothing if it was cancelled meanwhile."""
     if future.done():
         return
     if error is not None:
@@ -76,16 +76,16 @@ def settle(future: asyncio.Future[Any], value: Any, error: Exception | None) -> 
         future.set_result(value)
 
 
-def answer_all(answers: Iterable[Answer]) -> None:
-    """Answer from another thread: each in its own loop, and each loop woken once."""
-    loops: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
-    for answer in answers:
-        loops.setdefault(answer[0].get_loop(), []).append(answer)
-    for loop, several in loops.items():
+def resolve_futures(resolutions: Iterable[Resolution]) -> None:
+    """Resolve futures from another thread: each in its loop, and each loop woken once."""
+    loops: dict[asyncio.AbstractEventLoop, list[Resolution]] = {}
+    for resolution in resolutions:
+        loops.setdefault(resolution[0].get_loop(), []).append(resolution)
+    for loop, loop_resolutions in loops.items():
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            loop.call_soon_threadsafe(_settle_all, several)
+            loop.call_soon_threadsafe(_resolve_in_loop, loop_resolutions)
 
 
-def _settle_all(answers: Sequence[Answer]) -> None:
-    for answer in answers:
-        settle(*answer)
+def _resolve_in_loop(resolutions: Sequence[Resolution]) -> None:
+    for resolution in resolutions:
+        resolve_future(*resolution)

@@ -38,10 +38,10 @@ def export_lazily(package: str) -> tuple[Callable[[str], object], Callable[[], l
 
 
 def _read_stub(package: str) -> dict[str, str]:
-    """The module of each name that a package's stub imports."""
+    """Read the module of each name that a package's stub imports."""
     import re
     from importlib.resources import files
 
     text = files(package).joinpath("__init__.pyi").read_text(encoding="utf-8")
-    found = re.findall(r"^from (\S+) import (?:([^(\n]+)|\(([^)]*)\))", text, re.MULTILINE)
-    return {name: module for module, *names in found for name in re.findall(r"\w+ as (\w+)", "".join(names))}
+    imports = re.findall(r"^from (\S+) import (?:([^(\n]+)|\(([^)]*)\))", text, re.MULTILINE)
+    return {name: module for module, *names in imports for name in re.findall(r"\w+ as (\w+)", "".join(names))}

@@ -1,4 +1,4 @@
-"""What a judgement is: the values everything else talks about.
+"""The results of judgements: the values everything else talks about.
 
 A result's outcome is ``passed``, ``failed`` or ``undecided``, and ``passed`` is true for the first alone, so code
 that only asks ``if result.passed`` fails closed by the shape of the type. Results are data: they hold no model, no
@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
-from math import isfinite
 from numbers import Real
-from operator import attrgetter
 from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -24,7 +21,7 @@ from adjudge.errors import AdjudgeError, Reason, UsageError
 from adjudge.formats.display import describe_models
 from adjudge.formats.model_name import is_same_model
 from adjudge.formats.numbers import describe_needed
-from adjudge.formats.plain import AS_IS, to_plain
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import clean
 from adjudge.formats.typed import read_typed
 
@@ -45,7 +42,7 @@ Severity = Literal["error", "warning", "info"]
 
 
 REASONS: tuple[Reason, ...] = get_args(Reason)
-"""Why a result is undecided, gravest first; a chain shows the gravest of its seats' reasons."""
+"""The reasons why a result is undecided, gravest first; a chain shows the gravest of its seats' reasons."""
 
 
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -60,7 +57,7 @@ _SHARES = ("score", "threshold", "confidence")
 
 
 def is_share(value: object) -> bool:
-    """Whether a value is ``None``, or a number in 0 to 1: no boolean, no text, and false for NaN."""
+    """Return whether a value is ``None``, or a number in 0 to 1: no boolean, no text, and false for NaN."""
     if value is None:
         return True
     if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
@@ -69,7 +66,7 @@ def is_share(value: object) -> bool:
 
 
 def find_gravest(reasons: list[Reason]) -> Reason | None:
-    """The gravest of some reasons, or ``None`` when there are none."""
+    """Return the gravest of some reasons, or ``None`` when there are none."""
     return min(reasons, key=_GRAVITY.__getitem__, default=None)
 
 
@@ -86,7 +83,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def make_id() -> str:
-    """A new UUIDv7 (RFC 9562): sortable by time, random in its lower 74 bits."""
+    """Make a new UUIDv7 (RFC 9562): sortable by time, random in its lower 74 bits."""
     text = f"{(time.time_ns() // 1_000_000) << 80 | _random.getrandbits(80) & _FREE | _FIXED:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
@@ -95,30 +92,12 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _read_members(value: Any) -> dict[str, Any]:
-    """The members of a value as plain data; not ``results``, which a chain's result writes itself, once."""
-    names, read = _make_reader(type(value))
-    data = dict(zip(names, read(value), strict=True))
-    for name, item in data.items():
-        kind = type(item)
-        if kind in AS_IS or (kind is float and isfinite(item)):
-            continue
-        data[name] = [] if kind is tuple and not item else to_plain(item)
-    return data
-
-
-@cache
-def _make_reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """The members of a kind of value and what reads them; looking them up took as long as reading them."""
-    names = tuple([item.name for item in fields(kind) if item.name != "results"])
-    return names, attrgetter(*names)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a judgement used: tokens, calls and, where the price is known, dollars."""
+    """The usage of a judgement: tokens, calls and, where the price is known, dollars."""
 
     writes_flat: ClassVar[bool] = True
+    writes_plain: ClassVar[bool] = True
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -132,29 +111,31 @@ class Usage:
     """``None`` means unknown, never free."""
 
     def __add__(self, other: Usage) -> Usage:
-        known = self.cost_usd is not None and other.cost_usd is not None
+        has_cost = self.cost_usd is not None and other.cost_usd is not None
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             written_tokens=self.written_tokens + other.written_tokens,
             calls=self.calls + other.calls,
-            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if has_cost else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return _read_members(self)
+        """Write this value as plain data."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
-        return _convert(cls, data)
+        return _convert_members(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
     """The result of one deterministic rule."""
+
+    writes_plain: ClassVar[bool] = True
 
     name: str
     passed: bool
@@ -166,26 +147,27 @@ class RuleResult:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return _read_members(self)
+        """Write this value as plain data."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
-        return _convert(cls, data)
+        return _convert_members(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionResult:
-    """How the content did on one criterion of a rubric."""
+    """The result on one criterion of a rubric."""
 
     writes_flat: ClassVar[bool] = True
+    writes_plain: ClassVar[bool] = True
 
     name: str
     score: float | None
-    """In 0 to 1, on any scale of the rubric; ``None`` if the judge gave no score."""
+    """A share in 0 to 1, on any scale of the rubric; ``None`` if the judge gave no score."""
     passed: bool
-    """Whether the score reaches the criterion's threshold; without a threshold, whether it is at least 0.5, which has
+    """True if the score reaches the criterion's threshold; without a threshold, if it is at least 0.5, which has
     no effect on the outcome.
     """
     reasoning: str = ""
@@ -200,17 +182,19 @@ class CriterionResult:
     def __post_init__(self) -> None:
         for name in ("score", "threshold"):
             if not is_share(getattr(self, name)):
-                found = getattr(self, name)
-                raise UsageError(f"the {name} of criterion {self.name!r} is in 0 to 1, or None; got {found!r}")
+                value = getattr(self, name)
+                raise UsageError(
+                    f"the {name} of criterion {self.name!r} is in 0 to 1, or None; got {value!r}", argument=name
+                )
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return _read_members(self)
+        """Write this value as plain data."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
-        return _convert(cls, data)
+        return _convert_members(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -223,6 +207,7 @@ class JudgeResult:
     schema: ClassVar[str] = "adjudge/result/1"
     writes_plain: ClassVar[bool] = True
     """``to_dict`` always returns plain JSON values, so callers need not check them again."""
+    _layout: ClassVar[Layout] = Layout(last=("passed", "model_differs"))
 
     outcome: Outcome
     judge: str
@@ -237,7 +222,7 @@ class JudgeResult:
     threshold: float | None = None
     """The passing threshold that was in force."""
     confidence: float | None = None
-    """From token probabilities or votes; ``None`` is unknown, and never what a model says about itself."""
+    """A share from token probabilities or votes; ``None`` is unknown, and never what a model says about itself."""
     criteria: tuple[CriterionResult, ...] = ()
     rule_results: tuple[RuleResult, ...] = ()
     reasoning: str = ""
@@ -258,14 +243,14 @@ class JudgeResult:
     earlier_responses: tuple[str, ...] = ()
     """Replies that could not be read and were followed by a re-ask, oldest first."""
     text_after: int = 0
-    """How many replies were ``unparseable`` because text followed the answer, those before a re-ask included."""
+    """The number of replies that were ``unparseable`` because text followed the answer, also before a re-ask."""
     finish_reason: str | None = None
     request_id: str | None = None
     """The provider's id of the last request, for its support and its logs: one line of at most 200 characters. For a
     recorded or cached reply, the id of the original request.
     """
     attempts: int = 1
-    """How often the model was asked; 2 after a re-ask, 0 when a rule decided."""
+    """The number of times that the model was asked; 2 after a re-ask, 0 when a rule decided."""
     duration_ms: float = 0.0
     usage: Usage | None = None
     question: str | None = None
@@ -273,29 +258,35 @@ class JudgeResult:
     subject: str | None = None
     """Digest of the content that was judged."""
     qualification: str | None = None
-    """What a certificate says about the judge that decided; ``None`` if there is none."""
+    """The statement of a certificate about the judge that decided; ``None`` if there is none."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str = field(default_factory=make_id)
     created_at: datetime = field(default_factory=_now)
 
     def __post_init__(self) -> None:
         if self.outcome not in _OUTCOMES:
-            raise UsageError(f"an outcome is one of {', '.join(_OUTCOMES)}; got {self.outcome!r}")
+            raise UsageError(f"an outcome is one of {', '.join(_OUTCOMES)}; got {self.outcome!r}", argument="outcome")
         if self.undecided_because is not None and self.undecided_because not in REASONS:
-            raise UsageError(f"undecided_because is one of {', '.join(REASONS)}; got {self.undecided_because!r}")
+            raise UsageError(
+                f"undecided_because is one of {', '.join(REASONS)}; got {self.undecided_because!r}",
+                argument="undecided_because",
+            )
         # Guarding these two here means that no reader, strategy or policy, present or future, can build a result
         # that says "passed" while it carries a reason for not having decided.
         if (self.outcome == "undecided") != (self.undecided_because is not None):
             raise UsageError(
                 f"a result that is {self.outcome!r} cannot have undecided_because={self.undecided_because!r}; "
-                "set the reason exactly when the outcome is 'undecided'"
+                "set the reason exactly when the outcome is 'undecided'",
+                argument="undecided_because",
             )
         if self.outcome == "undecided" and self.score is not None:
-            raise UsageError(f"an undecided result has no score, but was given {self.score!r}; leave it None")
+            raise UsageError(
+                f"an undecided result has no score, but was given {self.score!r}; leave it None", argument="score"
+            )
         # NaN is neither above nor below a threshold, so whoever compares it decides by accident.
         for name in _SHARES:
             if not is_share(getattr(self, name)):
-                raise UsageError(f"a result's {name} is in 0 to 1, or None; got {getattr(self, name)!r}")
+                raise UsageError(f"a result's {name} is in 0 to 1, or None; got {getattr(self, name)!r}", argument=name)
 
     @property
     def passed(self) -> bool:
@@ -304,9 +295,9 @@ class JudgeResult:
 
     @property
     def model_differs(self) -> bool:
-        """Whether another model answered than the one asked for; a dated snapshot counts as the same model.
+        """True if another model answered than the one asked for; a dated snapshot counts as the same model.
 
-        If a provider may report any name, whether it now reports another name than at first. For a chain, whether this
+        If a provider may report any name, true if it now reports another name than at first. For a chain, true if this
         is so for any of its seats.
         """
         return _is_other(self)
@@ -317,10 +308,10 @@ class JudgeResult:
 
     def criterion(self, name: str) -> CriterionResult:
         """Return the result for this criterion. Raises ``KeyError``, naming the criteria, if there is none."""
-        for item in self.criteria:
-            if item.name == name:
-                return item
-        raise KeyError(f"no criterion {name!r} in this result; it has {[item.name for item in self.criteria]}")
+        for result in self.criteria:
+            if result.name == name:
+                return result
+        raise KeyError(f"no criterion {name!r} in this result; it has {[result.name for result in self.criteria]}")
 
     def raise_if_failed(self) -> Self:
         """Raise ``JudgmentFailed`` unless the content passed (failed and undecided alike); else return this result."""
@@ -330,33 +321,30 @@ class JudgeResult:
 
     def explain(self) -> str:
         """Return the outcome in one line: score and threshold or the reason, who decided, and the detail."""
-        said = f"{self.outcome}: {self.undecided_because}" if self.undecided_because else str(self.outcome)
+        line = f"{self.outcome}: {self.undecided_because}" if self.undecided_because else str(self.outcome)
         if self.score is not None:
-            score, needed = describe_needed(self.score, self.threshold)
-            said += f" with {score}" + (f" (needs {needed})" if needed else "")
-        low = [item.name for item in self.criteria if item.threshold is not None and not item.passed]
+            score, threshold = describe_needed(self.score, self.threshold)
+            line += f" with {score}" + (f" (needs {threshold})" if threshold else "")
+        low = [result.name for result in self.criteria if result.threshold is not None and not result.passed]
         # Where a rule decided, the detail may name them already.
-        named = self.decided_by == "rule" and all(name in self.detail for name in low)
-        said += f"; below their own threshold: {', '.join(low)}" if low and not named else ""
-        said += "".join(f"; {note}" for note in describe_models(self))
+        is_named = self.decided_by == "rule" and all(name in self.detail for name in low)
+        line += f"; below their own threshold: {', '.join(low)}" if low and not is_named else ""
+        line += "".join(f"; {note}" for note in describe_models(self))
         # Criteria are named by files and details quote replies; a log's reader may sit at a terminal.
-        return clean(f"{said}; {self.detail}" if self.detail else said, keep_lines=False)
+        return clean(f"{line}; {self.detail}" if self.detail else line, keep_lines=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """This result as plain data that JSON can hold; ``from_dict`` reads it back.
+        """Write this result as plain data that JSON can hold; ``from_dict`` reads it back.
 
         In ``value`` and ``metadata``, NaN and the infinities are written as text (``"nan"``, ``"inf"``), and so are
         values that are nested deeper than 200 levels or have no plain form.
         """
-        data: dict[str, Any] = {"schema": self.schema, **_read_members(self)}
-        data["passed"] = self.passed
-        data["model_differs"] = self.model_differs
-        return data
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        return _read(data, (cls,), 0)
+        return _read_result_as(data, (cls,), 0)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.judge!r} {self.explain()}>"
@@ -377,10 +365,13 @@ class JudgeChainResult(JudgeResult):
     """A chain's answer, with one result for every seat that was asked."""
 
     schema: ClassVar[str] = "adjudge/chain-result/1"
+    _layout: ClassVar[Layout] = Layout(
+        last=("passed", "model_differs", "results", "fallback_triggered", "total_duration_ms")
+    )
 
     strategy: str
     results: tuple[JudgeResult, ...] = ()
-    """In seat order. A seat never asked is absent; one cut short is undecided: cancelled."""
+    """The results in the order of seats. A seat never asked is absent; one cut short is undecided: cancelled."""
     cut_short: bool = False
     """True if a limit, or the chain around this one, ended it while seats were still running. Those seats are
     ``cancelled`` for that reason, and not because this chain was settled without them.
@@ -393,102 +384,25 @@ class JudgeChainResult(JudgeResult):
 
     @property
     def model_differs(self) -> bool:
-        """Whether, in any seat, another model answered than the one asked for; see ``JudgeResult``."""
-        return _is_other(self) or any(item.model_differs for item in self.results)
+        """True if, in any seat, another model answered than the one asked for; see ``JudgeResult``."""
+        return _is_other(self) or any(seat.model_differs for seat in self.results)
 
     @property
     def total_duration_ms(self) -> float:
-        """How long the chain took, in milliseconds: another name for ``duration_ms``."""
+        """The duration of the chain, in milliseconds: another name for ``duration_ms``."""
         return self.duration_ms
 
     def to_dict(self) -> dict[str, Any]:
-        """This result and those of its seats as plain data."""
-        # Named, not super(): a slotted dataclass is rebuilt, and super() without arguments then fails.
-        data = JudgeResult.to_dict(self)
-        data["results"] = [item.to_dict() for item in self.results]
-        return data | {"fallback_triggered": self.fallback_triggered, "total_duration_ms": self.total_duration_ms}
+        """Write this result and those of its seats as plain data."""
+        return write_record(self)
 
 
 def _is_other(result: JudgeResult) -> bool:
     expected, reported = result.model_expected or result.model_requested, result.model
-    # What a judge of somebody's own returns may hold anything; what is no name is not compared, and raises nothing.
-    named = isinstance(expected, str) and isinstance(reported, str) and bool(expected and reported)
-    return named and not is_same_model(expected, reported)
-
-
-class UnfitResultError(UsageError):
-    """What somebody else's judge returned is no result that can be counted."""
-
-
-_TEXTS = ("judge", "detail", "reasoning", "id")
-
-_NAMES = ("model", "raw_response", "finish_reason", "request_id", "question", "subject", "qualification")
-
-_LISTS: Mapping[str, type[Any]] = {
-    "criteria": CriterionResult,
-    "rule_results": RuleResult,
-    "suggestions": str,
-    "earlier_responses": str,
-}
-
-_KNOWN_WORDS = {"outcome": _OUTCOMES, "undecided_because": (None, *REASONS), "decided_by": get_args(DecidedBy)}
-
-
-def copy_result(said: object, *, judge: str, depth: int = 0) -> JudgeResult:
-    """A result of somebody else's judge under the name of its seat: a plain one, every member of its type.
-
-    Raises ``UnfitResultError`` for what is none, and whatever its own properties raise: here, where one judge is asked
-    about it, and not later, where all of a chain's would suffer for it.
-    """
-    if not isinstance(said, JudgeResult):
-        raise UnfitResultError(f"the judge returned {type(said).__name__}, not a JudgeResult")
-    if depth > _MOST_NESTED:
-        raise UnfitResultError(f"the results of chains stand more than {_MOST_NESTED} levels deep in each other")
-    said = replace(said, judge=judge)  # a class that cannot be copied is found out here
-    kind = JudgeChainResult if isinstance(said, JudgeChainResult) else JudgeResult
-    members = {item.name: getattr(said, item.name) for item in fields(kind)}
-    # Of a class of its own it may say "passed" in one member and something else in another.
-    if bool(said) is not (members["outcome"] == "passed") or said.passed is not (members["outcome"] == "passed"):
-        raise UnfitResultError("the judge returned a result that is passed and is not")
-    wrong = next((name for name in members if not _fits(name, members[name])), None)
-    if wrong is not None:
-        found = type(members[wrong]).__name__
-        raise UnfitResultError(f"the judge returned a result whose {wrong} is of the wrong type or value ({found})")
-    if kind is JudgeChainResult:
-        seats = [copy_result(item, judge=item.judge, depth=depth + 1) for item in members["results"]]
-        members["results"] = tuple(seats)
-    return kind(**members)
-
-
-def _fits(name: str, value: object) -> bool:
-    """Whether a member is of its type; those that a result checks for itself are left to it."""
-    if name in _KNOWN_WORDS:  # of exactly this type: an equality of its own would be in every word
-        return type(value) in (str, type(None)) and value in _KNOWN_WORDS[name]
-    if name in _TEXTS or name == "strategy":
-        return isinstance(value, str)
-    if name in _NAMES:
-        return value is None or isinstance(value, str)
-    if name in _LISTS:
-        return isinstance(value, tuple) and all(isinstance(item, _LISTS[name]) for item in value)
-    if name == "usage":
-        return is_countable(value)
-    others = {
-        "attempts": int,
-        "text_after": int,
-        "duration_ms": Real,
-        "metadata": Mapping,
-        "created_at": datetime,
-        "cut_short": bool,
-    }
-    return name not in others or isinstance(value, others[name])
-
-
-def is_countable(usage: object) -> bool:
-    """Whether what a result says was used can be added to what others used."""
-    if not isinstance(usage, Usage):
-        return usage is None
-    numbers = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.written_tokens, usage.calls)
-    return all(isinstance(number, Real) for number in numbers) and isinstance(usage.cost_usd, Real | None)
+    # Some servers report an empty name, which says nothing about who answered.
+    if not expected or not reported:
+        return False
+    return not is_same_model(expected, reported)
 
 
 R = TypeVar("R", bound=JudgeResult)
@@ -497,48 +411,48 @@ V = TypeVar("V")
 
 
 def read_result(data: Mapping[str, Any]) -> JudgeResult:
-    """A result of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-    return _read(data, _KINDS, 0)
+    """Read a result of either kind from what its ``to_dict`` wrote; raise ``UsageError`` for anything else."""
+    return _read_result_as(data, _KINDS, 0)
 
 
 _KINDS: tuple[type[JudgeResult], ...] = (JudgeChainResult, JudgeResult)
 
 _WRITTEN = ("id", "created_at", "outcome", "judge")
-"""What every written result has; a default would make up an identity, or a time."""
+"""Members that every written result has; a default would make up an identity, or a time."""
 
 _MOST_NESTED = 50
-"""How deep chains may stand in each other in a file; each is read by a few calls inside each other."""
+"""Levels of chains in each other that a file may hold; each is read by a few calls inside each other."""
 
 
-def _read(data: object, kinds: tuple[type[R], ...], depth: int) -> R:
-    if not isinstance(data, Mapping):
-        raise UsageError(f"a result is read from a dictionary that to_dict wrote, got {type(data).__name__}")
+def _read_result_as(members: object, kinds: tuple[type[R], ...], depth: int) -> R:
+    if not isinstance(members, Mapping):
+        raise UsageError(f"a result is read from a dictionary that to_dict wrote, got {type(members).__name__}")
     if depth > _MOST_NESTED:
         raise UsageError(f"the results of chains stand more than {_MOST_NESTED} levels deep in each other")
-    said = data.get("schema")
-    kind = next((kind for kind in kinds if said == kind.schema), None)
+    schema = members.get("schema")
+    kind = next((kind for kind in kinds if schema == kind.schema), None)
     if kind is None:
-        known = ", ".join(kind.schema for kind in kinds)
-        shown = repr(said)[:60] if said is None or isinstance(said, str) else type(said).__name__
-        raise UsageError(f"a result has one of the schemas {known}; this dictionary has {shown}")
+        schemas = ", ".join(kind.schema for kind in kinds)
+        shown = repr(schema)[:60] if schema is None or isinstance(schema, str) else type(schema).__name__
+        raise UsageError(f"a result has one of the schemas {schemas}; this dictionary has {shown}")
     for name in _WRITTEN:
-        if name not in data:
+        if name not in members:
             raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: it has no {name!r}")
-    result = _convert(kind, {name: item for name, item in data.items() if name != "results"})
-    return _add_seats(result, data, depth) if isinstance(result, JudgeChainResult) else result
+    result = _convert_members(kind, {name: value for name, value in members.items() if name != "results"})
+    return _add_seats(result, members, depth) if isinstance(result, JudgeChainResult) else result
 
 
-def _add_seats(result: R, data: Mapping[str, Any], depth: int) -> R:
-    seats = data.get("results", ())
+def _add_seats(result: R, members: Mapping[str, Any], depth: int) -> R:
+    seats = members.get("results", ())
     if not isinstance(seats, list | tuple):
         raise UsageError(f"the results of a chain are a list, got {type(seats).__name__}")
-    return replace(result, results=tuple([_read(item, _KINDS, depth + 1) for item in seats]))  # type: ignore[call-arg]
+    return replace(result, results=tuple([_read_result_as(seat, _KINDS, depth + 1) for seat in seats]))  # type: ignore[call-arg]
 
 
-def _convert(kind: type[V], data: Mapping[str, Any]) -> V:
-    """An instance from plain data, every member of exactly its type; members it does not have are ignored."""
+def _convert_members(kind: type[V], members: Mapping[str, Any]) -> V:
+    """Make an instance from plain data, every member of exactly its type; members it does not have are ignored."""
     try:
-        return read_typed(dict(data.items()), kind)
+        return read_typed(dict(members.items()), kind)
     except (AttributeError, TypeError, ValueError) as error:
-        said = clean(" ".join(str(error).split())[:200], keep_lines=False)
-        raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: {said}") from None
+        problem = clean(" ".join(str(error).split())[:200], keep_lines=False)
+        raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: {problem}") from None

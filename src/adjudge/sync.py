@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar, cast, overload
 
 from adjudge.concurrency import GRACE, stop_tasks
 from adjudge.errors import AdjudgeError, UsageError
@@ -25,11 +25,15 @@ T = TypeVar("T")
 
 P = ParamSpec("P")
 
+S_contra = TypeVar("S_contra", contravariant=True)
+
+R_co = TypeVar("R_co", covariant=True)
+
 
 _Waiting = concurrent.futures.Future
 
 _ENDINGS = (concurrent.futures.CancelledError, KeyboardInterrupt, SystemExit)
-"""What a call comes to that ended with its loop."""
+"""The exceptions of a call that ended with its loop."""
 
 
 class _Door:
@@ -41,25 +45,25 @@ class _Door:
         self.waiting: set[_Waiting[Any]] = set()
         """The calls that somebody waits for. Guarded by the lock, like ``ended``."""
         self.ended: str | None = None
-        """What ended the loop; nothing is handed to it from then on, since nobody would ever do it."""
+        """The cause that ended the loop, in words; nothing is handed to it from then on."""
         self.cause: BaseException | None = None
         self.thread = threading.Thread(target=self._run, name="adjudge-sync", daemon=True)
         self.thread.start()
 
-    def begin(self, work: Coroutine[Any, Any, T]) -> _Waiting[T]:
+    def start(self, work: Coroutine[Any, Any, T]) -> _Waiting[T]:
         """Hand a coroutine to the loop; the lock is held."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         self.waiting.add(future)
         return future
 
-    def let_go(self) -> None:
+    def wait_for_cancelled(self) -> None:
         """Give what was cancelled a moment to close its connections before the caller's interrupt goes on."""
         gone = threading.Event()
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self.loop.call_later, 0.01, gone.set)
             gone.wait(timeout=1.0)
 
-    def complain(self) -> NoReturn:
+    def raise_ended(self) -> NoReturn:
         """Raise for a call that ended with the loop."""
         raise AdjudgeError(
             f"the event loop of all sync calls ended before this one, because {self.ended}; nothing was decided, and "
@@ -92,7 +96,7 @@ class _Door:
                 self.loop.close()
 
     def _finish(self, ending: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run the loop once more, which takes seconds at most; what is raised again meanwhile changes nothing."""
+        """Run one more coroutine in the loop, for seconds at most; what it raises changes nothing."""
         work = ending()
         with suppress(Exception, KeyboardInterrupt, SystemExit):
             self.loop.run_until_complete(work)
@@ -101,8 +105,8 @@ class _Door:
 
     def _fail_waiting(self) -> None:
         with _lock:
-            left = list(self.waiting)
-        for future in left:  # what ignored its cancellation, and has no loop now that could ever answer
+            waiting = list(self.waiting)
+        for future in waiting:  # what ignored its cancellation, and has no loop now that could ever answer
             with suppress(concurrent.futures.InvalidStateError):
                 future.set_exception(concurrent.futures.CancelledError())
 
@@ -134,7 +138,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     with _lock:
         door = _find_door()
         inside = threading.current_thread() is door.thread
-        future = None if inside else door.begin(work)
+        future = None if inside else door.start(work)
     if future is None:
         work.close()
         raise UsageError("a sync call was made from inside adjudge's own loop; await evaluate() there instead")
@@ -144,9 +148,9 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         if door.ended is not None and future.done() and isinstance(error, _ENDINGS):
             if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
                 work.close()
-            door.complain()
+            door.raise_ended()
         if future.cancel():
-            door.let_go()
+            door.wait_for_cancelled()
         raise
     finally:
         with _lock:
@@ -154,21 +158,57 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
 
 def make_sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The twin of a coroutine function for callers without an event loop, with its parameters and its types."""
+    """Make the twin of a coroutine function for callers without an event loop, with its parameters and its types."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         return run_sync(function(*args, **kwargs))
 
-    call.__name__, call.__qualname__ = f"{function.__name__}_sync", f"{function.__qualname__}_sync"
-    call.__doc__ = (
-        f"``{function.__name__}`` for callers without an event loop; works inside a running loop too, and blocks it."
-    )
+    _describe_twin(call, function)
     return call
 
 
+class SyncMethod(Protocol[S_contra, P, R_co]):
+    """A sync method as type checkers see it: bound to its object, with the parameters of the one that is awaited.
+
+    It is a description only; at run time there is a plain function, as ``def`` makes one.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: Any, /) -> Callable[Concatenate[S_contra, P], R_co]: ...
+
+    @overload
+    def __get__(self, instance: S_contra, owner: Any, /) -> Callable[P, R_co]: ...
+
+
+def make_sync_method(
+    method: Callable[Concatenate[S_contra, P], Coroutine[Any, Any, R_co]],
+) -> SyncMethod[S_contra, P, R_co]:
+    """Make the twin of a coroutine method, made in the body of its class, as ``make_sync`` makes that of a function."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        # Looked up on the object: a subclass that has another method of this name is asked with that one.
+        return run_sync(getattr(self, name)(*args, **kwargs))
+
+    _describe_twin(call, method)
+    return cast("SyncMethod[S_contra, P, R_co]", call)
+
+
+def _describe_twin(twin: Callable[..., Any], function: Callable[..., Any]) -> None:
+    """Give a twin its own name, and a docstring with the arguments that both take."""
+    twin.__name__, twin.__qualname__ = f"{function.__name__}_sync", f"{function.__qualname__}_sync"
+    introduction, heading, arguments = (function.__doc__ or "").partition("Args:\n")
+    indent = introduction[len(introduction.rstrip(" ")) :]
+    sentence = (
+        f"``{function.__name__}`` for callers without an event loop; works inside a running loop too, and blocks it."
+    )
+    twin.__doc__ = f"{sentence}\n\n{indent}{heading}{arguments}" if heading else sentence
+
+
 def _find_door() -> _Door:
-    """The door that is open; the lock is held."""
+    """Return the door that is open; the lock is held."""
     if not _doors or _doors[0].pid != os.getpid():
         _left_behind.extend(_doors)
         _doors.clear()
@@ -179,8 +219,8 @@ def _find_door() -> _Door:
     return _doors[0]
 
 
-def _begin_anew() -> None:
-    """In a child that was forked: its copy of the lock may be held by a thread that it does not have."""
+def _forget_doors() -> None:
+    """Forget the doors in a child that was forked: its lock may be held by a thread that it does not have."""
     global _lock  # noqa: PLW0603 - there is no other way to a lock that nobody can release
     _lock = threading.Lock()
     _left_behind.extend(_doors)
@@ -188,4 +228,4 @@ def _begin_anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_forget_doors)

@@ -8,11 +8,11 @@ from adjudge.trust import (
     AnnotatorTest,
     Baseline,
     Bias,
+    BiasKind,
     Ceiling,
     Coefficients,
     Confusion,
     Correlation,
-    Effect,
     ErrorParts,
     Estimate,
     OrderFlips,
@@ -90,8 +90,8 @@ assert_type(make_order_flips(["first"], [None]), OrderFlips)
 assert_type(make_order_flips(["first"], [None]).flips, Share)
 make_order_flips(["A"], ["B"])  # pyrefly: ignore[bad-argument-type]
 
-assert_type(make_bias([0.1], {"length": [1.0], "language": ["en"]}), Bias)
-assert_type(make_bias([0.1], {"first": [True]}).effects, tuple[Effect, ...])
+assert_type(make_bias([1.0], [0.0], {"length": [1.0], "language": ["en"]}), Bias)
+assert_type(make_bias([1.0], [0.0], {"first": [True]}).kinds, tuple[BiasKind, ...])
 assert_type(make_slices([True], [True], ["en"]), Slices)
 assert_type(make_slices([True], [True], ["en"]).worst, Slice | None)
 assert_type(find_bootstrap_interval([1.0, 2.0]), tuple[float, float])

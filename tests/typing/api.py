@@ -49,7 +49,7 @@ from adjudge.guards import FirewallVerdict, InputVerdict, RejectedRule, Threat
 from adjudge.integrations.asgi import GateMiddleware, Receive, Scope, Send, identify_caller
 from adjudge.judges import Improvement, read_result
 from adjudge.ledger import Entry, Head, Verification, verify_export
-from adjudge.models import FunctionIdentity, Given, ReplayModel, Reply, Request
+from adjudge.models import FunctionIdentity, FunctionInput, ReplayModel, Reply, Request
 from adjudge.testing import assert_passes
 
 
@@ -77,7 +77,7 @@ def say_outright() -> None:
     ReplayModel("said.jsonl", function=look)
     which = FunctionIdentity(module="m", qualname="look", code="0" * 64)
     assert_type(Reply(text="true", function=which).function, FunctionIdentity | None)
-    assert_type(Request(system="", user="").given, Given | None)
+    assert_type(Request(system="", user="").function_input, FunctionInput | None)
 
 
 class Adapter:
@@ -229,6 +229,11 @@ async def decide(single: Judge) -> None:
     assert_type(decision.decided_by, Literal["judge", "rule", "policy", "human"])
     assert_type(decision.result, JudgeResult | None)
     assert_type(gate.check_sync("content"), Decision)
+    assert_type(gate.check_sync("content", task="the task", metadata={"case": "1"}).allowed, bool)
+    gate.check_sync("content", tsk="the task")  # pyrefly: ignore[unexpected-keyword]
+    gate.check_sync("content", metadata=1)  # pyrefly: ignore[bad-argument-type]
+    gate.check_sync()  # pyrefly: ignore[missing-argument]
+    assert_type(Gate.check_sync(gate, "content"), Decision)
     assert_type(gate.guard(argument="prompt")(answer)("x"), str)
     decision.allowed = True  # pyrefly: ignore[read-only]
     GateMiddleware(serve, gate, on="response", largest=10_000, when=lambda scope: scope["type"] == "http")

@@ -55,7 +55,7 @@ from adjudge.dataset import (
     LabelMap,
     LabelOrder,
     LabelValue,
-    Taken,
+    SplitRow,
     digest_content,
     import_inspect,
     import_labels,
@@ -104,7 +104,7 @@ from adjudge.labels import (
     write_case_list,
     write_plan,
 )
-from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, parse_audit, render_audit
+from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, read_audit, render_audit
 from adjudge.measurement import PlanProgress, RateDecision, RateLimit, decide_rate, make_measurement
 from adjudge.models import Price
 from adjudge.report import (
@@ -251,7 +251,8 @@ async def audit(ledger: Ledger) -> None:
     """An audit is of a ledger or of an export, and goes to text and back."""
     found = await derive_audit(ledger, gate="publish", since=datetime.now().astimezone())
     assert_type(await derive_audit(Path("a.jsonl"), opinion="adverse", opinion_by="Ada", reason="..."), AuditEntry)
-    assert_type(parse_audit(render_audit(found)), AuditEntry)
+    assert_type(read_audit(found.to_dict()), AuditEntry)
+    assert_type(render_audit(found), str)
     assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(found), bool)
     AuditQuery(opinion="fine")  # type: ignore[bad-argument-type]
     found.opinion = "unqualified"  # pyrefly: ignore[read-only]
@@ -333,7 +334,7 @@ async def read_data_sets(lots: Judge) -> None:
     assert_type(own.rules, tuple[Rule, ...])
     assert_type(Case(id="a", content="x", rubric="security").rubric, Rubric | None)
     Case(id="a", content="x", threshold="0.5")  # pyrefly: ignore[bad-argument-type]
-    assert_type(CaseCriteria(members=True).take({"content": "x"}, ()), Taken)
+    assert_type(CaseCriteria(members=True).split_row({"content": "x"}, ()), SplitRow)
     assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
     assert_type(import_openai_evals("items.jsonl", graders="eval.json").notes, Mapping[str, int])
     assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)

@@ -8,154 +8,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import sys
+from functools import cache
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from adjudge import __version__
-from adjudge.cli.commands.accounts import accounts_app
-from adjudge.cli.commands.agree import agree
-from adjudge.cli.commands.approvals import approvals_app
-from adjudge.cli.commands.batch import batch_app
-from adjudge.cli.commands.cache import cache_app
-from adjudge.cli.commands.completion import COMPLETE, SHELLS, print_completion
-from adjudge.cli.commands.dataset import dataset_app
-from adjudge.cli.commands.demo import demo
-from adjudge.cli.commands.diff import diff_runs
-from adjudge.cli.commands.doctor import doctor
-from adjudge.cli.commands.gate import gate_app, resume
-from adjudge.cli.commands.init import init
-from adjudge.cli.commands.judge import judge
-from adjudge.cli.commands.keys import keys_app
-from adjudge.cli.commands.label import label
-from adjudge.cli.commands.ledger import ledger_app
-from adjudge.cli.commands.ledger import report as report_ledger
-from adjudge.cli.commands.plan import plan_labels
-from adjudge.cli.commands.probe import probe
-from adjudge.cli.commands.redecide import redecide_run
-from adjudge.cli.commands.report import report
-from adjudge.cli.commands.rubric import rubric_app
-from adjudge.cli.commands.rules import rules_app
-from adjudge.cli.commands.run import run_data
-from adjudge.cli.commands.serve import serve
-from adjudge.cli.commands.succeed import succeed
-from adjudge.cli.commands.tools import review, tools_app, validate
+from adjudge.cli.command_groups import make_command_line
+from adjudge.cli.commands.completion import COMPLETE, SHELLS
 from adjudge.cli.output import complain, finish, note, print_line
+from adjudge.cli.spelling import begin_call, spell
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import find_nearest, show
 
 DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 
-WIDEST = 160
-"""Columns of a help text at most; it takes those of the terminal below that."""
-
-GROUPS = {
-    "Everyday": ("judge", "run", "batch", "report", "diff", "redecide"),
-    "Measure": ("plan", "label", "agree", "succeed"),
-    "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
-    "Prove": ("ledger",),
-    "Serve": ("serve", "keys", "accounts"),
-    "Set up": ("init", "demo", "doctor", "rubric", "dataset", "cache", "completion"),
-}
-"""Headings of ``adjudge --help``, and the commands under each."""
-
-
-class ListedCommands(TyperGroup):
-    """Commands of a group, each with its whole first sentence: the library cuts it after 45 characters."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write one section."""
-        self.write_section(formatter, "Commands", self.list_commands(ctx))
-
-    def write_section(self, formatter: Any, title: str, names: Sequence[str]) -> None:
-        """Write these commands under a heading."""
-        with formatter.section(title):
-            formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=1_000)) for name in names])
-
-
-class GroupedCommands(ListedCommands):
-    """Commands listed under the headings of ``GROUPS``."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write one section for each heading."""
-        del ctx
-        for group, names in GROUPS.items():
-            self.write_section(formatter, group, names)
-
-
-app = typer.Typer(
-    name="adjudge",
-    cls=GroupedCommands,
-    help="Ask judges whether something is good enough, and act on the answer safely.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
-)
-
-app.command()(judge)
-
-app.command("run")(run_data)
-
-app.add_typer(batch_app, name="batch", cls=ListedCommands)
-
-app.command()(report)
-
-app.command()(label)
-
-app.command()(agree)
-
-app.command()(succeed)
-
-app.command("diff")(diff_runs)
-
-app.command("redecide")(redecide_run)
-
-app.command("plan")(plan_labels)
-
-app.add_typer(gate_app, name="gate", cls=ListedCommands)
-
-gate_app.command("resume")(resume)
-
-app.add_typer(approvals_app, name="approvals", cls=ListedCommands)
-
-app.add_typer(rules_app, name="rules", cls=ListedCommands)
-
-app.command()(probe)
-
-app.command()(review)
-
-app.command()(validate)
-
-app.add_typer(tools_app, name="tools", cls=ListedCommands)
-
-ledger_app.command("report")(report_ledger)
-
-app.add_typer(ledger_app, name="ledger", cls=ListedCommands)
-
-app.command()(serve)
-
-app.add_typer(keys_app, name="keys", cls=ListedCommands)
-
-app.add_typer(accounts_app, name="accounts", cls=ListedCommands)
-
-app.command()(init)
-
-app.command()(demo)
-
-app.command()(doctor)
-
-app.add_typer(rubric_app, name="rubric", cls=ListedCommands)
-
-app.add_typer(dataset_app, name="dataset", cls=ListedCommands)
-
-app.add_typer(cache_app, name="cache", cls=ListedCommands)
-
-app.command("completion")(print_completion)
+app = make_command_line("Ask judges whether something is good enough, and act on the answer safely.")
 
 
 def _show_version(asked: bool) -> None:
@@ -177,12 +47,20 @@ def _top(
     """Ask judges whether something is good enough, and act on the answer safely."""
 
 
+@cache
+def _make_command() -> Any:
+    """The command line as what parses it."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     try:
         if os.environ.get(COMPLETE):
             return _complete(os.environ[COMPLETE])
-        status = app(args=arguments, standalone_mode=False, prog_name="adjudge")
+        command = _make_command()
+        begin_call(command, sys.argv[1:] if arguments is None else arguments)
+        status = command(args=arguments, standalone_mode=False, prog_name="adjudge")
         finish()
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -208,7 +86,7 @@ def _complete(asked: str) -> int:
     completion_init()
     os.environ[COMPLETE] = f"{action}_{shell}"  # the order that the library reads
     try:
-        app(prog_name="adjudge", standalone_mode=False)
+        _make_command()(prog_name="adjudge", standalone_mode=False)
     except SystemExit as error:  # how it ends
         return error.code if isinstance(error.code, int) else DONE
     return DONE
@@ -224,7 +102,7 @@ def _end_early(error: SystemExit) -> int:
 
 def _end_with(error: Exception) -> int:
     if isinstance(error, AdjudgeError):
-        complain(str(error))
+        complain(spell(error))
         return USAGE if isinstance(error, UsageError) else UNDECIDED
     if type(error).__name__ == "NoArgsIsHelpError":
         note(str(error))
@@ -251,8 +129,8 @@ def _list_options(error: Any) -> list[str]:
 
 
 def _list_commands(error: Any) -> list[str]:
-    command = getattr(getattr(error, "ctx", None), "command", None)
-    return [name for name, item in getattr(command, "commands", {}).items() if not item.hidden]
+    context = getattr(error, "ctx", None)
+    return [] if context is None else context.command.list_commands(context)
 
 
 _EXTRA = re.compile(r"got unexpected extra argument(?:\(s\)|s)? \((.*)\)", re.DOTALL)
@@ -262,19 +140,19 @@ _NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_f
 
 def _explain_argument(error: Any) -> str:
     """What typer found, with the value, and where the remedy is."""
-    said = error.format_message().rstrip(".?").replace(". Did you", "; did you")
-    said = said[:1].lower() + said[1:]
-    found = getattr(error.__cause__, "errors", list)()
-    kind = _NUMBERS.get(found[0]["type"]) if found else None
+    sentence = error.format_message().rstrip(".?").replace(". Did you", "; did you")
+    sentence = sentence[:1].lower() + sentence[1:]
+    details = getattr(error.__cause__, "errors", list)()
+    kind = _NUMBERS.get(details[0]["type"]) if details else None
     if kind is not None:
-        said = f"{'/'.join(error.param.opts)} must be {kind}, got {found[0]['input']!r}"
+        sentence = f"{'/'.join(error.param.opts)} must be {kind}, got {details[0]['input']!r}"
     elif type(error).__name__ == "NoSuchOption":
         near = find_nearest(error.option_name, _list_options(error))
-        said = f"there is no option {error.option_name}" + (f"; did you mean {near}" if near else "")
-    elif (named := _NO_COMMAND.match(said)) is not None:
+        sentence = f"there is no option {error.option_name}" + (f"; did you mean {near}" if near else "")
+    elif (named := _NO_COMMAND.match(sentence)) is not None:
         near = find_nearest(named[1], _list_commands(error))
-        said = f"no such command '{named[1]}'" + (f"; did you mean '{near}'" if near else "")
-    elif (extra := _EXTRA.fullmatch(said)) is not None:
-        said = f"{show(extra[1])} is not expected here"
+        sentence = f"no such command '{named[1]}'" + (f"; did you mean '{near}'" if near else "")
+    elif (extra := _EXTRA.fullmatch(sentence)) is not None:
+        sentence = f"{show(extra[1])} is not expected here"
     path = error.ctx.command_path if getattr(error, "ctx", None) else "adjudge"
-    return f"{said}; see {path} --help"
+    return f"{sentence}; see {path} --help"

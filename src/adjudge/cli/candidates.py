@@ -13,6 +13,7 @@ from typing import Any
 from adjudge.cli.batches import describe_batches, list_batch_prices, note_batches_left
 from adjudge.cli.interruption import catching_interrupts, finish_or_leave
 from adjudge.cli.output import note, watch
+from adjudge.cli.spelling import spell
 from adjudge.config.file import Config
 from adjudge.config.judges import Panel, choose
 from adjudge.dataset.case import Case
@@ -41,12 +42,12 @@ def read_candidates(names: Sequence[str], folder: Path) -> list[NamedCandidate]:
     """
     if len(set(names)) < len(names):
         raise UsageError(f"--candidate names {show(max(names, key=names.count))} twice; name each once")
-    found = []
+    candidates = []
     for name in names:
         is_run = (Path(name) / MANIFEST_FILE).is_file()
         place = Path(name) if is_run else folder / "successors" / _name_folder(name)
-        found.append(NamedCandidate(name=name, folder=place, is_run=is_run))
-    return found
+        candidates.append(NamedCandidate(name=name, folder=place, is_run=is_run))
+    return candidates
 
 
 def _name_folder(name: str) -> str:
@@ -110,20 +111,22 @@ class Inquiry:
             return [None] * len(judges)
         from adjudge.runs.batch.session import check_judge, sends_batches
 
-        found: list[BatchOptions | None] = []
+        batches: list[BatchOptions | None] = []
         for candidate, judge in zip(candidates, judges, strict=True):
             try:
-                found.append(self.batch if sends_batches(judge) else None)
+                batches.append(self.batch if sends_batches(judge) else None)
             except UsageError as error:
                 raise UsageError(
-                    f"{error}; to ask it live beside candidates by batch, ask it alone first, and then name its run "
-                    f"({candidate.folder}) as the candidate"
+                    error,
+                    "; to ask it live beside candidates by batch, ask it alone first, and then name its run "
+                    f"({candidate.folder}) as the candidate",
+                    argument=error.argument,
                 ) from None
-        if not any(found):
+        if not any(batches):
             check_judge(judges[0])
         for judge in judges:
             note("\n".join(list_batch_prices(judge, self.config.prices)) or None)
-        return found
+        return batches
 
     async def _ask_all(self) -> list[Run]:
         if self.batch is None:
@@ -178,5 +181,5 @@ async def _ask_beside_others(asked: _Asked) -> Run | AdjudgeError:
         return await asked.running
     except AdjudgeError as error:
         # Now, and not when the others have ended, which may be tomorrow.
-        note(f"{asked.candidate.name}, kept in {asked.candidate.folder}: {error}")
+        note(f"{asked.candidate.name}, kept in {asked.candidate.folder}: {spell(error)}")
         return error

@@ -20,55 +20,55 @@ def describe_entry(entry: Entry) -> str:
     return tell(entry.payload) if tell is not None and member in entry.payload else ""
 
 
-def _describe_decision(said: Mapping[str, Any]) -> str:
-    if said.get("pending") is True:
+def _describe_decision(payload: Mapping[str, Any]) -> str:
+    if payload.get("pending") is True:
         return "pending"
-    return f"{'allowed' if said.get('allowed') is True else 'blocked'} by {said.get('decided_by')}"
+    return f"{'allowed' if payload.get('allowed') is True else 'blocked'} by {payload.get('decided_by')}"
 
 
-def _describe_voted(said: Mapping[str, Any]) -> str:
-    if said.get("voter") == "judge":
-        return str(said.get("reason"))
-    word = "approves" if said.get("approved") is True else "denies"
-    counts = "" if said.get("accepted") is True else f" (does not count: {said.get('refused_because')})"
-    return f"{said.get('by')} {word}{counts}" + (f": {said['reason']}" if said.get("reason") else "")
+def _describe_voted(payload: Mapping[str, Any]) -> str:
+    if payload.get("voter") == "judge":
+        return str(payload.get("reason"))
+    word = "approves" if payload.get("approved") is True else "denies"
+    counts = "" if payload.get("accepted") is True else f" (does not count: {payload.get('refused_because')})"
+    return f"{payload.get('by')} {word}{counts}" + (f": {payload['reason']}" if payload.get("reason") else "")
 
 
-def _describe_pending_vote(said: Mapping[str, Any]) -> str:
-    word = "approves" if said.get("approved") is True else "denies"
-    why = f": {said['reason']}" if said.get("reason") else ""
-    return f"{said.get('by')} {word}, and can take it back until {said.get('final_at')}{why}"
+def _describe_pending_vote(payload: Mapping[str, Any]) -> str:
+    word = "approves" if payload.get("approved") is True else "denies"
+    why = f": {payload['reason']}" if payload.get("reason") else ""
+    return f"{payload.get('by')} {word}, and can take it back until {payload.get('final_at')}{why}"
 
 
-def _describe_withdrawn(said: Mapping[str, Any]) -> str:
-    return f"{said.get('by')} takes back the vote of entry {said.get('vote')}"
+def _describe_withdrawn(payload: Mapping[str, Any]) -> str:
+    return f"{payload.get('by')} takes back the vote of entry {payload.get('vote')}"
 
 
-def _describe_comment(said: Mapping[str, Any]) -> str:
-    return f"{said.get('by')}: {said.get('text')}"
+def _describe_comment(payload: Mapping[str, Any]) -> str:
+    return f"{payload.get('by')}: {payload.get('text')}"
 
 
-def _describe_override(said: Mapping[str, Any]) -> str:
-    what = f"audit is {said.get('opinion')}, says" if "audit" in said else "overruled by"
-    return f"{what} {_list_names(said, 'by')}"
+def _describe_override(payload: Mapping[str, Any]) -> str:
+    what = f"audit is {payload.get('opinion')}, says" if "audit" in payload else "overruled by"
+    return f"{what} {_list_names(payload, 'by')}"
 
 
-def _describe_requested(said: Mapping[str, Any]) -> str:
-    return f"{said.get('required')} of {_list_names(said, 'approvers')} asked"
+def _describe_requested(payload: Mapping[str, Any]) -> str:
+    return f"{payload.get('required')} of {_list_names(payload, 'approvers')} asked"
 
 
-def _describe_closed(said: Mapping[str, Any]) -> str:
-    return f"{said.get('status')} by {_list_names(said, 'closed_by')}"
+def _describe_closed(payload: Mapping[str, Any]) -> str:
+    return f"{payload.get('status')} by {_list_names(payload, 'closed_by')}"
 
 
-def _describe_erasure(said: Mapping[str, Any]) -> str:
-    return f"of entry {said.get('seq')} by {said.get('by')}"
+def _describe_erasure(payload: Mapping[str, Any]) -> str:
+    return f"of entry {payload.get('seq')} by {payload.get('by')}"
 
 
-def _list_names(said: Mapping[str, Any], name: str) -> str:
-    found = said.get(name)
-    names = ", ".join(map(str, found)) if isinstance(found, list) else str(found or "")
-    return names or str(said.get("decided_by") or "nobody")
+def _list_names(payload: Mapping[str, Any], name: str) -> str:
+    value = payload.get(name)
+    names = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    return names or str(payload.get("decided_by") or "nobody")
 
 
 _TOLD: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {

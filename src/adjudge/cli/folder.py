@@ -27,10 +27,12 @@ def list_texts(folder: str) -> tuple[list[str], str | None]:
     """
     left_out: Counter[str] = Counter()
     texts = sorted(_walk(folder, left_out), key=lambda path: Path(path).parts)
-    said = ", ".join(f"{left_out[kind]:,} {words}" for kind, words in _SAID.items() if left_out[kind])
+    sentence = ", ".join(f"{left_out[kind]:,} {words}" for kind, words in _SAID.items() if left_out[kind])
     if not texts:
-        raise UsageError(f"{folder} holds no text file{f' ({said})' if said else ''}; name a folder with texts in it")
-    return texts, f"left out of {folder}: {said}" if said else None
+        raise UsageError(
+            f"{folder} holds no text file{f' ({sentence})' if sentence else ''}; name a folder with texts in it"
+        )
+    return texts, f"left out of {folder}: {sentence}" if sentence else None
 
 
 def _walk(folder: str, left_out: Counter[str]) -> Iterator[str]:

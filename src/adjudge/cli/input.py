@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.cli.folder import list_texts
+from adjudge.cli.options import DataOptions, MaterialOptions
 from adjudge.cli.output import is_terminal
+from adjudge.cli.spelling import spell
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.dataset.label_file import load_labels
@@ -94,25 +96,25 @@ def list_inputs(
 
     With ``folders``, a folder means the text files in it.
     """
-    given = list(paths or ())
-    if not given:
+    names = list(paths or ())
+    if not names:
         if sys.stdin is None or is_terminal(sys.stdin):
             raise UsageError("nothing to judge: name a file, or - and write to standard input")
-        given = ["-"]
-    if given.count("-") > 1:
+        names = ["-"]
+    if names.count("-") > 1:
         raise UsageError("- means standard input, which can be read once; name it once")
-    alone = len(given) == 1 and not _is_set(given[0]) and not (folders and _is_folder(given[0]))
-    sources, left_out = _expand(given) if folders else (given, [])
-    sets = [isinstance(found, str) and _is_set(found) for found in sources]
+    alone = len(names) == 1 and not _is_set(names[0]) and not (folders and _is_folder(names[0]))
+    sources, left_out = _expand(names) if folders else (names, [])
+    sets = [isinstance(source, str) and _is_set(source) for source in sources]
     own = own or OwnCriteria()
     if own.asked and not all(sets):
         raise UsageError("--case-criteria and --criteria-field are about cases; name data sets, like CASES.jsonl")
     if label_map is not None and not any(sets):
         raise UsageError("--label-map is for the labels of a data set, and none is named; leave it out")
-    sizes = [count_rows(str(found)) if is_set else 1 for found, is_set in zip(sources, sets, strict=True)]
+    sizes = [count_rows(str(source)) if is_set else 1 for source, is_set in zip(sources, sets, strict=True)]
     # What is not a plain file may keep us waiting (a pipe); read now, before a judge's time begins to run.
-    read = [_read_path(found, own, label_map) for found in sources]
-    parts = [part if _is_file(found) else list(part) for found, part in zip(sources, read, strict=True)]
+    read = [_read_path(source, own, label_map) for source in sources]
+    parts = [part if _is_file(source) else list(part) for source, part in zip(sources, read, strict=True)]
     return Inputs(
         items=(item for part in parts for item in part),
         total=None if None in sizes else sum(size or 0 for size in sizes),
@@ -129,7 +131,7 @@ def _expand(paths: Sequence[str]) -> tuple[list[str | InputItem], list[str]]:
         try:
             texts, said = list_texts(path) if _is_folder(path) else ([path], None)
         except UsageError as error:
-            sources.append(InputItem(name=path, error=str(error)))
+            sources.append(InputItem(name=path, error=spell(error)))
             continue
         sources += texts
         left_out += [said] if said is not None else []
@@ -144,51 +146,57 @@ ANNOTATED = ("langfuse", "langsmith", "mlflow", "phoenix")
 
 
 def open_from_options(
-    path: str,
-    *,
-    kind: str | None = None,
-    fields: Mapping[str, str | None] | None = None,
-    other: Sequence[str] | None = None,
-    on_bad_row: str = "fail",
-    check_ids: bool = True,
-    label_map: str | None = None,
-    label_file: str | None = None,
-    label_name: str | None = None,
-    own: OwnCriteria | None = None,
+    path: str, options: DataOptions, *, own: OwnCriteria | None = None, check_ids: bool = True
 ) -> Dataset:
-    """The data set that a command line describes with the options of ``options``.
-
-    ``fields`` are ``--content`` and its like by the name of the part: ``None`` was not given, an empty text leaves a
-    field of that name in the metadata. ``other`` are the ``PART=F`` of ``--field``, and ``own`` is what rows may say
-    of how they are judged.
-    """
+    """Open the data set that a command line describes; ``own`` is what rows may say of how they are judged."""
     from adjudge import dataset
 
-    if on_bad_row not in {"fail", "skip"}:
-        raise UsageError(f"--on-bad-row must be fail or skip, got {on_bad_row!r}")
-    given = {name: field or None for name, field in (fields or {}).items() if field is not None}
-    for text in other or ():
-        part, sign, field = text.partition("=")
-        if not sign or not part or part in given:
-            wrong = "is given twice" if part in given else "must be like content.a=FIELD"
-            raise UsageError(f"--field {text!r} {wrong}; give each part once, with the field it is in")
-        given[part] = field or None
+    kind, label_name = options.kind, options.label_name
     if kind is not None:
-        check_choice("--from", kind, (*FORMATS, *KINDS))
-    if label_name is not None and label_file is None and kind not in ANNOTATED:
+        check_choice("format", kind, (*FORMATS, *KINDS))
+    if label_name is not None and options.label_file is None and kind not in ANNOTATED:
         raise UsageError("--label-name chooses among the annotations of a tool or of --label-file; leave it out here")
-    words = parse_label_map(label_map) if label_map is not None else None
+    words = parse_label_map(options.label_map) if options.label_map is not None else None
     own = own or OwnCriteria()
-    choice: Any = {"fields": given, "on_bad_row": on_bad_row, "label_map": words}
+    choice: Any = {"fields": _map_fields(options), "on_bad_row": options.on_bad_row, "label_map": words}
     if kind in KINDS:
         if own.asked:
             raise UsageError(f"--case-criteria and --criteria-field are for rows of ours; leave them out with {kind}")
         choice |= {"label_name": label_name} if kind in ANNOTATED else {}
-        found: Dataset = getattr(dataset, f"import_{kind.replace('-', '_')}")(path, **choice)
+        opened: Dataset = getattr(dataset, f"import_{kind.replace('-', '_')}")(path, **choice)
     else:
         choice |= {"case_criteria": own.members, "criteria_field": own.criteria_field, "rubrics": own.rubrics}
-        found = dataset.open_dataset(path, format=kind, check_ids=check_ids, **choice)
-    return found if label_file is None else found.with_labels(load_labels(label_file, label_map=words), name=label_name)
+        opened = dataset.open_dataset(path, format=kind, check_ids=check_ids, **choice)
+    if options.label_file is None:
+        return opened
+    return opened.with_labels(load_labels(options.label_file, label_map=words), name=label_name)
+
+
+def _map_fields(options: DataOptions) -> dict[str, str | None]:
+    """Name the field of each part; an empty text leaves a field of that name in the metadata."""
+    named = {
+        "content": options.content,
+        "reference": options.reference,
+        "task": options.task,
+        "context": options.context,
+        "label": options.label,
+        "id": options.name,
+        "group": options.group,
+    }
+    fields = {part: field or None for part, field in named.items() if field is not None}
+    for text in options.other or ():
+        part, sign, field = text.partition("=")
+        if not sign or not part or part in fields:
+            wrong = "is given twice" if part in fields else "must be like content.a=FIELD"
+            raise UsageError(f"--field {text!r} {wrong}; give each part once, with the field it is in")
+        fields[part] = field or None
+    return fields
+
+
+def read_material(options: MaterialOptions) -> dict[str, Any]:
+    """Read the files that belong to a content, by the part that each is."""
+    files = {"reference": options.reference, "task": options.task, "context": options.context}
+    return {part: read_text_file(path, what=f"--{part}") for part, path in files.items() if path is not None}
 
 
 def read_text_file(path: Path, *, what: str) -> str:
@@ -220,8 +228,7 @@ def read_rule(text: str) -> Rule:
         with nullcontext() if code is None else importing(f"--rule {text!r}", code):
             return rule_from_spec(spec, allow_python=True)
     except UsageError as error:
-        said = str(error)
-        raise UsageError(said if said.startswith("--rule") else f"--rule {text!r}: {said}") from None
+        raise error if str(error).startswith("--rule") else error.within(f"--rule {text!r}") from None
 
 
 def _read_path(path: str | InputItem, own: OwnCriteria, label_map: str | None) -> Iterator[InputItem]:
@@ -237,20 +244,20 @@ def _read_path(path: str | InputItem, own: OwnCriteria, label_map: str | None) -
         else:
             yield InputItem(name=path, content=_check_some(read_text_file(Path(path), what="the content"), path))
     except UsageError as error:
-        yield InputItem(name=path, error=str(error))
+        yield InputItem(name=path, error=spell(error))
 
 
 def _read_set(path: str, own: OwnCriteria, label_map: str | None) -> Iterator[InputItem]:
-    found = False
+    begun = False
     try:
-        for case in open_from_options(path, own=own, label_map=label_map):
-            found = True
+        for case in open_from_options(path, DataOptions(label_map=label_map), own=own):
+            begun = True
             yield InputItem(name=path, case=case.id, content=case)
     except UsageError as error:
-        raise UsageError(
-            f"{error} (the cases before it were judged, those after it were not)" if found else str(error)
-        ) from None
-    if not found:
+        if begun:
+            raise UsageError(error, " (the cases before it were judged, those after it were not)") from None
+        raise
+    if not begun:
         # Exit status 0 for nothing judged would look like a pass.
         raise UsageError(f"{path} holds no case, so there is nothing to judge; write one JSON object per line")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from adjudge.cli.output import format_seconds
 from adjudge.cli.screen import Passage
+from adjudge.cli.spelling import spell
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
 from adjudge.formats.display import describe_outcome
@@ -159,16 +160,16 @@ class Labelling:
             self.task = replace(self.task, comment=written or None)
             self.said = "comment kept" if written else "no comment"
         except UsageError as error:
-            self.said = str(error)
+            self.said = spell(error)
 
     # ---------------------------------------------------------------- words
 
     def describe_head(self) -> str:
         """Who labels what, and how."""
-        how = "differences" if self.options.adjudicate else "labels"
+        kind = "differences" if self.options.adjudicate else "labels"
         hidden = "without the judge's verdict" if self.options.adjudicate else "blind"
         seen = hidden if self.options.blind else "with the judge's verdict"
-        return f"{how} of {self.options.source} as {self.options.rater}; {seen}"
+        return f"{kind} of {self.options.source} as {self.options.rater}; {seen}"
 
     def describe_progress(self) -> str:
         """How far it is, and how fast."""
@@ -176,10 +177,10 @@ class Labelling:
             left = len(self.queue.list_differences())
             return f"{left:,} difference{'s' * (left != 1)} to settle"
         progress = self.queue.progress(self.options.rater)
-        said = [_describe_done(progress)]
-        said += [f"{progress.skipped:,} skipped"] if progress.skipped else []
-        said += _describe_pace(progress)
-        return "; ".join(said)
+        parts = [_describe_done(progress)]
+        parts += [f"{progress.skipped:,} skipped"] if progress.skipped else []
+        parts += _describe_pace(progress)
+        return "; ".join(parts)
 
     def describe_rate(self) -> str | None:
         """How well the rate of good cases is known, and how many labels are still needed; ``None`` says nothing."""
@@ -215,8 +216,8 @@ class Labelling:
         if self.task is None:
             return []
         parts = [Passage(name, text or "(empty)") for name, text in self.task.parts]
-        said = "\n".join(map(_describe_label, self.task.others))
-        others = [Passage("what people said", said)] if said else []
+        labels = "\n".join(map(_describe_label, self.task.others))
+        others = [Passage("what people said", labels)] if labels else []
         return [Passage(f"case {_shorten(self.task.case)}"), *others, *parts]
 
     def list_notes(self) -> list[Passage]:
@@ -233,17 +234,17 @@ class Labelling:
         """What somebody did, where it is, and what to do next."""
         progress = self.queue.progress(self.options.rater)
         what = "settlement" if self.options.adjudicate else "answer"
-        said = [f"{self.answered:,} {what}{'s' * (self.answered != 1)} kept in {self.queue.path}"]
+        sentences = [f"{self.answered:,} {what}{'s' * (self.answered != 1)} kept in {self.queue.path}"]
         if not self.options.adjudicate:
-            said[0] += f"; {_describe_done(progress)}"
+            sentences[0] += f"; {_describe_done(progress)}"
         open_ones = len(self.queue.list_differences())
         if open_ones and not self.options.adjudicate:
             again = f"adjudge label {quote(self.options.source)} --adjudicate"
             many = "difference is" if open_ones == 1 else "differences are"
-            said.append(f"{open_ones:,} {many} open between people; to settle: {again}")
+            sentences.append(f"{open_ones:,} {many} open between people; to settle: {again}")
         elif open_ones:
-            said.append(f"{open_ones:,} left open")
-        return said
+            sentences.append(f"{open_ones:,} left open")
+        return sentences
 
     def describe_nothing(self) -> str:
         """Why no question comes."""
@@ -289,13 +290,13 @@ def _describe_pace(progress: LabelProgress) -> list[str]:
 
 def _list_rubric(rubric: Rubric, task: LabelTask) -> list[Passage]:
     criteria = rubric.criteria if task.criterion is None else (task.criterion,)
-    found = [Passage(f"rubric: {rubric.name}")]
+    passages = [Passage(f"rubric: {rubric.name}")]
     for item in criteria:
         levels = "".join(f"\n{score:g}: {meaning}" for score, meaning in item.levels)
         rule = "\n(a rule decides this)" if item.rule is not None else ""
         weight = f" (weight {item.weight:g})" if item.weight != 1 and task.criterion is None else ""
-        found.append(Passage(f"{item.name}{weight}", f"{item.description}{levels}{rule}"))
-    return found
+        passages.append(Passage(f"{item.name}{weight}", f"{item.description}{levels}{rule}"))
+    return passages
 
 
 def _describe_label(label: Label) -> str:

@@ -1,9 +1,10 @@
-"""Options that several commands share, and those of ``judge``: their names, and what ``--help`` says about them."""
+"""Options that several commands share: their names, their headings, and what ``--help`` says about them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -21,16 +22,6 @@ Contents = Annotated[list[str] | None, typer.Argument(metavar="PATH|-", hidden=T
 
 Rubrics = Annotated[list[str], typer.Argument(metavar="R", hidden=True)]
 
-RubricName = Annotated[
-    str | None,
-    typer.Option("--rubric", "-r", metavar="R", help="The rubric: a shipped name, a name of adjudge.toml, or a file."),
-]
-
-Criteria = Annotated[
-    str | None, typer.Option("--criteria", "-c", metavar="TEXT", help="What good means, in a sentence.")
-]
-
-Threshold = Annotated[float | None, typer.Option("--threshold", metavar="T", help="The score to reach, from 0 to 1.")]
 
 Rules = Annotated[
     list[str] | None, typer.Option("--rule", metavar="RULE", help="Rule to check first: a name, or '{regex: ^Dear}'.")
@@ -38,78 +29,6 @@ Rules = Annotated[
 
 Reference = Annotated[Path | None, typer.Option("--reference", metavar="F", help="File with a known good answer.")]
 
-Task = Annotated[Path | None, typer.Option("--task", metavar="F", help="File with what was asked for.")]
-
-Context = Annotated[Path | None, typer.Option("--context", metavar="F", help="File with what may be relied on.")]
-
-Judges = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--judge",
-        "-j",
-        metavar="SPEC",
-        help="Who judges: a model or a judge of adjudge.toml; give several for a chain.",
-    ),
-]
-
-StrategyName = Annotated[
-    str | None,
-    typer.Option(
-        "--strategy",
-        metavar="S",
-        help="How several judges decide: fallback, consensus, majority, quorum, hedged, cascade.",
-    ),
-]
-
-FailOpen = Annotated[bool, typer.Option("--fail-open", help="Let an undecided chain pass; the result says so.")]
-
-Quorum = Annotated[int | None, typer.Option("--quorum", metavar="N", help="How many must pass, for --strategy quorum.")]
-
-HedgeAfter = Annotated[
-    float | None,
-    typer.Option(
-        "--hedge-after", metavar="SEC", help="Seconds until the next judge is asked too, for --strategy hedged."
-    ),
-]
-
-EscalateBelow = Annotated[
-    float | None,
-    typer.Option(
-        "--escalate-below", metavar="C", help="Ask the next judge below this confidence, for --strategy cascade."
-    ),
-]
-
-ReaderName = Annotated[
-    str | None, typer.Option("--reader", metavar="FORM", help="Another reply form, like 'Rating: [[7]]'.")
-]
-
-ReaderLabels = Annotated[
-    str | None,
-    typer.Option("--reader-labels", metavar="A,B", help="The names that form uses: two places, or all labels."),
-]
-
-ReaderPasses = Annotated[
-    str | None, typer.Option("--reader-passes", metavar="A,B", help="Which of the labels pass, for a form of labels.")
-]
-
-NoToken = Annotated[bool, typer.Option("--no-token", help="For a model that cannot copy eight characters.")]
-
-Record = Annotated[str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")]
-
-CacheFile = Annotated[
-    Path | None, typer.Option("--cache", metavar="FILE", help="Keep replies in FILE, and reuse them.")
-]
-
-BudgetUsd = Annotated[
-    float | None, typer.Option("--budget", metavar="USD", help="Spend at most this; cases beyond it are undecided.")
-]
-
-LedgerPlace = Annotated[
-    str | None,
-    typer.Option("--ledger", metavar="URL", help="Record to this ledger; by default [ledger] of adjudge.toml."),
-]
-
-NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Record to no ledger, even if adjudge.toml names one.")]
 
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the person who is asked has decided.")]
 
@@ -118,38 +37,10 @@ ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would
 Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]
 
 
-# What a data set is, and which of its fields is which part of a case; handed to `input.open_from_options`.
-DataKind = Annotated[
-    str | None,
-    typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., or a tool; by default from the file name."),
-]
-
-FieldContent = Annotated[str | None, typer.Option("--content", metavar="F", help="The field that is judged.")]
-
-FieldReference = Annotated[str | None, typer.Option("--reference", metavar="F", help="The field with a good answer.")]
-
-FieldTask = Annotated[str | None, typer.Option("--task", metavar="F", help="The field with what was asked for.")]
-
-FieldContext = Annotated[str | None, typer.Option("--context", metavar="F", help="The field with what to rely on.")]
-
-FieldLabel = Annotated[str | None, typer.Option("--label", metavar="F", help="The field with a person's decision.")]
-
-FieldId = Annotated[str | None, typer.Option("--id", metavar="F", help="The field that names the case.")]
-
-FieldGroup = Annotated[str | None, typer.Option("--group", metavar="F", help="The field with the case's group.")]
-
-FieldOther = Annotated[
-    list[str] | None,
-    typer.Option("--field", metavar="PART=F", help="Map any part of a case: content.a=F, labels.ann=F, ..."),
-]
-
 LabelMapText = Annotated[
     str | None, typer.Option("--label-map", metavar="MAP", help="What labels mean: yes=true,no=false,unsure=null.")
 ]
 
-LabelFile = Annotated[
-    str | None, typer.Option("--label-file", metavar="F", help="File of labels, one row for each rater and case.")
-]
 
 LabelName = Annotated[
     str | None, typer.Option("--label-name", metavar="N", help="The annotation or criterion that is the label.")
@@ -159,104 +50,15 @@ OnBadRow = Annotated[
     str, typer.Option("--on-bad-row", metavar="X", help="fail, or skip: leave bad rows out, and list them.")
 ]
 
-CaseCriteria = Annotated[
-    bool, typer.Option("--case-criteria", help="Judge each case by its own criteria, rubric, rules, threshold.")
-]
-
-CriteriaField = Annotated[
-    str | None, typer.Option("--criteria-field", metavar="F", help="The field with each case's own criteria.")
-]
 
 DataPath = Annotated[str, typer.Argument(metavar="DATA|-", hidden=True)]
 
-
-# What a run is.
-RunFolder = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", metavar="RUN", help="Folder to keep the run in; by default runs/ and the time."),
-]
-
-Engine = Annotated[
-    str, typer.Option("--engine", metavar="NAME", help="Where cases are judged: local, or ray for a Ray cluster.")
-]
-
-RayAddress = Annotated[
-    str | None,
-    typer.Option("--ray-address", metavar="HOST:PORT", help="The Ray cluster, or auto; by default one is begun here."),
-]
-
-RayActors = Annotated[
-    int | None,
-    typer.Option("--ray-actors", metavar="N", help="Processes that share out --concurrency; by default one a CPU."),
-]
-
-Repeat = Annotated[int, typer.Option("--repeat", metavar="K", help="How often each case is judged.")]
-
-Sample = Annotated[int | None, typer.Option("--sample", metavar="N", help="Judge N cases, drawn by --seed.")]
-
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Which N cases --sample draws.")]
-
-Batch = Annotated[
-    bool, typer.Option("--batch", help="Ask by the providers' batches: mostly half the price, within a day or two.")
-]
-
-BatchCheck = Annotated[
-    int | None,
-    typer.Option("--batch-check", metavar="N", help="With --batch: judge the first N cases live; 20, and 0 for none."),
-]
-
-BatchThen = Annotated[
-    str | None,
-    typer.Option(
-        "--batch-then",
-        metavar="HOW",
-        help="With --batch: ask again what failed or cannot be read in the next batch, or live.",
-    ),
-]
-
-BatchSize = Annotated[
-    int | None,
-    typer.Option("--batch-size", metavar="N", help="With --batch: the most cases that wait for batches; 20,000."),
-]
-
-BatchTokens = Annotated[
-    int | None,
-    typer.Option("--batch-tokens", metavar="N", help="With --batch: the most tokens your account may queue a model."),
-]
-
-BatchPoll = Annotated[
-    float | None,
-    typer.Option("--batch-poll", metavar="SEC", help="With --batch: seconds to the first look at a batch; 30."),
-]
-
-PayAgain = Annotated[
-    bool, typer.Option("--pay-again", help="With --resume: send doubtful and overdue batches again; you may pay twice.")
-]
-
-Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in RUN; nothing recorded is asked again.")]
-
-Estimate = Annotated[
-    bool, typer.Option("--estimate", help="Say what the run would ask and cost, live and by batch; ask nobody.")
-]
-
-EstimateFrom = Annotated[
-    Path | None,
-    typer.Option(
-        "--estimate-from", metavar="RUN", help="With --estimate: use the averages of this run, recording or cache."
-    ),
-]
 
 Retry = Annotated[
     list[str] | None,
     typer.Option("--retry", metavar="REASON", help="With --resume: judge again cases undecided for this reason."),
 ]
 
-Pairs = Annotated[bool, typer.Option("--pairs", help="Each content is {a, b}: ask which is better, in both orders.")]
-
-OnConflict = Annotated[
-    str | None,
-    typer.Option("--on-conflict", metavar="X", help="Orders that disagree: a tie (the default), or undecided."),
-]
 
 FailUnder = Annotated[
     float | None, typer.Option("--fail-under", metavar="SHARE", help="The share that has to pass, from 0 to 1.")
@@ -279,40 +81,307 @@ ReportLabels = Annotated[
     ),
 ]
 
-RunLabels = Annotated[
-    list[str] | None,
-    typer.Option("--labels", metavar="FILE", help="Compare with these labels of people; several count together."),
-]
 
-LabelsAre = Annotated[
-    str | None,
-    typer.Option("--labels-are", metavar="random", help="Say that the labels are a random sample of the run."),
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriteriaOptions:
+    """The criteria by which contents are judged."""
 
-RateLimits = Annotated[
-    str | None,
-    typer.Option(
-        "--limits",
-        metavar="NAME",
-        help="Limits of the corrected rate: wilson, jeffreys or exact. Default: Wilson's, near 0 and 1 the exact ones.",
-    ),
-]
+    heading: ClassVar[str] = "Criteria"
+    rubric: Annotated[
+        str | None,
+        typer.Option(
+            "--rubric", "-r", metavar="R", help="The rubric: a shipped name, a name of adjudge.toml, or a file."
+        ),
+    ] = None
+    criteria: Annotated[
+        str | None, typer.Option("--criteria", "-c", metavar="TEXT", help="What good means, in a sentence.")
+    ] = None
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", metavar="T", help="The score to reach, from 0 to 1.")
+    ] = None
+    rules: Rules = None
+    case_criteria: Annotated[
+        bool, typer.Option("--case-criteria", help="Judge each case by its own criteria, rubric, rules, threshold.")
+    ] = False
+    criteria_field: Annotated[
+        str | None, typer.Option("--criteria-field", metavar="F", help="The field with each case's own criteria.")
+    ] = None
 
-MeasuredOn = Annotated[
-    Path | None,
-    typer.Option("--measured-on", metavar="RUN", help="A labelled run of the same judge: say what it got right there."),
-]
 
-FailUnderCorrected = Annotated[
-    float | None,
-    typer.Option(
-        "--fail-under-corrected",
-        metavar="SHARE",
-        help="The share that people would have to pass, from 0 to 1: the lower limit has to reach it.",
-    ),
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaterialOptions:
+    """The files that belong to a content."""
 
-RateTarget = Annotated[
-    str,
-    typer.Option("--target", metavar="run|system", help="The rate of these cases, or of all that the system produces."),
-]
+    heading: ClassVar[str] = "Material"
+    reference: Reference = None
+    task: Annotated[Path | None, typer.Option("--task", metavar="F", help="File with what was asked for.")] = None
+    context: Annotated[Path | None, typer.Option("--context", metavar="F", help="File with what may be relied on.")] = (
+        None
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeOptions:
+    """The judges, what they come to together, and how their replies are read."""
+
+    heading: ClassVar[str] = "Judges"
+    judges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--judge",
+            "-j",
+            metavar="SPEC",
+            help="Who judges: a model or a judge of adjudge.toml; give several for a chain.",
+        ),
+    ] = None
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            "--strategy",
+            metavar="S",
+            help="How several judges decide: fallback, consensus, majority, quorum, hedged, cascade.",
+        ),
+    ] = None
+    timeout: Timeout = None
+    fail_open: Annotated[bool, typer.Option("--fail-open", help="Let an undecided chain pass; the result says so.")] = (
+        False
+    )
+    quorum: Annotated[
+        int | None, typer.Option("--quorum", metavar="N", help="How many must pass, for --strategy quorum.")
+    ] = None
+    hedge_after: Annotated[
+        float | None,
+        typer.Option(
+            "--hedge-after", metavar="SEC", help="Seconds until the next judge is asked too, for --strategy hedged."
+        ),
+    ] = None
+    escalate_below: Annotated[
+        float | None,
+        typer.Option(
+            "--escalate-below", metavar="C", help="Ask the next judge below this confidence, for --strategy cascade."
+        ),
+    ] = None
+    reader: Annotated[
+        str | None, typer.Option("--reader", metavar="FORM", help="Another reply form, like 'Rating: [[7]]'.")
+    ] = None
+    reader_labels: Annotated[
+        str | None,
+        typer.Option("--reader-labels", metavar="A,B", help="The names that form uses: two places, or all labels."),
+    ] = None
+    reader_passes: Annotated[
+        str | None,
+        typer.Option("--reader-passes", metavar="A,B", help="Which of the labels pass, for a form of labels."),
+    ] = None
+    no_token: Annotated[bool, typer.Option("--no-token", help="For a model that cannot copy eight characters.")] = False
+    record: Annotated[
+        str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostOptions:
+    """The limit of cost, and the replies that need not be paid for again."""
+
+    heading: ClassVar[str] = "Cost"
+    cache: Annotated[
+        Path | None, typer.Option("--cache", metavar="FILE", help="Keep replies in FILE, and reuse them.")
+    ] = None
+    budget: Annotated[
+        float | None, typer.Option("--budget", metavar="USD", help="Spend at most this; cases beyond it are undecided.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerOptions:
+    """The ledger in which results and decisions are recorded."""
+
+    heading: ClassVar[str] = "Ledger"
+    ledger: Annotated[
+        str | None,
+        typer.Option("--ledger", metavar="URL", help="Record to this ledger; by default [ledger] of adjudge.toml."),
+    ] = None
+    no_ledger: Annotated[
+        bool, typer.Option("--no-ledger", help="Record to no ledger, even if adjudge.toml names one.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions:
+    """A data set: its format, and which of its fields is which part of a case."""
+
+    heading: ClassVar[str] = "Data set"
+    kind: Annotated[
+        str | None,
+        typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., or a tool; by default from the file name."),
+    ] = None
+    content: Annotated[str | None, typer.Option("--content", metavar="F", help="The field that is judged.")] = None
+    reference: Annotated[str | None, typer.Option("--reference", metavar="F", help="The field with a good answer.")] = (
+        None
+    )
+    task: Annotated[str | None, typer.Option("--task", metavar="F", help="The field with what was asked for.")] = None
+    context: Annotated[str | None, typer.Option("--context", metavar="F", help="The field with what to rely on.")] = (
+        None
+    )
+    label: Annotated[str | None, typer.Option("--label", metavar="F", help="The field with a person's decision.")] = (
+        None
+    )
+    name: Annotated[str | None, typer.Option("--id", metavar="F", help="The field that names the case.")] = None
+    group: Annotated[str | None, typer.Option("--group", metavar="F", help="The field with the case's group.")] = None
+    other: Annotated[
+        list[str] | None,
+        typer.Option("--field", metavar="PART=F", help="Map any part of a case: content.a=F, labels.ann=F, ..."),
+    ] = None
+    label_map: LabelMapText = None
+    label_file: Annotated[
+        str | None, typer.Option("--label-file", metavar="F", help="File of labels, one row for each rater and case.")
+    ] = None
+    label_name: LabelName = None
+    on_bad_row: OnBadRow = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairOptions:
+    """The comparison of pairs."""
+
+    heading: ClassVar[str] = "Pairs"
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Each content is {a, b}: ask which is better, in both orders.")
+    ] = False
+    on_conflict: Annotated[
+        str | None,
+        typer.Option("--on-conflict", metavar="X", help="Orders that disagree: a tie (the default), or undecided."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """A run: its folder, the cases that are judged, how often and where."""
+
+    heading: ClassVar[str] = "Run"
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="RUN", help="Folder to keep the run in; by default runs/ and the time."),
+    ] = None
+    concurrency: Concurrency = 16
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="NAME", help="Where cases are judged: local, or ray for a Ray cluster.")
+    ] = "local"
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            "--ray-address", metavar="HOST:PORT", help="The Ray cluster, or auto; by default one is begun here."
+        ),
+    ] = None
+    ray_actors: Annotated[
+        int | None,
+        typer.Option("--ray-actors", metavar="N", help="Processes that share out --concurrency; by default one a CPU."),
+    ] = None
+    repeat: Annotated[int, typer.Option("--repeat", metavar="K", help="How often each case is judged.")] = 1
+    sample: Annotated[int | None, typer.Option("--sample", metavar="N", help="Judge N cases, drawn by --seed.")] = None
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Which N cases --sample draws.")] = 0
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume the run in RUN; nothing recorded is asked again.")
+    ] = False
+    retry: Retry = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchingOptions:
+    """The providers' batches."""
+
+    heading: ClassVar[str] = "Batches"
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Ask by the providers' batches: mostly half the price, within a day or two.")
+    ] = False
+    batch_check: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-check", metavar="N", help="With --batch: judge the first N cases live; 20, and 0 for none."
+        ),
+    ] = None
+    batch_then: Annotated[
+        str | None,
+        typer.Option(
+            "--batch-then",
+            metavar="HOW",
+            help="With --batch: ask again what failed or cannot be read in the next batch, or live.",
+        ),
+    ] = None
+    batch_size: Annotated[
+        int | None,
+        typer.Option("--batch-size", metavar="N", help="With --batch: the most cases that wait for batches; 20,000."),
+    ] = None
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-tokens", metavar="N", help="With --batch: the most tokens your account may queue a model."
+        ),
+    ] = None
+    batch_poll: Annotated[
+        float | None,
+        typer.Option("--batch-poll", metavar="SEC", help="With --batch: seconds to the first look at a batch; 30."),
+    ] = None
+    pay_again: Annotated[
+        bool,
+        typer.Option("--pay-again", help="With --resume: send doubtful and overdue batches again; you may pay twice."),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOptions:
+    """The estimate of what a run would cost, with nobody asked."""
+
+    heading: ClassVar[str] = "Estimate"
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what the run would ask and cost, live and by batch; ask nobody.")
+    ] = False
+    estimate_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--estimate-from", metavar="RUN", help="With --estimate: use the averages of this run, recording or cache."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureOptions:
+    """The labels of people with which a judge is measured."""
+
+    heading: ClassVar[str] = "Labels of people"
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", metavar="FILE", help="Compare with these labels of people; several count together."),
+    ] = None
+    labels_are: Annotated[
+        str | None,
+        typer.Option("--labels-are", metavar="random", help="Say that the labels are a random sample of the run."),
+    ] = None
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target", metavar="run|system", help="The rate of these cases, or of all that the system produces."
+        ),
+    ] = "run"
+    limits: Annotated[
+        str | None,
+        typer.Option(
+            "--limits",
+            metavar="NAME",
+            help="Limits of the corrected rate: wilson, jeffreys or exact. Default: Wilson's, near 0 and 1 the exact "
+            "ones.",
+        ),
+    ] = None
+    measured_on: Annotated[
+        Path | None,
+        typer.Option(
+            "--measured-on", metavar="RUN", help="A labelled run of the same judge: say what it got right there."
+        ),
+    ] = None
+    fail_under_corrected: Annotated[
+        float | None,
+        typer.Option(
+            "--fail-under-corrected",
+            metavar="SHARE",
+            help="The share that people would have to pass, from 0 to 1: the lower limit has to reach it.",
+        ),
+    ] = None

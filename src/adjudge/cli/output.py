@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from adjudge.cli.wording import name_options
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.numbers import format_points
 from adjudge.formats.text import clean
@@ -27,13 +26,12 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
+    from adjudge.report.document import Block, Document
+    from adjudge.report.terminal import Screen
+
 
 PATIENCE = 1.0
 """Seconds after which a person is shown that something is going on."""
-
-
-_WIDE = 100_000
-"""Columns where there is no terminal: nothing is wrapped, so that every line is one thing for the next program."""
 
 
 class _Shown:
@@ -45,7 +43,7 @@ class _Shown:
 
 def complain(text: str) -> None:
     """One sentence on standard error."""
-    _write_above(f"adjudge: {clean(name_options(text), keep_lines=False)}")
+    _write_above(f"adjudge: {clean(text, keep_lines=False)}")
 
 
 def complain_once(texts: Iterable[str]) -> None:
@@ -93,29 +91,36 @@ def write_screen(text: str) -> None:
 
 def show_drawing(drawing: RenderableType) -> None:
     """Something rich can draw, on standard output; colours and boxes only where a terminal can show them."""
-    from rich.console import Console
+    from adjudge.report.terminal import draw_rich
 
-    # Drawn into a text and written here: rich itself leaves the program with status 1 when a pipe is closed early,
-    # and a program that reads the status would take that for a verdict.
-    drawn, terminal = io.StringIO(), draws()
-    width = None if terminal else _WIDE
-    console = Console(file=drawn, force_terminal=terminal, width=width, highlight=False, markup=False, emoji=False)
-    if terminal:
-        _squeeze(drawing, console)
-    console.print(drawing)
-    lines = drawn.getvalue().splitlines()
-    _write(sys.stdout, "".join(f"{line if terminal else line.rstrip()}\n" for line in lines))
+    _write(sys.stdout, "".join(f"{line}\n" for line in draw_rich(drawing, find_screen())))
 
 
-def _squeeze(drawing: RenderableType, console: Console) -> None:
-    """Take the spaces beside the lines out of a table that is wider than the terminal: better those than words."""
-    from rich.measure import Measurement
-    from rich.table import Table
+def print_document(document: Document, *, more: str = "") -> None:
+    """Print a report; ``more`` says how to see the cases that it leaves out."""
+    from adjudge.report.document import Cases
+    from adjudge.report.terminal import draw_terminal
 
-    if isinstance(drawing, Table):
-        unlimited = console.options.update(max_width=_WIDE)
-        if Measurement.get(console, unlimited, drawing).maximum > console.width:
-            drawing.padding = 0  # type: ignore[assignment] - rich takes what unpacks to four sides
+    _write(sys.stdout, draw_terminal(document, find_screen()))
+    for block in document.blocks:
+        if isinstance(block, Cases) and 0 < len(block.table.rows) < block.total:
+            note(f"{len(block.table.rows):,} of the {block.total:,} {block.which}; {more}")
+
+
+def print_blocks(blocks: Iterable[Block]) -> None:
+    """Print some blocks of a report."""
+    from adjudge.report.terminal import draw_blocks
+
+    _write(sys.stdout, draw_blocks(blocks, find_screen()))
+
+
+def find_screen() -> Screen:
+    """What standard output is drawn on."""
+    import shutil
+
+    from adjudge.report.terminal import Screen
+
+    return Screen(columns=shutil.get_terminal_size().columns if draws() else None)
 
 
 def is_narrow(columns: int) -> bool:
@@ -137,29 +142,16 @@ def make_table(title: str, columns: tuple[str, ...], *, whole: int = 0) -> Table
 
     The first ``whole`` columns hold short words and are not broken over lines; no column's texts are cut off.
     """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from adjudge.report.terminal import make_rich_table
 
-    lines = box.HEAVY_HEAD if draws() else None
-    table = Table(
-        title=Text(clean(title)),
-        title_justify="left",
-        box=lines,
-        pad_edge=lines is not None,
-        show_header=any(columns),
-    )
-    for number, column in enumerate(columns):
-        # Folded and not cut: the end of a name, or of a head, is needed to type it.
-        table.add_column(Text(clean(column)), overflow="fold", no_wrap=number < whole)
-    return table
+    return make_rich_table(title, columns, find_screen(), whole=whole)
 
 
 def add_row(table: Table, *cells: str, style: str | None = None) -> None:
     """A row of plain texts: nothing in them is markup, and they end where the cell ends."""
-    from rich.text import Text
+    from adjudge.report.terminal import add_rich_row
 
-    table.add_row(*(Text(clean(cell, keep_lines=False)) for cell in cells), style=style)
+    add_rich_row(table, *cells, style=style)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -209,13 +201,13 @@ class ProgressBar:
     def describe(self, seconds: float | None = None) -> str:
         """The line that is shown, ``seconds`` after the first step could begin."""
         of = f" of {self.total:,} ({format_points(self.done / self.total, digits=0)} %)" if self.total else ""
-        said = f"{self.what}: {self.done:,}{of}"
+        line = f"{self.what}: {self.done:,}{of}"
         if seconds is None:
-            return said
-        said += f", {format_seconds(seconds)}"
+            return line
+        line += f", {format_seconds(seconds)}"
         # At the pace so far; nothing is known of it before the first is done.
         left = seconds / self.done * (self.total - self.done) if self.total and 0 < self.done < self.total else None
-        return said if left is None else f"{said}, about {format_seconds(left)} left"
+        return line if left is None else f"{line}, about {format_seconds(left)} left"
 
 
 def format_seconds(seconds: float) -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from adjudge.cli.input import InputItem
 from adjudge.cli.output import complain, draws, note, print_line, show_drawing, write_json
-from adjudge.cli.wording import name_options
 from adjudge.dataset.case import Case
 from adjudge.formats.display import COLOURS, describe_models, describe_outcome, name_mark
 from adjudge.formats.numbers import format_apart, format_score
@@ -83,16 +81,16 @@ def complain_about(done: Sequence[Done], *, single: bool, shown: bool) -> None:
     What is the same of several is said once, with their number: a hundred lines about one server hide everything else.
     ``shown`` says that standard output told a person why an item is undecided; only what may help is said then.
     """
-    said: dict[str, list[str]] = {}
+    complaints: dict[str, list[str]] = {}
     for item, _ in done:
         if item.error is not None:
-            said.setdefault(item.error.removeprefix(f"{item.label}: "), []).append(item.error)
+            complaints.setdefault(item.error.removeprefix(f"{item.label}: "), []).append(item.error)
     for item, result in done:
         if result is not None and result.outcome == "undecided":
             text = explain_undecided(result, shown=shown)
-            said.setdefault(text, []).append(text if single else f"{item.label}: {text}")
-    said.pop("", None)
-    for text, whole in said.items():
+            complaints.setdefault(text, []).append(text if single else f"{item.label}: {text}")
+    complaints.pop("", None)
+    for text, whole in complaints.items():
         complain(whole[0] if len(whole) == 1 else f"{text} ({len(whole):,} times)")
 
 
@@ -157,7 +155,7 @@ def _print_line(item: InputItem, result: JudgeResult) -> None:
     from rich.text import Text
 
     undecided = result.outcome == "undecided"
-    said = name_options(list_seats(result)) if undecided else result.detail or result.reasoning
+    said = list_seats(result) if undecided else result.detail or result.reasoning
     said = clean(said, keep_lines=False)
     line = Text(f"{describe_outcome(result)}  {clean(item.label, keep_lines=False)}", style=COLOURS[result.outcome])
     show_drawing(line + Text(f"  {said[: 400 if undecided else 160]}" if said else "", style="default"))
@@ -166,19 +164,19 @@ def _print_line(item: InputItem, result: JudgeResult) -> None:
 def _print_summary(done: Sequence[Done]) -> None:
     counts = {name: sum(result is not None and result.outcome == name for _, result in done) for name in COLOURS}
     unread = sum(result is None for _, result in done)
-    said = ", ".join(f"{number} {name}" for name, number in counts.items())
-    note(f"{len(done)} input{'s' * (len(done) > 1)}: {said}" + (f", {unread} not judged" if unread else ""))
+    counted = ", ".join(f"{number} {name}" for name, number in counts.items())
+    note(f"{len(done)} input{'s' * (len(done) > 1)}: {counted}" + (f", {unread} not judged" if unread else ""))
 
 
 def _print_one(result: JudgeResult) -> None:
     if draws():
-        show_drawing(replace(result, detail=name_options(result.detail)))
+        show_drawing(result)
         return
     print_line(describe_outcome(result))
     for item in result.criteria:
         score = "-" if item.score is None else format_apart(item.score, item.threshold)[0]
         _print_fields(name_mark(item, "-"), score, item.name, item.reasoning)
-    for text in (name_options(result.detail), result.reasoning, *result.suggestions):
+    for text in (result.detail, result.reasoning, *result.suggestions):
         if text:
             _print_fields(text)
     for rule in result.rule_results:
@@ -198,9 +196,9 @@ def _print_fields(*fields: str) -> None:
 def list_own(own: Any, needed: float) -> Iterator[str]:
     """What cases say themselves of how they are judged: what one lowers has to be seen where the outcome is."""
     parts = {"criteria": "criteria of their own", "rules": "rules of their own", "threshold": "their own threshold"}
-    said = [f"{own[name]:,} with {what}" for name, what in parts.items() if own.get(name)]
-    if said:
-        yield f"cases judged by what they bring: {', '.join(said)}"
+    sentences = [f"{own[name]:,} with {what}" for name, what in parts.items() if own.get(name)]
+    if sentences:
+        yield f"cases judged by what they bring: {', '.join(sentences)}"
     if own.get("below"):
         verb = "needs" if own["below"] == 1 else "need"
         yield f"{own['below']:,} of the cases {verb} less than the {format_score(needed)} that is asked for"

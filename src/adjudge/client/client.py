@@ -47,41 +47,41 @@ class Client:
     connection: Connection = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        made = Connection(self.url, key=self.key, timeout=self.timeout, allow_http=self.allow_http)
-        object.__setattr__(self, "connection", made)
+        connection = Connection(self.url, key=self.key, timeout=self.timeout, allow_http=self.allow_http)
+        object.__setattr__(self, "connection", connection)
 
     def gate(self, name: str) -> RemoteGate:
-        """A gate of the server, by its name; nothing is asked before the first check."""
-        check_label("a gate's name", name)
+        """Return a gate of the server, by its name; nothing is asked before the first check."""
+        check_label("name", name, where="a gate")
         return RemoteGate(name=name, connection=self.connection)
 
     def judge(self, name: str | None = None) -> RemoteJudge:
-        """A judge of the server, by its name; ``None`` is the server's default."""
+        """Return a judge of the server, by its name; ``None`` is the server's default."""
         return RemoteJudge(name=name, connection=self.connection)
 
     def input_firewall(self, judge: str | None = None, *, tool_name: str | None = None) -> RemoteInputFirewall:
-        """An input firewall with a judge of the server."""
+        """Return an input firewall with a judge of the server."""
         return RemoteInputFirewall(connection=self.connection, judge=judge, tool_name=tool_name)
 
     def prompt_firewall(self, judge: str | None = None, *, on_unsafe: OnUnsafe = "drop_batch") -> RemotePromptFirewall:
-        """A prompt firewall with a judge of the server."""
+        """Return a prompt firewall with a judge of the server."""
         check_choice("on_unsafe", on_unsafe, ("drop_batch", "drop_flagged"))
         return RemotePromptFirewall(connection=self.connection, judge=judge, on_unsafe=on_unsafe)
 
     def emergent_judge(self, judge: str | None = None) -> RemoteEmergentJudge:
-        """A review of forged tools with a judge of the server."""
+        """Return a reviewer of forged tools with a judge of the server."""
         return RemoteEmergentJudge(connection=self.connection, judge=judge)
 
     def approvals(self) -> RemoteApprovals:
-        """The approvals of the server."""
+        """Return the approvals of the server."""
         return RemoteApprovals(connection=self.connection)
 
     def label_queue(self, run: str) -> RemoteLabelQueue:
-        """The queue of labelling of a run, by the name of its folder."""
+        """Return the queue of labelling of a run, by the name of its folder."""
         return RemoteLabelQueue(connection=self.connection, run=run)
 
     def ledger(self) -> RemoteLedger:
-        """The ledger of the server, to read."""
+        """Return the ledger of the server, to read."""
         return RemoteLedger(connection=self.connection)
 
     async def aclose(self) -> None:

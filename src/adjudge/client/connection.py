@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from adjudge.concurrency import PerLoop
-from adjudge.errors import AdjudgeError, ServerError, UsageError
+from adjudge.errors import AdjudgeError, Argument, ServerError, UsageError
 from adjudge.formats.arguments import check_seconds
 from adjudge.formats.json import read_json
 from adjudge.formats.loopback import is_this_machine
@@ -31,7 +31,7 @@ _TRIES = 4
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 _BUSY = frozenset({429, 502, 503})
-"""Statuses of a server, or a proxy before it, that has done nothing and may do it later; and 409 of one under way."""
+"""Statuses of a server, or a proxy before it, that has done nothing yet and may do it later; also 409 ``under_way``."""
 
 
 class Connection:
@@ -51,18 +51,18 @@ class Connection:
         if key is not None and (
             not isinstance(key, str) or not key or not key.isascii() or not key.isprintable() or " " in key
         ):
-            raise UsageError("key must be the text that `adjudge keys create` printed; this is another")
+            raise UsageError("key must be the text that `adjudge keys create` printed; this is another", argument="key")
         self.timeout = timeout
         self._key, self._largest = key, largest_answer
         self._sessions: PerLoop[_Session] = PerLoop(_Session, _Session.abandon)
 
     async def get(self, *path: str, **query: str | int | None) -> Any:
-        """What the server answers to a question."""
-        said = {name: str(value) for name, value in query.items() if value is not None}
-        return await self._ask("GET", path, query=said)
+        """Send a query and return the server's answer."""
+        params = {name: str(value) for name, value in query.items() if value is not None}
+        return await self._request("GET", path, query=params)
 
     async def post(self, *path: str, body: Mapping[str, Any], once: bool = True, seconds: float | None = None) -> Any:
-        """What the server answers to a request; with ``once`` it is done once, however often it is sent.
+        """Send a request and return the server's answer; with ``once`` it is done once, however often it is sent.
 
         ``seconds`` is how long this may take, where that is less than the connection's ``timeout``. Raises
         ``UsageError`` for what the server refuses, and ``ServerError`` when it cannot be reached, fails or is too busy
@@ -72,17 +72,17 @@ class Connection:
             raw = json.dumps(body, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise UsageError(f"what is sent to a server has to be JSON, and this is not: {error}") from None
-        return await self._ask("POST", path, raw=raw, once=once, seconds=seconds)
+        return await self._request("POST", path, raw=raw, once=once, seconds=seconds)
 
     @asynccontextmanager
     async def download(self, *path: str) -> AsyncIterator[tuple[Mapping[str, str], AsyncIterator[bytes]]]:
-        """The headers of an answer, by their names in lower case, and its bytes piece by piece, however many.
+        """Give the headers of an answer, by their names in lower case, and its bytes piece by piece, however many.
 
         The beginning of the answer, and then each piece, has to come within ``timeout``.
         """
         async with self._open("GET", path, {}, None, {}) as answer:
             if answer.status != 200:
-                raise _read_refusal(self.url, answer.status, await self._take(answer)).error
+                raise _read_refusal(self.url, answer.status, await self._read_all(answer)).error
             yield _list_headers(answer), self._read_pieces(answer)
 
     async def aclose(self) -> None:
@@ -91,7 +91,7 @@ class Connection:
         if session is not None:
             await session.close()
 
-    async def _ask(
+    async def _request(
         self,
         method: str,
         path: tuple[str, ...],
@@ -106,11 +106,13 @@ class Connection:
         limit = self.timeout if seconds is None else seconds
         try:
             async with asyncio.timeout(limit):
-                return await self._try(method, path, query or {}, raw, headers, again=once or method == "GET")
+                return await self._send_with_retries(
+                    method, path, query or {}, raw, headers, may_repeat=once or method == "GET"
+                )
         except TimeoutError:
             raise ServerError(f"{self.url} did not answer within {limit:g} s") from None
 
-    async def _try(
+    async def _send_with_retries(
         self,
         method: str,
         path: tuple[str, ...],
@@ -118,25 +120,25 @@ class Connection:
         raw: bytes | None,
         headers: Mapping[str, str],
         *,
-        again: bool,
+        may_repeat: bool,
     ) -> Any:
         failures = 0
         while True:
             try:
-                status, said, answer = await self._send(method, path, query, raw, headers)
+                status, reply_headers, body = await self._send(method, path, query, raw, headers)
             except ServerError:
                 failures += 1
-                if not again or failures >= _TRIES:
+                if not may_repeat or failures >= _TRIES:
                     raise
                 wait = _FIRST_PAUSE * 2 ** (failures - 1)
             else:
                 if status == 200:
-                    return _read(self.url, answer)
-                refusal = _read_refusal(self.url, status, answer)
+                    return _read_body(self.url, body)
+                refusal = _read_refusal(self.url, status, body)
                 busy = status in _BUSY or (isinstance(refusal.error, UsageError) and refusal.code == "under_way")
-                if not busy or not (again or status == 429):
+                if not busy or not (may_repeat or status == 429):
                     raise refusal.error
-                wait = _read_wait(said)
+                wait = _read_wait(reply_headers)
             await asyncio.sleep(min(wait, _LONGEST_PAUSE))
 
     async def _send(
@@ -148,7 +150,7 @@ class Connection:
         headers: Mapping[str, str],
     ) -> tuple[int, Mapping[str, str], bytes]:
         async with self._open(method, path, query, raw, headers) as answer:
-            return answer.status, _list_headers(answer), await self._take(answer)
+            return answer.status, _list_headers(answer), await self._read_all(answer)
 
     @asynccontextmanager
     async def _open(
@@ -159,22 +161,25 @@ class Connection:
         raw: bytes | None,
         headers: Mapping[str, str],
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer, of which the head was read; it has to come within ``timeout``."""
+        """Give an answer of which the head was read; it has to come within ``timeout``."""
         import aiohttp
 
         session = await self._sessions.get().open()
-        own = {"Accept": "application/json", **headers}
-        own |= {"Authorization": f"Bearer {self._key}"} if self._key is not None else {}
-        own |= {"Content-Type": "application/json"} if raw is not None else {}
+        sent_headers = {"Accept": "application/json", **headers}
+        sent_headers |= {"Authorization": f"Bearer {self._key}"} if self._key is not None else {}
+        sent_headers |= {"Content-Type": "application/json"} if raw is not None else {}
         address = "/".join((self.url, *[quote(part, safe="") for part in path]))
         failed: ServerError
         try:
             from yarl import URL
 
             target = URL(address, encoded=True).with_query(dict(query))
-            way: Any = {"proxy": find_proxy(target), "allow_redirects": False}
-            asked = session.request(method, target, data=raw, headers=own, **way)
-            async with asyncio.timeout(self.timeout) as timer, asked as answer:
+            target = target.with_host(target.raw_host or "")  # in ASCII, as it is looked up
+            proxy = find_proxy(target)
+            pending_answer = session.request(
+                method, target, data=raw, headers=sent_headers, proxy=proxy, allow_redirects=False
+            )
+            async with asyncio.timeout(self.timeout) as timer, pending_answer as answer:
                 timer.reschedule(None)
                 yield answer
                 return
@@ -185,7 +190,7 @@ class Connection:
         # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
         raise failed
 
-    async def _take(self, answer: aiohttp.ClientResponse) -> bytes:
+    async def _read_all(self, answer: aiohttp.ClientResponse) -> bytes:
         pieces, total = [], 0
         async for piece in self._read_pieces(answer):
             pieces.append(piece)
@@ -199,17 +204,17 @@ class Connection:
             yield piece
 
     async def _read_piece(self, answer: aiohttp.ClientResponse) -> bytes:
-        """The next bytes of an answer; none at its end."""
+        """Read the next bytes of an answer; none at its end."""
         import aiohttp
 
         try:
             async with asyncio.timeout(self.timeout):
                 return await answer.content.readany()
         except aiohttp.ClientError as error:
-            why = f"broke off its answer: {type(error).__name__}"
+            problem = f"broke off its answer: {type(error).__name__}"
         except TimeoutError:
-            why = f"sent nothing more within {self.timeout:g} s"
-        raise ServerError(f"{self.url} {why}")  # out here, as above
+            problem = f"sent nothing more within {self.timeout:g} s"
+        raise ServerError(f"{self.url} {problem}")  # out here, as above
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url}>"
@@ -235,8 +240,8 @@ class _Session:
             )
             # A client that is dropped while its loop runs is closed by the generator below. Until then somebody outside
             # must hold the session, or the garbage collector finds both at once and the session complains first.
-            weakref.finalize(self, _let_go, self._session)
-            self._keeper = _keep(self._session)
+            weakref.finalize(self, _do_nothing, self._session)
+            self._keeper = _close_at_end(self._session)
             await anext(self._keeper)
         return self._session
 
@@ -255,18 +260,18 @@ class _Session:
         closing.close()
 
 
-def _let_go(session: aiohttp.ClientSession) -> None:
-    """Nothing is left to do: the generator holds the session until it has closed it."""
+def _do_nothing(session: aiohttp.ClientSession) -> None:
+    """Do nothing: the generator holds the session until it has closed it."""
 
 
-async def _keep(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+async def _close_at_end(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:
         await session.close()
 
 
-def _read(url: str, raw: bytes) -> Any:
+def _read_body(url: str, raw: bytes) -> Any:
     try:
         return read_json(raw.decode())
     except ValueError:
@@ -288,20 +293,23 @@ class _Refusal:
 
 def _read_refusal(url: str, status: int, raw: bytes) -> _Refusal:
     try:
-        said = read_json(raw.decode())
+        body = read_json(raw.decode())
     except ValueError:
-        said = None
-    found = said if isinstance(said, dict) else {}
-    code, detail = (value if isinstance(value, str) else "" for value in (found.get("code"), found.get("detail")))
-    why = clean(detail[:500], keep_lines=False) if detail else "without a reason"
-    text = f"{url} answered {status}: {why}"
+        body = None
+    members = body if isinstance(body, dict) else {}
+    code, detail = (value if isinstance(value, str) else "" for value in (members.get("code"), members.get("detail")))
+    reason = clean(detail[:500], keep_lines=False) if detail else "without a reason"
+    text = f"{url} answered {status}: {reason}"
     is_usage = 400 <= status < 500 and status not in (408, 421, 429)
-    return _Refusal(code=code, error=UsageError(text) if is_usage else ServerError(text, status=status))
+    if not is_usage:
+        return _Refusal(code=code, error=ServerError(text, status=status))
+    argument = members.get("argument")
+    return _Refusal(code=code, error=UsageError(text, argument=argument if isinstance(argument, str) else None))
 
 
 def _read_wait(headers: Mapping[str, str]) -> float:
-    found = headers.get("retry-after", "")
-    return float(found) if found.isascii() and found.isdecimal() and len(found) < 6 else _FIRST_PAUSE
+    header = headers.get("retry-after", "")
+    return float(header) if header.isascii() and header.isdecimal() and len(header) < 6 else _FIRST_PAUSE
 
 
 def _check_url(url: str, *, in_the_clear: bool) -> str:
@@ -311,9 +319,14 @@ def _check_url(url: str, *, in_the_clear: bool) -> str:
     except (ValueError, AttributeError, TypeError):
         parts, host = None, None
     if parts is None or parts.scheme not in ("http", "https") or not host or parts.username is not None:
-        raise UsageError(f'url must be like "https://adjudge.example", got {show(url)}')
+        raise UsageError(f'url must be like "https://adjudge.example", got {show(url)}', argument="url")
     if parts.query or parts.fragment:
-        raise UsageError(f"url must end with the host, its port or a path, got {show(url)}")
+        raise UsageError(f"url must end with the host, its port or a path, got {show(url)}", argument="url")
     if parts.scheme == "http" and not in_the_clear and not is_this_machine(host):
-        raise UsageError(f"a key is sent over https only, unless allow_http=True says otherwise; got {show(url)}")
+        raise UsageError(
+            "a key is sent over https only, unless ",
+            Argument("allow_http", "True"),
+            f" says otherwise; got {show(url)}",
+            argument="url",
+        )
     return url.rstrip("/")

@@ -14,7 +14,7 @@ from adjudge.formats.json import is_json
 from adjudge.guards.firewall.prompt import OnUnsafe
 from adjudge.guards.firewall.question import render_arguments
 from adjudge.guards.firewall.verdict import FirewallVerdict, InputVerdict, RejectedRule
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,22 +28,22 @@ class RemoteInputFirewall:
     async def check(self, arguments: Mapping[str, Any]) -> InputVerdict:
         """Check whether some arguments may reach a function, as ``InputFirewall.check`` does."""
         if not isinstance(arguments, Mapping):
-            raise UsageError(f"arguments must be a mapping of names to values, got {type(arguments).__name__}")
+            raise UsageError(
+                f"arguments must be a mapping of names to values, got {type(arguments).__name__}", argument="arguments"
+            )
         sent = dict(arguments)
         if not is_json([sent]):
             return InputVerdict(passed=False, detail="nobody was asked: the arguments are not JSON values")
         body = {"arguments": sent, "judge": self.judge, "tool": self.tool_name}
         try:
-            said = await self.connection.post("v1", "firewall", "input", body=body)
-            verdict = read_answer(InputVerdict.from_dict, said, self.connection.url, "verdict")
+            reply = await self.connection.post("v1", "firewall", "input", body=body)
+            verdict = read_answer(InputVerdict.from_dict, reply, self.connection.url, "verdict")
             _check_arguments(verdict, sent, self.connection.url)
         except ServerError as error:
             return InputVerdict(passed=False, fallback_triggered=True, detail=str(error))
         return verdict
 
-    def check_sync(self, arguments: Mapping[str, Any]) -> InputVerdict:
-        """``check`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.check(arguments))
+    check_sync = make_sync_method(check)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,36 +57,36 @@ class RemotePromptFirewall:
     async def check(self, rules: Sequence[str]) -> FirewallVerdict:
         """Check which of some rules may reach a prompt, as ``PromptFirewall.check`` does."""
         if isinstance(rules, str) or not isinstance(rules, Sequence):
-            raise UsageError(f"rules must be a list of texts, got {type(rules).__name__}")
-        given = list(rules)
-        if not all(isinstance(item, str) for item in given):
-            raise UsageError("rules must be a list of texts; one of them is no text")
-        body = {"rules": given, "judge": self.judge, "on_unsafe": self.on_unsafe}
+            raise UsageError(f"rules must be a list of texts, got {type(rules).__name__}", argument="rules")
+        rule_list = list(rules)
+        if not all(isinstance(rule, str) for rule in rule_list):
+            raise UsageError("rules must be a list of texts; one of them is no text", argument="rules")
+        body = {"rules": rule_list, "judge": self.judge, "on_unsafe": self.on_unsafe}
         try:
-            said = await self.connection.post("v1", "firewall", "prompt", body=body)
-            verdict = read_answer(FirewallVerdict.from_dict, said, self.connection.url, "verdict")
-            _check_rules(verdict, given, self.connection.url)
+            reply = await self.connection.post("v1", "firewall", "prompt", body=body)
+            verdict = read_answer(FirewallVerdict.from_dict, reply, self.connection.url, "verdict")
+            _check_rules(verdict, rule_list, self.connection.url)
         except ServerError as error:
-            gone = [RejectedRule(index=index, rule=rule, reason=str(error)) for index, rule in enumerate(given, 1)]
-            return FirewallVerdict(allowed=(), rejected=tuple(gone), fallback_triggered=True)
+            rejected = [
+                RejectedRule(index=index, rule=rule, reason=str(error)) for index, rule in enumerate(rule_list, 1)
+            ]
+            return FirewallVerdict(allowed=(), rejected=tuple(rejected), fallback_triggered=True)
         return verdict
 
-    def check_sync(self, rules: Sequence[str]) -> FirewallVerdict:
-        """``check`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.check(rules))
+    check_sync = make_sync_method(check)
 
 
-def _check_arguments(verdict: InputVerdict, given: dict[str, Any], url: str) -> None:
+def _check_arguments(verdict: InputVerdict, arguments: dict[str, Any], url: str) -> None:
     """Raise ``ServerError`` where other arguments passed than were sent."""
-    about = None if verdict.chain_result is None else verdict.chain_result.subject
-    if verdict.passed and given and about != digest_text(render_arguments(given)):
+    subject = None if verdict.chain_result is None else verdict.chain_result.subject
+    if verdict.passed and arguments and subject != digest_text(render_arguments(arguments)):
         raise ServerError(f"{url} answered about other arguments than were sent, so the answer does not count")
 
 
-def _check_rules(verdict: FirewallVerdict, given: list[str], url: str) -> None:
+def _check_rules(verdict: FirewallVerdict, rules: list[str], url: str) -> None:
     """Raise ``ServerError`` unless every rule that was sent, and no other, is kept or rejected."""
-    gone = {item.index for item in verdict.rejected}
-    kept = [rule for index, rule in enumerate(given, 1) if index not in gone]
-    other = any(given[item.index - 1 : item.index] != [item.rule] for item in verdict.rejected)
-    if list(verdict.allowed) != kept or other or not gone <= set(range(1, len(given) + 1)):
+    rejected = {rejection.index for rejection in verdict.rejected}
+    kept_rules = [rule for index, rule in enumerate(rules, 1) if index not in rejected]
+    is_foreign = any(rules[rejection.index - 1 : rejection.index] != [rejection.rule] for rejection in verdict.rejected)
+    if list(verdict.allowed) != kept_rules or is_foreign or not rejected <= set(range(1, len(rules) + 1)):
         raise ServerError(f"{url} answered about other rules than were sent, so the answer does not count")

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from adjudge.client.connection import Connection
 from adjudge.client.payload import (
-    check_about,
-    make_unreached,
+    check_subject,
+    make_unreachable_result,
     read_answer,
     write_arguments,
     write_metadata,
@@ -19,11 +19,11 @@ from adjudge.client.payload import (
 )
 from adjudge.content import content_text, digest_text
 from adjudge.errors import ServerError, UsageError
-from adjudge.guards.approval_digest import DATA, find_other
+from adjudge.guards.approval_digest import CONTEXT, find_other
 from adjudge.guards.decision import Decision, block
-from adjudge.guards.decorator import Checks, make_guard
+from adjudge.guards.decorator import GuardingGate, make_guard
 from adjudge.judges.evaluate import since
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,34 +58,24 @@ class RemoteGate:
         or not for this gate.
         """
         if metadata is not None and not isinstance(metadata, Mapping):
-            raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}")
+            raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}", argument="metadata")
         started = time.perf_counter()
         subject: str | None = None
         try:
             sent, subject = write_value(content)
             body = {"content": sent, **write_arguments({"task": task, "context": context, "reference": reference})}
         except Exception as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
-            return self._block(error, subject, metadata, started)
+            return self._make_blocked(error, subject, metadata, started)
         body |= {"metadata": write_metadata(metadata)} if metadata else {}
         try:
-            decision = self._read(await self.connection.post("v1", "gates", self.name, "check", body=body))
-            check_about(decision.subject, subject, self.connection.url)
-            self._check_data(decision, {name: body.get(name) for name in DATA})
+            decision = self._read_and_check(await self.connection.post("v1", "gates", self.name, "check", body=body))
+            check_subject(decision.subject, subject, self.connection.url)
+            self._check_parts(decision, {name: body.get(name) for name in CONTEXT})
         except ServerError as error:
-            return self._block(error, subject, metadata, started)
+            return self._make_blocked(error, subject, metadata, started)
         return decision
 
-    def check_sync(
-        self,
-        content: object,
-        *,
-        task: object = None,
-        context: object = None,
-        reference: object = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Decision:
-        """``check`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.check(content, task=task, context=context, reference=reference, metadata=metadata))
+    check_sync = make_sync_method(check)
 
     async def resume(
         self,
@@ -106,13 +96,13 @@ class RemoteGate:
         id alone, only what you pass can be compared. Raises ``UsageError`` for a decision that does not wait at this
         gate, and ``ServerError`` when the server cannot be reached; what waits can be resumed later.
         """
-        ident = decision if isinstance(decision, str) else decision.approval_id
+        approval_id = decision if isinstance(decision, str) else decision.approval_id
         if not isinstance(decision, str) and (not decision.pending or decision.gate != self.name):
             raise UsageError(f"only a pending decision of gate {self.name!r} can be resumed by it")
-        given = {"content": content, "task": task, "context": context, "reference": reference}
+        parts = {"content": content, "task": task, "context": context, "reference": reference}
         sent: dict[str, Any] = {
-            name: None if value is None else write_value(value, what=name)[0]
-            for name, value in given.items()
+            name: None if value is None else write_value(value, name=name)[0]
+            for name, value in parts.items()
             if value is not ...
         }
         timeout = self.connection.timeout
@@ -120,114 +110,102 @@ class RemoteGate:
         while True:
             left = until - time.monotonic()
             # Half of what is left: an answer that came after the end would be lost, though the server has recorded it.
-            body = {**sent, "approval": ident, "wait": min(_PAUSE, left / 2)}
-            said = self._read_decision(
+            body = {**sent, "approval": approval_id, "wait": min(_PAUSE, left / 2)}
+            answer = self._read_decision(
                 await self.connection.post("v1", "gates", self.name, "resume", body=body, once=False, seconds=left)
             )
-            doubt = self._find_doubt(said, decision, sent)
+            doubt = self._find_doubt(answer, decision, sent)
             if doubt is not None:
-                return self._refuse(decision, doubt, sent)
-            if not said.pending or until - time.monotonic() < timeout * _RESERVE:
-                return said
+                return self._make_refusal(decision, doubt, sent)
+            if not answer.pending or until - time.monotonic() < timeout * _RESERVE:
+                return answer
             await asyncio.sleep(min(0.05, timeout * _RESERVE / 2))  # a server that stops answers at once
 
-    def resume_sync(
-        self,
-        decision: Decision | str,
-        *,
-        content: object = ...,
-        task: object = ...,
-        context: object = ...,
-        reference: object = ...,
-    ) -> Decision:
-        """``resume`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.resume(decision, content=content, task=task, context=context, reference=reference))
+    resume_sync = make_sync_method(resume)
 
     async def pending(self) -> tuple[Decision, ...]:
-        """The gate's pending decisions that have not been resumed, the oldest first."""
-        said = await self.connection.get("v1", "gates", self.name, "pending")
-        listed = read_answer(lambda data: list(data["decisions"]), said, self.connection.url, "list of decisions")
-        found = tuple([self._read(item) for item in listed])
-        if not all(item.pending for item in found):
+        """List the gate's pending decisions that have not been resumed, the oldest first."""
+        reply = await self.connection.get("v1", "gates", self.name, "pending")
+        rows = read_answer(lambda members: list(members["decisions"]), reply, self.connection.url, "list of decisions")
+        decisions = tuple([self._read_and_check(row) for row in rows])
+        if not all(decision.pending for decision in decisions):
             raise ServerError(f"{self.connection.url} listed a decision as pending that is not")
-        return found
+        return decisions
 
-    def pending_sync(self) -> tuple[Decision, ...]:
-        """``pending`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.pending())
+    pending_sync = make_sync_method(pending)
 
     def guard(self, *, argument: str | None = None) -> Callable[[F], F]:
         """Return a decorator that checks an argument of a function before it runs, or else its return value.
 
         As ``Gate.guard``; it raises ``Blocked`` with the decision.
         """
-        return make_guard(Checks(name=self.name, check=self.check, withdraw=_withdraw), argument)
+        return make_guard(GuardingGate(name=self.name, check=self.check, withdraw=_withdraw), argument)
 
     async def aclose(self) -> None:
         """Close the connections to the server."""
         await self.connection.aclose()
 
-    def _read_decision(self, said: object) -> Decision:
-        return read_answer(Decision.from_dict, said, self.connection.url, "decision")
+    def _read_decision(self, reply: object) -> Decision:
+        return read_answer(Decision.from_dict, reply, self.connection.url, "decision")
 
-    def _read(self, said: object) -> Decision:
-        decision = self._read_decision(said)
+    def _read_and_check(self, reply: object) -> Decision:
+        decision = self._read_decision(reply)
         if decision.gate != self.name:
             raise ServerError(f"{self.connection.url} answered for another gate, so the answer does not count")
         if decision.pending and not decision.approval_id:
             raise ServerError(f"{self.connection.url} gave a pending decision without an approval to wait for")
         return decision
 
-    def _check_data(self, decision: Decision, data: Mapping[str, object]) -> None:
+    def _check_parts(self, decision: Decision, parts: Mapping[str, object]) -> None:
         """Raise ``ServerError`` for a decision that waits for people who are asked under other data than was sent."""
-        other = find_other(decision, data) if decision.pending else None
+        other = find_other(decision, parts) if decision.pending else None
         if other is not None:
             url = self.connection.url
             raise ServerError(f"{url} answered about another {other} than was sent, so the answer does not count")
 
-    def _find_doubt(self, said: Decision, asked: Decision | str, sent: Mapping[str, object]) -> str | None:
-        """What an answer to ``resume`` is about, where that is not what was asked about; ``None`` where it is."""
-        if said.gate != self.name:
+    def _find_doubt(self, answer: Decision, decision: Decision | str, sent: Mapping[str, object]) -> str | None:
+        """Find what else an answer to ``resume`` is about than was asked about; ``None`` where it is about that."""
+        if answer.gate != self.name:
             return "another gate"
-        if said.approval_id != (asked if isinstance(asked, str) else asked.approval_id):
+        if answer.approval_id != (decision if isinstance(decision, str) else decision.approval_id):
             return "another approval"
-        if isinstance(asked, Decision) and _name_request(said) != _name_request(asked):
+        if isinstance(decision, Decision) and _identify_request(answer) != _identify_request(decision):
             return "another request"
         # What is blocked may be about anything: the server compares as well, and blocks what is not what was held back.
-        other = find_other(said, sent) if said.allowed or said.pending else None
+        other = find_other(answer, sent) if answer.allowed or answer.pending else None
         return None if other is None else f"another {other}"
 
-    def _refuse(self, asked: Decision | str, doubt: str, sent: Mapping[str, object]) -> Decision:
-        """The decision in place of an answer about something else: blocked, by policy; no ledger holds it."""
-        why = f"{self.connection.url} answered about {doubt} than was asked about, so the answer does not count"
-        if isinstance(asked, Decision):
-            return replace(block(asked, why), ledger_seq=None)
+    def _make_refusal(self, decision: Decision | str, doubt: str, sent: Mapping[str, object]) -> Decision:
+        """Make the decision in place of an answer about something else: blocked, by policy; no ledger holds it."""
+        reason = f"{self.connection.url} answered about {doubt} than was asked about, so the answer does not count"
+        if isinstance(decision, Decision):
+            return replace(block(decision, reason), ledger_seq=None)
         subject = digest_text(content_text(sent["content"])) if "content" in sent else None
         return Decision(
-            gate=self.name, allowed=False, decided_by="policy", detail=why, approval_id=asked, subject=subject
+            gate=self.name, allowed=False, decided_by="policy", detail=reason, approval_id=decision, subject=subject
         )
 
-    def _block(
+    def _make_blocked(
         self, error: Exception, subject: str | None, metadata: Mapping[str, Any] | None, started: float
     ) -> Decision:
-        about = dict(metadata or {})
+        metadata_copy = dict(metadata or {})
         return Decision(
             gate=self.name,
             allowed=False,
             decided_by="policy",
-            result=make_unreached(error, judge=self.name, subject=subject, metadata=about),
+            result=make_unreachable_result(error, judge=self.name, subject=subject, metadata=metadata_copy),
             would_allow=False,
             subject=subject,
-            metadata=about,
+            metadata=metadata_copy,
             duration_ms=since(started),
         )
 
 
-def _name_request(decision: Decision) -> tuple[object, ...]:
-    """What a decision that waits for people stays about, whatever they decide."""
+def _identify_request(decision: Decision) -> tuple[object, ...]:
+    """Return what identifies the request of a pending decision, whatever people decide."""
     return decision.subject, decision.request, None if decision.result is None else decision.result.id
 
 
-async def _withdraw(decision: Decision, why: str) -> Decision:
-    """The decision in place of one about something that was changed while it was judged."""
-    return replace(decision, allowed=False, pending=False, decided_by="policy", detail=why, ledger_seq=None)
+async def _withdraw(decision: Decision, reason: str) -> Decision:
+    """Return the decision that blocks what is not the approved value any more."""
+    return replace(decision, allowed=False, pending=False, decided_by="policy", detail=reason, ledger_seq=None)

@@ -8,8 +8,8 @@ from typing import Any
 
 from adjudge.client.connection import Connection
 from adjudge.client.payload import (
-    check_about,
-    make_unreached,
+    check_subject,
+    make_unreachable_result,
     read_answer,
     write_arguments,
     write_metadata,
@@ -19,7 +19,7 @@ from adjudge.errors import ServerError, UsageError
 from adjudge.result import JudgeResult, read_result
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric, make_rubric
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,49 +64,22 @@ class RemoteJudge:
             metadata: Copied to the result, never sent to a model.
         """
         sent, subject = write_value(content)
-        body: dict[str, Any] = {"content": sent, "judge": self.name, "criteria": _to_plain(criteria)}
+        body: dict[str, Any] = {"content": sent, "judge": self.name, "criteria": _write_criteria(criteria)}
         body |= {"rubric": _write_rubric(rubric), "threshold": None if threshold is None else float(threshold)}
         body |= {"instructions": instructions, "rules": _write_rules(rules), "metadata": write_metadata(metadata)}
         body |= write_arguments({"task": task, "context": context, "reference": reference})
         try:
-            said = await self.connection.post("v1", "evaluate", body=body)
-            result = read_answer(read_result, said, self.connection.url, "result")
-            check_about(result.subject, subject, self.connection.url)
+            reply = await self.connection.post("v1", "evaluate", body=body)
+            result = read_answer(read_result, reply, self.connection.url, "result")
+            check_subject(result.subject, subject, self.connection.url)
             _check_criteria(result, rubric, criteria, threshold, self.connection.url)
         except ServerError as error:
-            result = make_unreached(error, judge=self.name or "server", subject=subject, metadata=metadata or {})
+            result = make_unreachable_result(
+                error, judge=self.name or "server", subject=subject, metadata=metadata or {}
+            )
         return result.raise_if_failed() if throw_on_fail else result
 
-    def evaluate_sync(
-        self,
-        content: object,
-        rubric: Rubric | Mapping[str, Any] | str | None = None,
-        *,
-        criteria: str | Sequence[str] | Mapping[str, str] | None = None,
-        threshold: float | None = None,
-        reference: object = None,
-        task: object = None,
-        context: object = None,
-        rules: Sequence[str | Mapping[str, Any]] = (),
-        instructions: str | None = None,
-        throw_on_fail: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> JudgeResult:
-        """``evaluate`` without an event loop. It also works inside a running loop, and blocks it."""
-        work = self.evaluate(
-            content,
-            rubric,
-            criteria=criteria,
-            threshold=threshold,
-            reference=reference,
-            task=task,
-            context=context,
-            rules=rules,
-            instructions=instructions,
-            throw_on_fail=throw_on_fail,
-            metadata=metadata,
-        )
-        return run_sync(work)
+    evaluate_sync = make_sync_method(evaluate)
 
     async def aclose(self) -> None:
         """Close the connections to the server."""
@@ -125,19 +98,19 @@ def _check_criteria(
     What a rubric that is named holds is known to the server alone.
     """
     if criteria is not None:
-        asked: Rubric | None = make_rubric(criteria, threshold)
+        sent_rubric: Rubric | None = make_rubric(criteria, threshold)
     else:
-        asked = None if rubric is None or isinstance(rubric, str) else load_rubric(rubric)
-    limit = threshold if threshold is not None or asked is None else asked.passing_threshold
-    names = None if asked is None else {item.name for item in asked.criteria}
+        sent_rubric = None if rubric is None or isinstance(rubric, str) else load_rubric(rubric)
+    limit = threshold if threshold is not None or sent_rubric is None else sent_rubric.passing_threshold
+    names = None if sent_rubric is None else {criterion.name for criterion in sent_rubric.criteria}
     if not result.passed:
         return  # rules may have decided before all criteria were looked at
-    other = names is not None and bool(result.criteria) and {item.name for item in result.criteria} != names
-    if other or (limit is not None and result.threshold not in (None, limit)):
+    differs = names is not None and bool(result.criteria) and {criterion.name for criterion in result.criteria} != names
+    if differs or (limit is not None and result.threshold not in (None, limit)):
         raise ServerError(f"{url} answered about other criteria than were sent, so the answer does not count")
 
 
-def _to_plain(criteria: str | Sequence[str] | Mapping[str, str] | None) -> Any:
+def _write_criteria(criteria: str | Sequence[str] | Mapping[str, str] | None) -> Any:
     if criteria is None or isinstance(criteria, str):
         return criteria
     return dict(criteria) if isinstance(criteria, Mapping) else list(criteria)
@@ -149,12 +122,16 @@ def _write_rubric(rubric: Rubric | Mapping[str, Any] | str | None) -> Any:
     if rubric is None or isinstance(rubric, str):
         return rubric
     if not isinstance(rubric, Mapping):
-        raise UsageError(f"a rubric must be a Rubric, a mapping or a name, not {type(rubric).__name__}")
+        raise UsageError(
+            f"a rubric must be a Rubric, a mapping or a name, not {type(rubric).__name__}", argument="rubric"
+        )
     return dict(rubric)
 
 
 def _write_rules(rules: Sequence[str | Mapping[str, Any]]) -> list[Any]:
     for rule in rules:
         if not isinstance(rule, str | Mapping):
-            raise UsageError(f"a rule that is sent to a server is a name or a mapping, not {type(rule).__name__}")
+            raise UsageError(
+                f"a rule that is sent to a server is a name or a mapping, not {type(rule).__name__}", argument="rules"
+            )
     return [rule if isinstance(rule, str) else dict(rule) for rule in rules]

@@ -15,7 +15,7 @@ from adjudge.errors import ServerError
 from adjudge.formats.typed import read_typed
 from adjudge.labels.task import LabelProgress, LabelTask
 from adjudge.rubric.file import load_rubric
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class RemoteLabelQueue:
     run: str
 
     async def next(self, *, skipped: bool = False) -> LabelTask | None:
-        """The next question, blind, or ``None`` where nothing is left now; its contents are texts, as shown."""
+        """Draw the next question, blind, or ``None`` where nothing is left now; its contents are texts, as shown."""
         return self._read(_read_next, await self._post("next", {"skipped": skipped}), "task")
 
     async def record(
@@ -69,61 +69,31 @@ class RemoteLabelQueue:
         return self._read_label(await self._post("settle", body), case, criterion, subject)
 
     async def progress(self) -> LabelProgress:
-        """How far labelling is, for everybody and for the key's rater."""
-        said = await self.connection.get("v1", "labels", self.run, "progress")
-        return self._read(lambda data: read_typed(data, LabelProgress), said, "progress")
+        """Return the progress of labelling, for everybody and for the key's rater."""
+        reply = await self.connection.get("v1", "labels", self.run, "progress")
+        return self._read(lambda members: read_typed(members, LabelProgress), reply, "progress")
 
     async def labels(self) -> tuple[Label, ...]:
-        """Everybody's labels, for a key that does not label."""
-        said = await self.connection.get("v1", "labels", self.run, "labels")
-        return self._read(lambda data: tuple([Label.from_dict(item) for item in data["labels"]]), said, "labels")
+        """Return everybody's labels, for a key that does not label."""
+        reply = await self.connection.get("v1", "labels", self.run, "labels")
+        return self._read(lambda members: tuple([Label.from_dict(row) for row in members["labels"]]), reply, "labels")
 
-    def next_sync(self, *, skipped: bool = False) -> LabelTask | None:
-        """``next`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.next(skipped=skipped))
+    next_sync = make_sync_method(next)  # noqa: A003 - the method above
 
-    def record_sync(
-        self,
-        case: str,
-        value: LabelValue,
-        *,
-        criterion: str | None = None,
-        comment: str | None = None,
-        subject: str | None = None,
-    ) -> Label:
-        """``record`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.record(case, value, criterion=criterion, comment=comment, subject=subject))
+    record_sync = make_sync_method(record)
 
-    def skip_sync(self, case: str) -> None:
-        """``skip`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.skip(case))
+    skip_sync = make_sync_method(skip)
 
-    def undo_sync(self) -> str | None:
-        """``undo`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.undo())
+    undo_sync = make_sync_method(undo)
 
-    def settle_sync(
-        self,
-        case: str,
-        value: LabelValue,
-        *,
-        criterion: str | None = None,
-        comment: str | None = None,
-        subject: str | None = None,
-    ) -> Label:
-        """``settle`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.settle(case, value, criterion=criterion, comment=comment, subject=subject))
+    settle_sync = make_sync_method(settle)
 
-    def progress_sync(self) -> LabelProgress:
-        """``progress`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.progress())
+    progress_sync = make_sync_method(progress)
 
-    def labels_sync(self) -> tuple[Label, ...]:
-        """``labels`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.labels())
+    labels_sync = make_sync_method(labels)
 
-    def _read_label(self, said: object, case: str, criterion: str | None, subject: str | None) -> Label:
-        label = self._read(Label.from_dict, said, "label")
+    def _read_label(self, reply: object, case: str, criterion: str | None, subject: str | None) -> Label:
+        label = self._read(Label.from_dict, reply, "label")
         if (label.case, label.criterion) != (case, criterion) or subject not in (None, label.subject):
             raise ServerError(f"{self.connection.url} answered about another case than was labelled")
         return label
@@ -131,39 +101,43 @@ class RemoteLabelQueue:
     async def _post(self, name: str, body: dict[str, Any]) -> Any:
         return await self.connection.post("v1", "labels", self.run, name, body=body, once=False)
 
-    def _read(self, read: Callable[[Any], T], said: object, what: str) -> T:
-        return read_answer(read, said, self.connection.url, what)
+    def _read(self, read: Callable[[Any], T], reply: object, noun: str) -> T:
+        return read_answer(read, reply, self.connection.url, noun)
 
 
-def _read_next(data: dict[str, Any]) -> LabelTask | None:
-    return None if data["task"] is None else _read_task(data["task"])
+def _read_next(members: dict[str, Any]) -> LabelTask | None:
+    return None if members["task"] is None else _read_task(members["task"])
 
 
-def _read_undone(data: dict[str, Any]) -> str | None:
-    return None if data["undone"] is None else str(data["undone"]["case"])
+def _read_undone(members: dict[str, Any]) -> str | None:
+    return None if members["undone"] is None else str(members["undone"]["case"])
 
 
-def _read_task(data: dict[str, Any]) -> LabelTask:
-    parts = {item["name"]: item["text"] for item in data["parts"]}
-    order = data["order"]
+def _read_task(members: dict[str, Any]) -> LabelTask:
+    parts = {part["name"]: part["text"] for part in members["parts"]}
+    order = members["order"]
     content: object = parts.get("content")
     if order is not None:
         first, second = ("A", "B") if order == "ab" else ("B", "A")
         content = {"a": parts.get(first), "b": parts.get(second)}
-    rubric = None if data["rubric"] is None else load_rubric(data["rubric"])
-    named = None if data["criterion"] is None else data["criterion"]["name"]
-    criterion = next((item for item in rubric.criteria if item.name == named), None) if rubric is not None else None
+    rubric = None if members["rubric"] is None else load_rubric(members["rubric"])
+    criterion_name = None if members["criterion"] is None else members["criterion"]["name"]
+    criterion = (
+        next((criterion for criterion in rubric.criteria if criterion.name == criterion_name), None)
+        if rubric is not None
+        else None
+    )
     return LabelTask(
-        case=data["case"],
+        case=members["case"],
         content=content,
-        subject=data.get("subject"),
+        subject=members.get("subject"),
         task=parts.get("task"),
         reference=parts.get("reference"),
         context=parts.get("context"),
         rubric=rubric,
         criterion=criterion,
         order=order,
-        comment=data["comment"],
-        until=datetime.fromisoformat(data["until"]),
-        skipped=data["skipped"],
+        comment=members["comment"],
+        until=datetime.fromisoformat(members["until"]),
+        skipped=members["skipped"],
     )

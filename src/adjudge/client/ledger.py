@@ -17,7 +17,7 @@ from adjudge.formats.typed import read_typed
 from adjudge.ledger.entry import Entry, Head
 from adjudge.ledger.export import refuse_export
 from adjudge.ledger.verification import Verification
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method, run_sync
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class RemoteLedger:
         after: int = 0,
     ) -> AsyncIterator[Entry]:
         """Yield the entries that match all conditions, in order, as ``Ledger.query`` does."""
-        wanted = _write_query(
+        filters = _write_query(
             outcome=outcome,
             judge=judge,
             gate=gate,
@@ -50,9 +50,9 @@ class RemoteLedger:
             since=since,
             until=until,
         )
-        place: int | None = after
-        while place is not None:
-            entries, place = await self._fetch(place, wanted)
+        after_seq: int | None = after
+        while after_seq is not None:
+            entries, after_seq = await self._fetch(after_seq, filters)
             for entry in entries:
                 yield entry
 
@@ -69,8 +69,8 @@ class RemoteLedger:
         until: datetime | None = None,
         after: int = 0,
     ) -> Iterator[Entry]:
-        """``query`` without an event loop, a page of entries at a time."""
-        wanted = _write_query(
+        """Do the same as ``query`` without an event loop, a page of entries at a time."""
+        filters = _write_query(
             outcome=outcome,
             judge=judge,
             gate=gate,
@@ -80,19 +80,19 @@ class RemoteLedger:
             since=since,
             until=until,
         )
-        place: int | None = after
-        while place is not None:
-            entries, place = run_sync(self._fetch(place, wanted))
+        after_seq: int | None = after
+        while after_seq is not None:
+            entries, after_seq = run_sync(self._fetch(after_seq, filters))
             yield from entries
 
     async def head(self) -> Head:
-        """The place and hash of the last entry. Keep it elsewhere to notice later changes."""
-        said = await self.connection.get("v1", "ledger", "head")
-        return read_answer(lambda data: Head.parse(f"{data['seq']}:{data['hash']}"), said, self.connection.url, "head")
+        """Return the place and hash of the last entry. Keep it elsewhere to notice later changes."""
+        reply = await self.connection.get("v1", "ledger", "head")
+        return read_answer(
+            lambda members: Head.parse(f"{members['seq']}:{members['hash']}"), reply, self.connection.url, "head"
+        )
 
-    def head_sync(self) -> Head:
-        """``head`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.head())
+    head_sync = make_sync_method(head)
 
     async def verify(self, head: Head | str | None = None) -> Verification:
         """Have the server check every entry, and return the first bad one, if any.
@@ -103,15 +103,13 @@ class RemoteLedger:
         the ledger and use ``verify_export``.
         """
         pinned = head if head is None or isinstance(head, Head) else Head.parse(head)
-        said = await self.connection.get("v1", "ledger", "verify", head=None if pinned is None else str(pinned))
-        found = read_answer(Verification.from_dict, said, self.connection.url, "verification")
-        if pinned is not None and found.valid and not found.pinned_head:
+        reply = await self.connection.get("v1", "ledger", "verify", head=None if pinned is None else str(pinned))
+        verification = read_answer(Verification.from_dict, reply, self.connection.url, "verification")
+        if pinned is not None and verification.valid and not verification.pinned_head:
             raise ServerError(f"{self.connection.url} did not compare the head that was given, so its answer is none")
-        return found
+        return verification
 
-    def verify_sync(self, head: Head | str | None = None) -> Verification:
-        """``verify`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.verify(head))
+    verify_sync = make_sync_method(verify)
 
     async def export(self, path: str | Path) -> Head:
         """Write every entry to a new file and return the ledger's head; ``verify_export`` checks it without the server.
@@ -125,13 +123,11 @@ class RemoteLedger:
             await _write_new(path, pieces)
         return head
 
-    def export_sync(self, path: str | Path) -> Head:
-        """``export`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.export(path))
+    export_sync = make_sync_method(export)
 
-    async def _fetch(self, after: int, wanted: Mapping[str, str | None]) -> tuple[list[Entry], int | None]:
-        said = await self.connection.get("v1", "ledger", after=after, limit=1_000, **wanted)
-        return read_answer(_read_page, said, self.connection.url, "list of entries")
+    async def _fetch(self, after: int, filters: Mapping[str, str | None]) -> tuple[list[Entry], int | None]:
+        reply = await self.connection.get("v1", "ledger", after=after, limit=1_000, **filters)
+        return read_answer(_read_page, reply, self.connection.url, "list of entries")
 
 
 def _write_query(*, since: datetime | None, until: datetime | None, **words: str | None) -> dict[str, str | None]:
@@ -139,11 +135,11 @@ def _write_query(*, since: datetime | None, until: datetime | None, **words: str
     return words | {name: None if at is None else at.isoformat() for name, at in times.items()}
 
 
-def _read_page(data: Mapping[str, Any]) -> tuple[list[Entry], int | None]:
-    entries, place = [read_typed(item, Entry) for item in data["entries"]], data["next"]
-    if place is not None and type(place) is not int:
+def _read_page(members: Mapping[str, Any]) -> tuple[list[Entry], int | None]:
+    entries, next_after = [read_typed(row, Entry) for row in members["entries"]], members["next"]
+    if next_after is not None and type(next_after) is not int:
         raise TypeError
-    return entries, place
+    return entries, next_after
 
 
 async def _write_new(path: str | Path, pieces: AsyncIterator[bytes]) -> None:

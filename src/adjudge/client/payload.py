@@ -1,4 +1,4 @@
-"""Content and results on their way: what is sent is what the library would judge, and what comes back is about it."""
+"""Content and results on their way: the content is sent as the library would judge it, and results must be about it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,30 @@ from adjudge.result import JudgeResult
 T = TypeVar("T")
 
 
-def write_value(value: object, *, what: str = "content") -> tuple[Any, str]:
-    """A content as the JSON value that is sent for it, and the digest of the text that a judge sees.
+def write_value(value: object, *, name: str = "content") -> tuple[Any, str]:
+    """Write a content as the JSON value that is sent for it; also return the digest of the text that a judge sees.
 
     Raises ``UsageError`` for what no judge could be shown.
     """
-    text, is_json = write_content(copy_plain(value), what=what)
+    text, is_json = write_content(copy_plain(value), label=name)
     return (read_json(text) if is_json else text), digest_text(text)
 
 
-def write_arguments(given: Mapping[str, object]) -> dict[str, Any]:
-    """The ``task``, ``context`` and ``reference`` that were given, as JSON values."""
-    return {name: write_value(value, what=name)[0] for name, value in given.items() if value is not None}
+def write_arguments(arguments: Mapping[str, object]) -> dict[str, Any]:
+    """Write the ``task``, ``context`` and ``reference`` that were given as JSON values."""
+    return {name: write_value(value, name=name)[0] for name, value in arguments.items() if value is not None}
 
 
 def write_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Metadata as JSON; raises ``UsageError`` for more than can be written."""
+    """Write metadata as JSON; raises ``UsageError`` for more than can be written."""
     check_extent(metadata, "metadata")
     return to_plain(dict(metadata or {}))
 
 
-def make_unreached(error: Exception, *, judge: str, subject: str | None, metadata: Mapping[str, Any]) -> JudgeResult:
-    """The result where a server could not say anything: undecided, so nothing is let through."""
+def make_unreachable_result(
+    error: Exception, *, judge: str, subject: str | None, metadata: Mapping[str, Any]
+) -> JudgeResult:
+    """Make the result where a server could not be reached: undecided, so nothing is let through."""
     ours = isinstance(error, AdjudgeError)
     return JudgeResult(
         outcome="undecided",
@@ -49,21 +51,21 @@ def make_unreached(error: Exception, *, judge: str, subject: str | None, metadat
     )
 
 
-def read_answer(read: Callable[[Any], T], said: object, url: str, what: str) -> T:
-    """Return what a function makes of a server's answer; raises ``ServerError`` where that is no ``what``.
+def read_answer(read: Callable[[Any], T], reply: object, url: str, noun: str) -> T:
+    """Read a server's reply with a function; raises ``ServerError`` where it is no ``noun``.
 
-    The answer may be of any shape: a proxy, a cache or another server can have given it.
+    The reply may be of any shape: a proxy, a cache or another server can have given it.
     """
     try:
-        return read(said)
+        return read(reply)
     except UsageError as error:
-        why = str(error)
+        reason = str(error)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        why = f"it is of another shape ({type(error).__name__})"
-    raise ServerError(f"{url} gave no {what}: {why}")
+        reason = f"it is of another shape ({type(error).__name__})"
+    raise ServerError(f"{url} gave no {noun}: {reason}")
 
 
-def check_about(said: str | None, subject: str, url: str) -> None:
+def check_subject(answered: str | None, subject: str, url: str) -> None:
     """Raise ``ServerError`` for an answer about something else: a cache on the way, or a server that was changed."""
-    if said != subject:
+    if answered != subject:
         raise ServerError(f"{url} answered about another content than was sent, so the answer does not count")

@@ -10,10 +10,10 @@ from adjudge.client.connection import Connection
 from adjudge.client.payload import read_answer
 from adjudge.errors import ServerError, UsageError
 from adjudge.formats.json import is_json
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method
 from adjudge.tools.reuse import ToolHistory, digest_reuse
 from adjudge.tools.tool import EmergentTool, ToolCandidate, tool_digest
-from adjudge.tools.verdict import DIMENSIONS, CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict
 
 T = TypeVar("T")
 
@@ -26,31 +26,39 @@ class RemoteEmergentJudge:
     judge: str | None = None
 
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
-        """Whether a candidate may become a tool, as ``EmergentJudge.review_creation`` says."""
+        """Decide whether a candidate may become a tool, as ``EmergentJudge.review_creation`` does."""
         if not isinstance(candidate, ToolCandidate):
-            raise UsageError(f"a creation is reviewed of a ToolCandidate, got {type(candidate).__name__}")
+            raise UsageError(
+                f"a creation is reviewed of a ToolCandidate, got {type(candidate).__name__}", argument="candidate"
+            )
         digest = tool_digest(candidate)
         body = {"candidate": candidate.to_dict(), "judge": self.judge}
         try:
             verdict = await self._post("review", body, CreationVerdict.from_dict)
-            self._check_about(verdict.tool_digest, digest)
+            self._check_digest(verdict.tool_digest, digest)
         except ServerError as error:
-            parts: dict[str, Any] = dict.fromkeys(("confidence", *DIMENSIONS), 0.0)
-            return CreationVerdict(approved=False, reasoning=str(error), tool_digest=digest, chain_result=None, **parts)
+            return CreationVerdict(
+                approved=False,
+                confidence=0.0,
+                safety=0.0,
+                correctness=0.0,
+                determinism=0.0,
+                bounded=0.0,
+                reasoning=str(error),
+                tool_digest=digest,
+            )
         return verdict
 
-    def review_creation_sync(self, candidate: ToolCandidate) -> CreationVerdict:
-        """``review_creation`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.review_creation(candidate))
+    review_creation_sync = make_sync_method(review_creation)
 
     async def review_promotion(self, tool: EmergentTool) -> PromotionVerdict:
-        """Whether a tool may be raised by one tier, as ``EmergentJudge.review_promotion`` says."""
+        """Decide whether a tool may rise one tier, as ``EmergentJudge.review_promotion`` does."""
         if not isinstance(tool, EmergentTool):
-            raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}")
+            raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}", argument="tool")
         try:
             body = {"tool": tool.to_dict(), "judge": self.judge}
             verdict = await self._post("promotion", body, PromotionVerdict.from_dict)
-            self._check_about(verdict.tool_digest, tool.digest)
+            self._check_digest(verdict.tool_digest, tool.digest)
         except ServerError as error:
             review = ReviewVerdict(approved=False, confidence=0.0, reasoning=str(error), chain_result=None)
             return PromotionVerdict(
@@ -58,9 +66,7 @@ class RemoteEmergentJudge:
             )
         return verdict
 
-    def review_promotion_sync(self, tool: EmergentTool) -> PromotionVerdict:
-        """``review_promotion`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.review_promotion(tool))
+    review_promotion_sync = make_sync_method(review_promotion)
 
     async def validate_reuse(
         self,
@@ -71,42 +77,31 @@ class RemoteEmergentJudge:
         history: ToolHistory | None = None,
         strict_properties: bool = False,
     ) -> ReuseVerdict:
-        """Whether an output fits its schema, as ``adjudge.tools.validate_reuse`` says, which needs no server."""
+        """Check whether an output fits its schema, as ``adjudge.tools.validate_reuse`` does without a server."""
         if not is_json([output, schema]):
             return ReuseVerdict(valid=False, schema_errors=("the output: is not JSON, or the schema is not",))
         body: dict[str, Any] = {"tool_id": tool_id, "output": output, "output_schema": schema}
         body |= {"history": None if history is None else history.to_dict(), "strict_properties": strict_properties}
         try:
-            return await self._post("reuse", body, lambda said: _read_reuse(said, body))
+            return await self._post("reuse", body, lambda reply: _read_reuse(reply, body))
         except ServerError as error:
             return ReuseVerdict(valid=False, schema_errors=(f"the output: cannot be checked ({error})",))
 
-    def validate_reuse_sync(
-        self,
-        tool_id: str,
-        output: object,
-        schema: object,
-        *,
-        history: ToolHistory | None = None,
-        strict_properties: bool = False,
-    ) -> ReuseVerdict:
-        """``validate_reuse`` without an event loop. It also works inside a running loop, and blocks it."""
-        work = self.validate_reuse(tool_id, output, schema, history=history, strict_properties=strict_properties)
-        return run_sync(work)
+    validate_reuse_sync = make_sync_method(validate_reuse)
 
     async def _post(self, name: str, body: Mapping[str, Any], read: Callable[[Any], T]) -> T:
-        said = await self.connection.post("v1", "tools", name, body=body)
-        return read_answer(read, said, self.connection.url, "verdict")
+        reply = await self.connection.post("v1", "tools", name, body=body)
+        return read_answer(read, reply, self.connection.url, "verdict")
 
-    def _check_about(self, said: str, digest: str) -> None:
-        if said != digest:
+    def _check_digest(self, answered: str, digest: str) -> None:
+        if answered != digest:
             raise ServerError(f"{self.connection.url} answered about another tool, so the answer does not count")
 
 
-def _read_reuse(said: Any, body: Mapping[str, Any]) -> ReuseVerdict:
-    rest = dict(said)
-    about = rest.pop("request", None)
-    verdict = ReuseVerdict.from_dict(rest)
-    if about != digest_reuse(body):
+def _read_reuse(reply: Any, body: Mapping[str, Any]) -> ReuseVerdict:
+    members = dict(reply)
+    request = members.pop("request", None)
+    verdict = ReuseVerdict.from_dict(members)
+    if request != digest_reuse(body):
         raise UsageError("it is about another output or schema than were sent")
     return verdict

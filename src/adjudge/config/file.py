@@ -66,7 +66,7 @@ _TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "pri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What a configuration file says, checked for unknown keys; judges and rubrics are opened when they are named."""
+    """A configuration file, checked for unknown keys; judges and rubrics are opened when they are named."""
 
     path: Path | None = None
     digest: str | None = None
@@ -83,35 +83,35 @@ class Config:
     """What ``adjudge serve`` goes by; ``adjudge.config.server`` reads it."""
 
     def find_rubric(self, name: str) -> Rubric:
-        """The rubric of this name in the file, else a path from the working directory, or a shipped name."""
+        """Find the rubric of this name in the file, else a path from the working directory, or a shipped name."""
         if name in self.rubrics:
-            return load_rubric(self.beside(self.rubrics[name]))
+            return load_rubric(self.resolve_path(self.rubrics[name]))
         try:
             return load_rubric(name)
         except UsageError as error:
             near = get_close_matches(name, self.rubrics, 1)
             if not near:
                 raise
-            raise UsageError(f"{error}; did you mean {near[0]!r} of {self.path}?") from None
+            raise UsageError(error, f"; did you mean {near[0]!r} of {self.path}?", argument="rubric") from None
 
     def find_default_rubric(self) -> Rubric | None:
-        """The rubric of ``[defaults]``: of this file by name, a shipped one, or a path from this file's folder."""
+        """Find the rubric of ``[defaults]``: of this file by name, a shipped one, or a path from this file's folder."""
         name = self.defaults.get("rubric")
-        return None if name is None else self.find_own_rubric(name)
+        return None if name is None else self.find_named_rubric(name)
 
-    def find_own_rubric(self, name: str) -> Rubric:
-        """The rubric that this file itself names: one of its own, a shipped one, or a path from its folder."""
+    def find_named_rubric(self, name: str) -> Rubric:
+        """Find a rubric that this file names: one of its own, a shipped one, or a path from its folder."""
         if name in self.rubrics or not _looks_like_path(name):
             return self.find_rubric(name)
-        return load_rubric(self.beside(name))
+        return load_rubric(self.resolve_path(name))
 
     @property
     def folder(self) -> Path | None:
         """The folder of the file, where the modules lie that it names; ``None`` where there is no file."""
         return self.path.parent if self.path else None
 
-    def beside(self, path: str) -> Path:
-        """A path that this file names, from its folder."""
+    def resolve_path(self, path: str) -> Path:
+        """Resolve a path that this file names, from its folder."""
         return self.path.parent / path if self.path else Path(path)
 
 
@@ -140,64 +140,66 @@ class ConfiguredRubrics(Mapping[str, Rubric]):
 
 
 def read_config(path: Path | None) -> Config:
-    """The configuration of ``--config``, else of ``adjudge.toml`` in the working directory, else an empty one."""
+    """Read the configuration of ``--config``, else ``adjudge.toml`` of the working directory, else an empty one."""
     file = path or Path(FILE)
-    raw = _read_bytes(file, wanted=path is not None)
+    raw = _read_bytes(file, required=path is not None)
     if raw is None:
         return Config()
     try:
-        data = read_toml(raw.decode("utf-8-sig"))
+        document = read_toml(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except ValueError as error:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
-    _check_tables(data, file)
-    tables: dict[str, Any] = {name: data.get(name, {}) for name in _TABLES}
+    _check_tables(document, file)
+    tables: dict[str, Any] = {name: document.get(name, {}) for name in _TABLES}
     _check_defaults(tables["defaults"], tables["judges"], file)
     return Config(path=file, digest=hashlib.sha256(raw).hexdigest(), **tables)
 
 
-def _check_tables(data: Mapping[str, Any], file: Path) -> None:
-    check_keys(data, _TABLES, f"{file}")
-    for name, table in data.items():
+def _check_tables(tables: Mapping[str, Any], file: Path) -> None:
+    check_keys(tables, _TABLES, f"{file}")
+    for name, table in tables.items():
         if not isinstance(table, dict):
             raise UsageError(f"{file}: {name} must be a table, written [{name}], got {show(table)}")
-    check_keys(data.get("ledger", {}), _LEDGER, f"{file}: [ledger]")
-    if data.get("ledger") == {}:
+    check_keys(tables.get("ledger", {}), _LEDGER, f"{file}: [ledger]")
+    if tables.get("ledger") == {}:
         # As if it were not there, nothing would be recorded, and its author would believe that everything is.
         raise UsageError(f"{file}: [ledger] is empty, so nothing would be recorded; write url, or take it out")
-    for key, said in data.get("ledger", {}).items():
-        if not isinstance(said, str):
-            raise UsageError(f"{file}: [ledger] {key} must be a text in quotes, got {show(said)}")
-    _check_prices(data.get("prices", {}), file)
-    _check_asking(data.get("approvals", {}), _APPROVALS, f"{file}: [approvals]")
-    for name, table in data.get("judges", {}).items():
+    for key, value in tables.get("ledger", {}).items():
+        if not isinstance(value, str):
+            raise UsageError(
+                f"{key} must be a text in quotes, got {show(value)}", argument=key, where=f"{file}: [ledger]"
+            )
+    _check_prices(tables.get("prices", {}), file)
+    _check_ask(tables.get("approvals", {}), _APPROVALS, f"{file}: [approvals]")
+    for name, table in tables.get("judges", {}).items():
         _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
-    for name, table in data.get("gates", {}).items():
+    for name, table in tables.get("gates", {}).items():
         _check_gate(table, f"{file}: [gates.{flatten(name, 120)}]")
-    for name, where in data.get("rubrics", {}).items():
+    for name, where in tables.get("rubrics", {}).items():
         if not isinstance(where, str) or not where.strip():
             raise UsageError(
                 f"{file}: [rubrics] {flatten(name, 120)} must be the path of a rubric file, got {show(where)}"
             )
 
 
-def check_keys(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+def check_keys(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str) -> None:
     """Raise ``UsageError`` with the nearest known key for one that is not known."""
-    for key in data:
-        if key not in known:
-            near = get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(known)}"
-            raise UsageError(f"{where}: unknown key {show(key)}; {hint}")
+    for key in table:
+        if key not in known_keys:
+            near = get_close_matches(key, known_keys, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(known_keys)}"
+            raise UsageError(f"unknown key {show(key)}; {hint}", argument=key, where=where)
 
 
-def _read_bytes(file: Path, *, wanted: bool) -> bytes | None:
-    """The bytes of the file; ``None`` when it is not there and nobody named it."""
+def _read_bytes(file: Path, *, required: bool) -> bytes | None:
+    """Read the bytes of the file; ``None`` when it is not there and not required."""
     try:
         with open_regular(file) as opened:
             raw = opened.read(LARGEST + 1)
     except FileNotFoundError:
-        if not wanted:
+        if not required:
             return None
         raise UsageError(
             f"the configuration {file} does not exist; name another with --config, or leave it out"
@@ -216,8 +218,10 @@ def _check_judge(table: object, where: str) -> None:
         raise UsageError(f"{where} must be a table with seats, got {show(table)}")
     check_keys(table, ("seats", *CHAIN_KEYS, *JUDGE_KEYS, *MODEL_KEYS), where)
     seats = table.get("seats")
-    if not isinstance(seats, list) or not seats or not all(isinstance(item, str) for item in seats):
-        raise UsageError(f'{where}: seats must be a list of models, like ["{EXAMPLE}"], got {show(seats)}')
+    if not isinstance(seats, list) or not seats or not all(isinstance(seat, str) for seat in seats):
+        raise UsageError(
+            f'seats must be a list of models, like ["{EXAMPLE}"], got {show(seats)}', argument="seats", where=where
+        )
 
 
 def _check_gate(table: object, where: str) -> None:
@@ -226,36 +230,44 @@ def _check_gate(table: object, where: str) -> None:
     check_keys(table, _GATE_KEYS, where)
     for key in ("rubric", "judge", "cache"):
         if not isinstance(table.get(key, ""), str):
-            raise UsageError(f"{where}: {key} must be a name in quotes, got {show(table[key])}")
+            raise UsageError(f"{key} must be a name in quotes, got {show(table[key])}", argument=key, where=where)
     rules = table.get("rules", [])
-    if not isinstance(rules, list) or not all(isinstance(item, str | dict) for item in rules):
+    if not isinstance(rules, list) or not all(isinstance(rule, str | dict) for rule in rules):
         raise UsageError(
-            f'{where}: rules must be a list like ["json", {{name = "length", max = 4000}}], got {show(rules)}'
+            f'rules must be a list like ["json", {{name = "length", max = 4000}}], got {show(rules)}',
+            argument="rules",
+            where=where,
         )
 
     ask = table.get("ask", {})
     if not isinstance(ask, dict):
-        raise UsageError(f'{where}: ask must be a table like {{approvers = ["ana"]}}, got {show(ask)}')
-    _check_asking(ask, _ASK, f"{where}: ask")
+        raise UsageError(
+            f'ask must be a table like {{approvers = ["ana"]}}, got {show(ask)}', argument="ask", where=where
+        )
+    _check_ask(ask, _ASK, f"{where}: ask")
 
 
-def _check_asking(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Whom to ask, as far as it can be told without the rest: numbers and names are checked where a gate asks."""
-    check_keys(table, known, where)
+def _check_ask(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str) -> None:
+    """Check who is asked, as far as it can be seen here: numbers and names are checked where a gate asks."""
+    check_keys(table, known_keys, where)
     if not isinstance(table.get("first", ""), str):
-        raise UsageError(f"{where} first must be a judge's name in quotes, got {show(table['first'])}")
-    check_flag(f"{where} show_content", table.get("show_content", False))
+        raise UsageError(
+            f"first must be a judge's name in quotes, got {show(table['first'])}", argument="first", where=where
+        )
+    check_flag("show_content", table.get("show_content", False), where=where)
     webhook = table.get("webhook")
     if webhook is None:
         return
     if not isinstance(webhook, dict):
         example = '{url = "https://...", secret_env = "NAME"}'
-        raise UsageError(f"{where} webhook must be a table like {example}, got {show(webhook)}")
+        raise UsageError(
+            f"webhook must be a table like {example}, got {show(webhook)}", argument="webhook", where=where
+        )
     check_keys(webhook, _WEBHOOK, f"{where} webhook")
     for key in _WEBHOOK:
         if not isinstance(webhook.get(key), str) or not webhook[key]:
-            what = "the name of the variable that holds its secret" if key == "secret_env" else "its address"
-            raise UsageError(f"{where} webhook needs {key}, {what}, in quotes")
+            meaning = "the name of the variable that holds its secret" if key == "secret_env" else "its address"
+            raise UsageError(f"webhook needs {key}, {meaning}, in quotes", argument="webhook", where=where)
 
 
 def _check_prices(prices: Mapping[str, Any], file: Path) -> None:
@@ -266,7 +278,7 @@ def _check_prices(prices: Mapping[str, Any], file: Path) -> None:
     try:
         make_finder(prices)
     except UsageError as error:
-        raise UsageError(f"{file}: [prices]: {error}") from None
+        raise error.within(f"{file}: [prices]") from None
 
 
 def _check_defaults(defaults: Mapping[str, Any], judges: Mapping[str, Any], file: Path) -> None:
@@ -274,15 +286,14 @@ def _check_defaults(defaults: Mapping[str, Any], judges: Mapping[str, Any], file
     check_keys(defaults, _DEFAULTS, where)
     for key in ("judge", "rubric"):
         if not isinstance(defaults.get(key, ""), str):
-            raise UsageError(f"{where} {key} must be a name in quotes, got {show(defaults[key])}")
+            raise UsageError(f"{key} must be a name in quotes, got {show(defaults[key])}", argument=key, where=where)
     name = defaults.get("judge")
     if name is not None and name not in judges and ":" not in name and name != "rules":
-        known = flatten(", ".join(judges), 400) or "none"
-        raise UsageError(f"{where} judge = {show(name)} is neither a judge of this file ({known}) nor a model")
-    try:
-        check_timeout("timeout", defaults.get("timeout"))
-    except UsageError as error:
-        raise UsageError(f"{where} {error}") from None
+        names = flatten(", ".join(judges), 400) or "none"
+        raise UsageError(
+            f"judge = {show(name)} is neither a judge of this file ({names}) nor a model", argument="judge", where=where
+        )
+    check_timeout("timeout", defaults.get("timeout"), where=where)
 
 
 def _looks_like_path(name: str) -> bool:

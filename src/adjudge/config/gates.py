@@ -17,7 +17,7 @@ from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.config.modules import find_code, importing
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
-from adjudge.guards.gate import Gate, read_parts
+from adjudge.guards.gate import Gate
 from adjudge.judges.chain import list_judges
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
-    """Whom a gate asks, and how: its own ``ask`` over ``[approvals]``.
+    """Read whom a gate asks, and how: its own ``ask`` over ``[approvals]``.
 
     ``show_content`` is among them, and ``first`` is opened: a judge of the file, or a model.
     """
-    terms = {**{key: said for key, said in config.approvals.items() if key != "webhook"}, **ask}
+    terms = {**{key: value for key, value in config.approvals.items() if key != "webhook"}, **ask}
     if not terms.get("approvers"):
         raise UsageError(
             'it asks people, and nobody is named; write approvers under [approvals], or ask = {approvers = ["ana"]}'
@@ -49,7 +49,7 @@ def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
 def open_approvals(
     config: Config, ledger: Ledger, *, quiet: bool = True, make_link: MakeLink | None = None
 ) -> Approvals:
-    """The approvals beside a ledger, with the webhook of ``[approvals]``, which is told the links that are made.
+    """Open the approvals beside a ledger, with the webhook of ``[approvals]``, which gets the links that are made.
 
     ``quiet`` leaves out one whose secret is not here, for somebody who only decides; else that is a ``UsageError``.
     """
@@ -67,17 +67,17 @@ def open_approvals(
     try:
         return Approvals(ledger, webhook=Webhook(table["url"], secret=os.environ[name]), make_link=make_link)
     except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
+        raise error.within(where) from None
 
 
 def is_secret_missing(config: Config) -> bool:
-    """Whether there is a webhook whose secret this process was not given."""
+    """Return whether there is a webhook whose secret is not in this process's environment."""
     table = config.approvals.get("webhook")
     return table is not None and not os.environ.get(table["secret_env"])
 
 
 def list_webhook_hosts(config: Config) -> list[str]:
-    """The host that the webhook of ``[approvals]`` goes to, for lists of what can be contacted."""
+    """List the host that the webhook of ``[approvals]`` goes to, for lists of what can be contacted."""
     table = config.approvals.get("webhook")
     if table is None:
         return []
@@ -96,7 +96,7 @@ _POLICIES = (*_ASKING, "mode", "sample")
 def open_gate(
     name: str, config: Config, *, recorder: CommandRecorder | None = None, approvals: Approvals | None = None
 ) -> Gate:
-    """The gate of this name in the file; raises ``UsageError`` naming the table for what is wrong with it.
+    """Open the gate of this name in the file; raises ``UsageError`` naming the table for what is wrong with it.
 
     ``recorder`` keeps its decisions, and beside its ledger people are asked; ``None`` is for a gate that is only
     looked at. It never waits for a person: what it held back is resumed. ``approvals`` are those that are open already.
@@ -111,7 +111,7 @@ def open_gate(
             name,
             rubric=rubric,
             judge=_open_layers(table, config).apply(_open_judge(table.get("judge"), rubric, config)),
-            rules=[_open_rule(item, config) for item in table.get("rules", [])],
+            rules=[_open_rule(rule, config) for rule in table.get("rules", [])],
             ledger=recorder if recorder is not None and recorder.ledger is not None else None,
             config=config.digest,
             wait=False,
@@ -119,21 +119,19 @@ def open_gate(
             **{key: table[key] for key in _POLICIES if key in table},
         )
     except UsageError as error:
-        said = str(error)
-        raise UsageError(said if said.startswith(str(config.path)) else f"{where}: {said}") from None
+        raise error if str(error).startswith(str(config.path)) else error.within(where) from None
 
 
 def check_gate_ready(gate: Gate) -> None:
     """Raise ``UsageError`` for a judge that cannot be asked at all (no key): every content would be blocked by it."""
-    parts = read_parts(gate)
-    if parts.rubric is not None and not all(item.rule for item in parts.rubric.criteria):
-        check_judge_ready(parts.judge)
+    if gate.rubric is not None and not all(criterion.rule for criterion in gate.rubric.criteria):
+        check_judge_ready(gate.judge)
 
 
 def check_judge_ready(judge: Any) -> None:
     """Raise ``UsageError`` where a model of a judge cannot be asked at all, as it is without its key."""
     for leaf in list_judges(judge):
-        ready = getattr(leaf.own_model, "check", None)
+        ready = getattr(leaf.model, "check", None)
         if ready is not None:
             ready()
 
@@ -151,7 +149,7 @@ async def close_gate(gate: Gate) -> None:
 def _open_asking(
     table: Mapping[str, Any], config: Config, recorder: CommandRecorder | None, approvals: Approvals | None
 ) -> dict[str, Any]:
-    """Who is asked, where a policy of the gate says so."""
+    """Open what a gate needs to ask people, as arguments of ``Gate``; none where no policy asks."""
     if "ask" not in [table.get(key) for key in _ASKING]:
         if "ask" in table:
             raise UsageError('ask says who is asked, and nothing is; write on_failed = "ask", or take it out')
@@ -170,7 +168,7 @@ def _open_asking(
 def _open_rubric(name: str | None, config: Config) -> Rubric | None:
     if name is None:
         return None
-    rubric = config.find_own_rubric(name)
+    rubric = config.find_named_rubric(name)
     # The file says who judges; a rubric's model must not take the place of a consensus that it names.
     return replace(rubric, model=None) if rubric.model is not None else rubric
 
@@ -178,21 +176,21 @@ def _open_rubric(name: str | None, config: Config) -> Rubric | None:
 def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
     if rubric is None:
         if name is not None:
-            raise UsageError("it has a judge and no rubric to judge by; give rubric")
+            raise UsageError("it has a judge and no rubric to judge by; give rubric", argument="rubric")
         return None
-    if name is None and all(item.rule for item in rubric.criteria):
+    if name is None and all(criterion.rule for criterion in rubric.criteria):
         return None
     # Never what the environment or this machine happens to offer: who decides is in the file, under its digest.
     chosen = name if name is not None else config.defaults.get("judge")
     if chosen is None:
-        raise UsageError(f"rubric {rubric.name!r} needs a judge; give judge, here or in [defaults]")
+        raise UsageError(f"rubric {rubric.name!r} needs a judge; give judge, here or in [defaults]", argument="judge")
     return Opener(config=config, named_in=config.folder).open(chosen, timeout=config.defaults.get("timeout"))
 
 
 def _open_layers(table: Mapping[str, Any], config: Config) -> ConfiguredLayers:
     cache = table.get("cache")
     return open_layers(
-        cache=None if cache is None else config.beside(cache),
+        cache=None if cache is None else config.resolve_path(cache),
         expires_in=table.get("cache_expires_in"),
         budget=table.get("budget"),
         per=table.get("budget_per"),

@@ -1,4 +1,4 @@
-"""Who judges: what the command line names, what the configuration says, or what this machine has."""
+"""The choice of a judge: from the command line, the configuration, or what this machine has."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from adjudge.config.file import CHAIN_KEYS, JUDGE_KEYS, MODEL_KEYS, Config
 from adjudge.config.modules import importing
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_seconds
+from adjudge.formats.arguments import check_choice, check_seconds
 from adjudge.formats.json import nests_too_deeply
 from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain_outcome import Strategy
 from adjudge.judges.judge import Judge
 from adjudge.models.defaults import default_spec
 from adjudge.models.model import Model
@@ -53,12 +54,12 @@ _LARGEST_ANSWER = 65_536
 
 
 def find_keys() -> list[str]:
-    """The names of the key variables that are set; their values go nowhere."""
+    """Find the names of the key variables that are set; their values go nowhere."""
     return [variable for variable, _ in PROVIDERS if os.environ.get(variable, "").strip()]
 
 
 def find_configured() -> Iterator[tuple[str, str]]:
-    """The model of each provider whose key is set, and why it was found; most usual first."""
+    """Find the model of each provider whose key is set, and the reason to take it; most usual first."""
     keys, seen = find_keys(), set[str]()
     for variable, spec in PROVIDERS:
         if variable in keys and spec not in seen:
@@ -67,21 +68,21 @@ def find_configured() -> Iterator[tuple[str, str]]:
 
 
 def find_local(timeout: float = 0.3) -> Iterator[tuple[str, str]]:
-    """The first model of each local server that answers on the usual ports, and why it was found.
+    """Find the first model of each local server that answers on the usual ports, and the reason to take it.
 
     ``timeout`` is in seconds, for one port and all that it says.
     """
     for port, server in LOCAL_PORTS:
-        name = _first_model(port, timeout)
+        name = _find_first_model(port, timeout)
         if name:
             yield f"http://127.0.0.1:{port}/v1#{name}", f"{server}'s port {port} answers"
 
 
-def _first_model(port: int, timeout: float) -> str | None:
+def _find_first_model(port: int, timeout: float) -> str | None:
     import json
 
     try:
-        text = run_sync(_ask(port, timeout)).decode()
+        text = run_sync(_fetch_models(port, timeout)).decode()
         name = None if nests_too_deeply(text) else json.loads(text)["data"][0]["id"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
@@ -89,34 +90,35 @@ def _first_model(port: int, timeout: float) -> str | None:
     return name if isinstance(name, str) and name.isprintable() and "?" not in name else None
 
 
-async def _ask(port: int, timeout: float) -> bytes:
-    """What a port of this machine answers until the time is over, at most 64 KB; nothing where nobody speaks HTTP.
+async def _fetch_models(port: int, timeout: float) -> bytes:
+    """Fetch what a port of this machine answers in the time, at most 64 KB; nothing where nobody speaks HTTP.
 
     Anybody may listen there, and say a little for ever. Neither proxies nor redirects: nobody else should learn of it.
     """
     import aiohttp
 
-    said = bytearray()
+    body = bytearray()
     # Not the models' transport: it asks again, which helps nobody who only looks whether somebody is there.
-    how: Any = {"allow_redirects": False, "headers": {"Accept-Encoding": "identity"}}
     try:
         async with (
             asyncio.timeout(timeout),
             aiohttp.ClientSession(trust_env=False, auto_decompress=False) as session,
-            session.get(f"http://127.0.0.1:{port}/v1/models", **how) as answer,
+            session.get(
+                f"http://127.0.0.1:{port}/v1/models", allow_redirects=False, headers={"Accept-Encoding": "identity"}
+            ) as answer,
         ):
-            while len(said) < _LARGEST_ANSWER and (piece := await answer.content.read(_LARGEST_ANSWER - len(said))):
-                said += piece
+            while len(body) < _LARGEST_ANSWER and (piece := await answer.content.read(_LARGEST_ANSWER - len(body))):
+                body += piece
     except TimeoutError:  # a server that does not close may still have said all
         pass
     except aiohttp.ClientError:
         return b""
-    return bytes(said)
+    return bytes(body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opener:
-    """How judges are opened: the configuration, and what the command line says about every seat."""
+    """An opener of judges: the configuration, and what the command line says about every seat."""
 
     config: Config
     seat: Mapping[str, Any] = field(default_factory=dict)
@@ -130,26 +132,23 @@ class Opener:
     def open(
         self, name: str, *, chain: Mapping[str, Any] | None = None, timeout: float | None = None
     ) -> Judge | JudgeChain:
-        """The judge of a name.
+        """Open the judge of a name.
 
         ``chain`` holds options over those of the judge's own table (for a model: those of a chain of one); with
         ``timeout``, where neither says otherwise. Raises ``UsageError`` for a name that cannot be opened.
         """
-        more: dict[str, Any] = dict(chain or {})
+        options: dict[str, Any] = dict(chain or {})
+        if timeout is not None and "timeout" not in self.config.judges.get(name, {}):
+            options.setdefault("timeout", timeout)
         if name in self.config.judges:
-            own: dict[str, Any] = (
-                {} if timeout is None or "timeout" in self.config.judges[name] else {"timeout": timeout}
-            )
-            return self._open_table(name, own | more, ())
-        if timeout is not None:
-            more.setdefault("timeout", timeout)
-        if set(more) <= {"timeout"}:
-            return Judge(self._open_named(name), **self.seat, **more)
-        more.setdefault("timeout", SEAT_SECONDS)
-        return JudgeChain([self.open_seat(name)], **more)
+            return self._open_table(name, options, ())
+        if set(options) <= {"timeout"}:
+            return Judge(self._open_named(name), **self.seat, **options)
+        options.setdefault("timeout", SEAT_SECONDS)
+        return JudgeChain([self.open_seat(name)], **options)
 
     def open_seat(self, name: str) -> Judge | JudgeChain:
-        """A seat of a chain: the chain's own limit is the only one a model has there."""
+        """Open a seat of a chain: the chain's own limit is the only one a model has there."""
         if name in self.config.judges:
             return self._open_table(name, {}, ())
         return Judge(self._open_named(name), timeout=None, **self.seat)
@@ -157,25 +156,31 @@ class Opener:
     def _open_named(self, name: str) -> Model:
         return self._open_model(name, {}, self.named_in)
 
-    def _open_table(self, name: str, more: Mapping[str, Any], opening: tuple[str, ...]) -> Judge | JudgeChain:
+    def _open_table(self, name: str, overrides: Mapping[str, Any], outer_names: tuple[str, ...]) -> Judge | JudgeChain:
         where = f"{self.config.path}: [judges.{name}]"
-        if name in opening:
-            raise UsageError(f"{where} has itself as a seat ({' > '.join((*opening, name))}); take it out")
-        table = {**self.config.judges[name], **more}
+        if name in outer_names:
+            raise UsageError(f"{where} has itself as a seat ({' > '.join((*outer_names, name))}); take it out")
+        table = {**self.config.judges[name], **overrides}
         chain = {key: table[key] for key in CHAIN_KEYS if key in table}
         # The labels of a table belong to the reader of that table, not to the one that is named in its place.
-        left = {"reader_labels", "reader_passes"} if "reader" in self.seat else set[str]()
-        own = {key: table[key] for key in JUDGE_KEYS if key in table and key not in left} | dict(self.seat)
-        options = {key: table[key] for key in MODEL_KEYS if key in table}
+        replaced = {"reader_labels", "reader_passes"} if "reader" in self.seat else set[str]()
+        judge_options = {key: table[key] for key in JUDGE_KEYS if key in table and key not in replaced} | dict(
+            self.seat
+        )
+        model_options = {key: table[key] for key in MODEL_KEYS if key in table}
         names = table["seats"]
-        nested = {seat: self._open_table(seat, {}, (*opening, name)) for seat in names if seat in self.config.judges}
-        with _at(where):
+        nested = {
+            seat: self._open_table(seat, {}, (*outer_names, name)) for seat in names if seat in self.config.judges
+        }
+        with _prefix_errors(where):
             if len(names) == 1 and not nested and set(chain) <= {"timeout"}:
-                return Judge(self._open_model(names[0], options, self.config.folder), name=name, **own, **chain)
+                return Judge(
+                    self._open_model(names[0], model_options, self.config.folder), name=name, **judge_options, **chain
+                )
             seats = [
                 nested[seat]
                 if seat in nested
-                else Judge(self._open_model(seat, options, self.config.folder), timeout=None, **own)
+                else Judge(self._open_model(seat, model_options, self.config.folder), timeout=None, **judge_options)
                 for seat in names
             ]
             chain.setdefault("timeout", SEAT_SECONDS)
@@ -187,17 +192,17 @@ class Opener:
         model = _open_function(name.strip(), options, folder) if runs_code else open_model(name, **options)
         if self.record is None:
             return model
-        from adjudge.models.recording import RecordingModel
+        from adjudge.models.replies.recording import RecordingModel
 
         return RecordingModel(model, self.record)
 
     def _check_name(self, name: str) -> None:
-        """A name that is no model's is most likely a judge's, so those are what the sentence offers."""
+        """Raise ``UsageError`` for a name that is no model's; it is most likely a judge's, so those are offered."""
         if ":" in name or name == "rules" or not name.strip() or self.config.path is None:
             return
         near = get_close_matches(name, self.config.judges, 1)
-        known = f"did you mean {near[0]!r}?" if near else f"its judges are {', '.join(self.config.judges) or 'none'}"
-        raise UsageError(f"{name!r} is neither a model nor a judge of {self.config.path}; {known}")
+        hint = f"did you mean {near[0]!r}?" if near else f"its judges are {', '.join(self.config.judges) or 'none'}"
+        raise UsageError(f"{name!r} is neither a model nor a judge of {self.config.path}; {hint}")
 
 
 def _open_function(name: str, options: Mapping[str, Any], folder: Path | None) -> Model:
@@ -206,11 +211,11 @@ def _open_function(name: str, options: Mapping[str, Any], folder: Path | None) -
 
 
 @contextmanager
-def _at(where: str) -> Iterator[None]:
+def _prefix_errors(where: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
+        raise error.within(where) from None
 
 
 _NOTHING = (
@@ -222,7 +227,7 @@ _NOTHING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """What the command line says about who judges."""
+    """The options of the command line about who judges."""
 
     judges: tuple[str, ...] = ()
     timeout: float | None = None
@@ -240,18 +245,12 @@ class Panel:
     """The folder of the file that names the judges; ``None``: the command line does."""
 
     def check(self) -> None:
-        """Raise ``UsageError`` in the words of the command line for what the chain would refuse in its own."""
-        from typing import get_args
-
-        from adjudge.judges.chain_outcome import Strategy
-
-        said = dict(self.chain)
-        if said.get("strategy", "fallback") not in get_args(Strategy):
-            known = ", ".join(get_args(Strategy))
-            raise UsageError(f"--strategy: unknown strategy {said['strategy']!r}; use one of {known}")
-        for option, value in (("--timeout", self.timeout), ("--hedge-after", said.get("hedge_after"))):
-            if value is not None:
-                check_seconds(option, value)
+        """Raise ``UsageError`` for options that no judge can have; no table of the file is at fault."""
+        options = dict(self.chain)
+        check_choice("strategy", options.get("strategy", "fallback"), get_args(Strategy))
+        for argument, seconds in (("timeout", self.timeout), ("hedge_after", options.get("hedge_after"))):
+            if seconds is not None:
+                check_seconds(argument, seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +263,7 @@ class Choice:
 
 
 def choose(panel: Panel, config: Config, rubric: Rubric | None = None) -> Choice:
-    """The judge to ask; raises ``UsageError`` with what to set when there is none."""
+    """Choose the judge to ask; raises ``UsageError`` with what to set when there is none."""
     panel.check()
     names, reason = (list(panel.judges), "") if panel.judges else _find_default(config, rubric)
     if rubric is not None and rubric.model is not None and not reason:
@@ -273,55 +272,54 @@ def choose(panel: Panel, config: Config, rubric: Rubric | None = None) -> Choice
         from dataclasses import replace
 
         rubric = replace(rubric, model=None)
-    return Choice(judge=_open(names, panel, config), rubric=rubric, reason=reason)
+    return Choice(judge=_open_panel(names, panel, config), rubric=rubric, reason=reason)
 
 
-def _open(names: list[str], panel: Panel, config: Config) -> Judge | JudgeChain:
+def _open_panel(names: list[str], panel: Panel, config: Config) -> Judge | JudgeChain:
     seat: dict[str, Any] = ({} if panel.reader is None else {"reader": panel.reader}) | (
         {} if panel.token else {"token": False}
     )
-    for written, key, names_given in (
-        ("--reader-labels", "reader_labels", panel.labels),
-        ("--reader-passes", "reader_passes", panel.passes),
-    ):
+    for argument, names_given in (("reader_labels", panel.labels), ("reader_passes", panel.passes)):
         if names_given is not None:
-            seat[key] = _split_names(written, names_given)
+            seat[argument] = _split_names(argument, names_given)
     named_in = panel.named_in if panel.judges else config.folder
     opener = Opener(config=config, seat=seat, record=panel.record, named_in=named_in)
-    given: dict[str, Any] = dict(panel.chain) | ({} if panel.timeout is None else {"timeout": panel.timeout})
+    options: dict[str, Any] = dict(panel.chain) | ({} if panel.timeout is None else {"timeout": panel.timeout})
     default: float | None = config.defaults.get("timeout")
     if len(names) == 1:
-        return opener.open(names[0], chain=given, timeout=default)
+        return opener.open(names[0], chain=options, timeout=default)
     limits: Mapping[str, Any] = {"timeout": SEAT_SECONDS if default is None else default}
-    return JudgeChain([opener.open_seat(name) for name in names], **{**limits, **given})
+    return JudgeChain([opener.open_seat(name) for name in names], **{**limits, **options})
 
 
-def _split_names(option: str, given: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in given.split(","))
+def _split_names(argument: str, text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
     if not all(names) or len(set(names)) != len(names):
-        raise UsageError(f"{option} must be different names separated by commas, like m,M, got {given!r}")
+        raise UsageError(
+            f"{argument} must be different names separated by commas, like m,M, got {text!r}", argument=argument
+        )
     return names
 
 
 def _find_default(config: Config, rubric: Rubric | None) -> tuple[list[str], str]:
-    """Who judges when the command line names nobody, and why, where that is not written down by the user."""
-    if rubric is not None and all(item.rule for item in rubric.criteria):
+    """Find who judges when the command line names nobody, and why, where that is not written down by the user."""
+    if rubric is not None and all(criterion.rule for criterion in rubric.criteria):
         return ["rules"], ""
     if config.defaults.get("judge"):
         return [config.defaults["judge"]], ""
-    named = os.environ.get("ADJUDGE_JUDGE", "").strip()
-    if named:
-        return [refuse_code(named, "ADJUDGE_JUDGE")], ""
+    spec = os.environ.get("ADJUDGE_JUDGE", "").strip()
+    if spec:
+        return [refuse_code(spec, "ADJUDGE_JUDGE")], ""
     if rubric is not None and rubric.model is not None and ":" in rubric.model:
         return [refuse_code(rubric.model, f"the rubric {rubric.name!r}")], ""
-    found = next(find_configured(), None) or next(find_local(), None)
-    if found is None:
+    candidate = next(find_configured(), None) or next(find_local(), None)
+    if candidate is None:
         raise UsageError(_NOTHING)
-    return [found[0]], found[1]
+    return [candidate[0]], candidate[1]
 
 
 def refuse_code(name: str, where: str) -> str:
-    """A model's name that does not come from the user's own command line: raise ``UsageError`` if it would run code."""
+    """Refuse a model's name that would run code and does not come from the user's own command line (``UsageError``)."""
     if name.startswith("python:"):
         raise UsageError(f"{where} names {name}, which runs code; name it with --judge or in adjudge.toml")
     return name

@@ -12,20 +12,20 @@ from adjudge.formats.numbers import format_amounts
 
 if TYPE_CHECKING:
     from adjudge.models.budget import Budget
-    from adjudge.models.cache_store import ReplyCache
     from adjudge.models.model import Model
+    from adjudge.models.replies.cache_file import ReplyCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredLayers:
-    """What is between judges and models, opened; nothing is written or asked before the first call."""
+    """The layers between judges and models, opened; nothing is written or asked before the first call."""
 
     cache: ReplyCache | None = None
     budget: Budget | None = None
     prices: Mapping[str, Any] = field(default_factory=dict)
 
     def apply(self, judge: Any) -> Any:
-        """The judge behind them; raises ``UsageError`` for a budget that cannot hold."""
+        """Put a judge behind the layers; raises ``UsageError`` for a budget that cannot hold."""
         if judge is None or (self.cache is None and self.budget is None and not self.prices):
             return judge
         from adjudge.judges.layers import with_layers
@@ -46,7 +46,7 @@ def explain_uncached(judge: Any) -> str | None:
 
     Without it, an empty cache and a second bill would be the first to tell.
     """
-    from adjudge.judges.layers import rewire
+    from adjudge.judges.layers import wrap_models
 
     names: dict[str, None] = {}
 
@@ -55,7 +55,7 @@ def explain_uncached(judge: Any) -> str | None:
             names[model.name] = None
         return model
 
-    rewire(judge, look)
+    wrap_models(judge, look)
     if not names:
         return None
     return (
@@ -71,14 +71,16 @@ def open_layers(
     per: float | None = None,
     prices: Mapping[str, Any] | None = None,
 ) -> ConfiguredLayers:
-    """What was asked for; raises ``UsageError`` for numbers that are none."""
+    """Open a cache, a budget and prices; raises ``UsageError`` for numbers that are none."""
     from adjudge.models.budget import Budget
-    from adjudge.models.cache_store import ReplyCache
+    from adjudge.models.replies.cache_file import ReplyCache
 
     if cache is None and expires_in is not None:
-        raise UsageError("cache_expires_in needs a cache; write cache, the file to keep replies in")
+        raise UsageError(
+            "cache_expires_in needs a cache; write cache, the file to keep replies in", argument="cache_expires_in"
+        )
     if budget is None and per is not None:
-        raise UsageError("budget_per needs a budget; write budget, in US dollars")
+        raise UsageError("budget_per needs a budget; write budget, in US dollars", argument="budget_per")
     return ConfiguredLayers(
         cache=None if cache is None else ReplyCache(cache, expires_in=expires_in),
         budget=None if budget is None else Budget(budget, per=per),

@@ -31,25 +31,25 @@ class CommandRecorder:
         if self.ledger is not None:
             await self.ledger.prepare()
 
-    async def append(self, value: Any, /, **how: Any) -> int:
-        """What ``Ledger.append`` does; what it raises is remembered, since the caller tells of its type alone."""
+    async def append(self, value: Any, /, **options: Any) -> int:
+        """Do what ``Ledger.append`` does; what it raises is remembered, since the caller reports its type alone."""
         if self.ledger is None:
             raise LedgerError("there is no ledger to record to")
         try:
-            return await self.ledger.append(value, **how)
+            return await self.ledger.append(value, **options)
         except Exception as error:
             # A redaction of the user's own may raise anything, and quote what it should have hidden.
             ours = isinstance(error, AdjudgeError)
-            said = str(error) if ours else f"{type(error).__name__} was raised while an entry was made"
-            self.troubles[f"not recorded: {said}"] = None
+            problem = str(error) if ours else f"{type(error).__name__} was raised while an entry was made"
+            self.troubles[f"not recorded: {problem}"] = None
             raise
 
-    async def keep(self, value: Any, /, **how: Any) -> int | None:
-        """The place of what was recorded; ``None`` without a ledger and where it was not, which is remembered."""
+    async def keep(self, value: Any, /, **options: Any) -> int | None:
+        """Record a value and return its place; ``None`` without a ledger and where that failed, which is remembered."""
         if self.ledger is None:
             return None
         try:
-            return await self.append(value, **how)
+            return await self.append(value, **options)
         except Exception:  # noqa: BLE001 - remembered by append, and told at the end
             return None
 
@@ -60,15 +60,15 @@ class CommandRecorder:
 
 
 def open_recorder(config: Config, url: str | None, *, off: bool) -> CommandRecorder:
-    """What a command records to: ``--ledger``, else ``[ledger]``, else nothing; nothing with ``--no-ledger``."""
+    """Open what a command records to: ``--ledger``, else ``[ledger]``, else nothing; nothing with ``--no-ledger``."""
     if off and url is not None:
         raise UsageError("--ledger and --no-ledger contradict each other; give one of them")
-    wanted = not off and (url is not None or bool(config.ledger))
-    return CommandRecorder(open_ledger(config, url) if wanted else None)
+    records = not off and (url is not None or bool(config.ledger))
+    return CommandRecorder(open_ledger(config, url) if records else None)
 
 
 def open_ledger(config: Config, url: str | None = None, *, key: str | None = None, for_writing: bool = True) -> Ledger:
-    """The ledger of ``--ledger``, else of ``[ledger]``; what else ``[ledger]`` says counts for either.
+    """Open the ledger of ``--ledger``, else of ``[ledger]``; what else ``[ledger]`` says counts for either.
 
     ``key`` is a file with a private key, from here, in place of the one of ``[ledger]``. ``for_writing=False`` opens
     it without any, which nobody needs who only reads. Raises ``UsageError`` where none is named, and for what is
@@ -82,49 +82,51 @@ def open_ledger(config: Config, url: str | None = None, *, key: str | None = Non
     table = config.ledger
     signer = config.path.parent / table["key"] if key is None and "key" in table and config.path else key
     redact = _open_redaction(table["redact"], config) if "redact" in table else None
-    kept: Any = table.get("store_content", "hash")
+    store_content: Any = table.get("store_content", "hash")
     try:
-        return Ledger(place, store_content=kept, key=signer, redact=redact)
+        return Ledger(place, store_content=store_content, key=signer, redact=redact)
     except UsageError as error:
-        raise UsageError(f"{config.path}: [ledger] {error}" if table else str(error)) from None
+        raise error.within(f"{config.path}: [ledger]") if table else error from None
 
 
 def find_place(config: Config, url: str | None) -> str:
-    """The ledger's address: a file that ``--ledger`` names is seen from here, one of ``[ledger]`` from its folder."""
+    """Find the ledger's address: a file of ``--ledger`` is seen from here, one of ``[ledger]`` from its folder."""
     if url is not None:
         return url if "://" in url else f"{_FILE}{url}"
-    named = config.ledger.get("url")
-    if named is None:
+    configured = config.ledger.get("url")
+    if configured is None:
         where = f" of {config.path}" if config.path else " of adjudge.toml"
         raise UsageError(f"no ledger is named: give --ledger adjudge.db, or write url under [ledger]{where}")
-    if "://" in named and not named.startswith(_FILE):
-        return named
-    file = Path(named.removeprefix(_FILE))
+    if "://" in configured and not configured.startswith(_FILE):
+        return configured
+    file = Path(configured.removeprefix(_FILE))
     return f"{_FILE}{config.path.parent / file if config.path else file}"
 
 
 def list_hosts(config: Config) -> list[str]:
-    """The servers that ``[ledger]`` names, for lists of what can be contacted; none for a file."""
+    """List the servers that ``[ledger]`` names, for lists of what can be contacted; none for a file."""
     if not config.ledger.get("url", "").startswith("postgres"):
         return []
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
     try:
-        found = make_url(config.ledger["url"])
+        address = make_url(config.ledger["url"])
     except (ArgumentError, ValueError):  # said when it is opened
         return []
-    port = f":{found.port}" if found.port else ""
-    more = found.query.get("host", ())
-    return [f"{found.host}{port}"] * bool(found.host) + ([more] if isinstance(more, str) else list(more))
+    port = f":{address.port}" if address.port else ""
+    other_hosts = address.query.get("host", ())
+    return [f"{address.host}{port}"] * bool(address.host) + (
+        [other_hosts] if isinstance(other_hosts, str) else list(other_hosts)
+    )
 
 
 def _open_redaction(spec: str, config: Config) -> Callable[[str], str]:
     from adjudge.rules.checks import import_function
 
     where = f"{config.path}: [ledger] redact"
-    prefix, _, rest = spec.partition(":")
+    prefix, _, function = spec.partition(":")
     if prefix != "python":
         raise UsageError(f"{where} must be like python:package.module:function, got {show(spec)}")
-    with importing(where, rest, config.folder):
-        return import_function(rest, where)
+    with importing(where, function, config.folder):
+        return import_function(function, where)

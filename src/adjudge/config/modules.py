@@ -1,4 +1,4 @@
-"""Where modules are looked for that ``python:`` names: beside the file that names them, or in the working directory.
+"""The search for modules that ``python:`` names: beside the file that names them, or in the working directory.
 
 What is installed comes first, so that a file ``yaml.py`` in one of these folders takes no library's place. A name that
 a configuration file uses means the folder of that file, whatever the working directory is: there, somebody may have put
@@ -19,11 +19,11 @@ from adjudge.errors import UsageError
 
 
 @contextmanager
-def importing(what: str, name: str, folder: Path | None = None) -> Iterator[None]:
-    """A block that imports a module somebody named: it runs, and can do anything then, even end the program.
+def importing(source: str, name: str, folder: Path | None = None) -> Iterator[None]:
+    """Guard a block that imports a module somebody named: it runs, and can do anything then, even end the program.
 
     Args:
-        what: What names it, for messages.
+        source: The thing that names it, for messages.
         name: ``package.module:function``, after ``python:`` or without it.
         folder: The folder of the configuration file that names it; ``None`` is the command line, and the working
             directory.
@@ -31,20 +31,20 @@ def importing(what: str, name: str, folder: Path | None = None) -> Iterator[None
     module = name.removeprefix("python:").partition(":")[0].partition(".")[0]
     try:
         place = admit(folder)
-        _check_place(what, module, place)
+        _check_place(source, module, place)
         yield
     except UsageError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a sentence, whatever the module does
-        raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {error}; mend the module") from None
+        raise UsageError(f"{source} cannot be imported: {type(error).__name__}: {error}; mend the module") from None
 
 
 def find_code(rule: Mapping[str, object]) -> str | None:
-    """What a rule imports, as ``module:function``; ``None`` for one that runs no code. An unreadable one is empty."""
+    """Find the ``module:function`` that a rule imports; ``None`` if it runs no code, empty if it cannot be read."""
     if "python" not in (*rule, rule.get("name")):
         return None
-    said = rule.get("python", rule.get("function"))
-    return said if isinstance(said, str) else ""
+    code = rule.get("python", rule.get("function"))
+    return code if isinstance(code, str) else ""
 
 
 def admit(folder: Path | None) -> Path | None:
@@ -52,21 +52,21 @@ def admit(folder: Path | None) -> Path | None:
 
     Returns the folder; ``None`` where Python was told not to trust the working directory (``-P``), or it is gone.
     """
-    here = _find_working_directory()
-    place = here if folder is None else folder.resolve()
-    if place is None or (sys.flags.safe_path and place == here):
+    working_directory = _find_working_directory()
+    location = working_directory if folder is None else folder.resolve()
+    if location is None or (sys.flags.safe_path and location == working_directory):
         return None
     importlib.invalidate_caches()
     guard = _find_guard()
     if guard is None:
         guard = PlaceGuard()
         sys.meta_path.insert(0, guard)
-    if place not in guard.list_places() or place not in guard.folders:
-        _check_loaded(place, [other for other in guard.list_places() if other != place])
-        if place not in _list_path():
-            sys.path.append(str(place))
-        guard.folders = [other for other in guard.folders if other != place] + [place]
-    return place
+    if location not in guard.list_places() or location not in guard.folders:
+        _check_loaded(location, [other for other in guard.list_places() if other != location])
+        if location not in _list_path():
+            sys.path.append(str(location))
+        guard.folders = [other for other in guard.folders if other != location] + [location]
+    return location
 
 
 class PlaceGuard:
@@ -86,38 +86,38 @@ class PlaceGuard:
         places = self.list_places()
         if len(places) < 2:
             return None
-        held = _find_holders(name, places) if path is None else _find_parts(path, places)
-        if len(held) < 2:
+        holders = _find_holders(name, places) if path is None else _find_parts(path, places)
+        if len(holders) < 2:
             return None
-        first, second, *_ = held
+        first, second, *_ = holders
         raise ImportError(f"{name!r} is in {first} and in {second}; rename one of them, or take it away", name=name)
 
     def list_places(self) -> list[Path]:
-        """The folders that are on the path, and the working directory where it is, for whatever reason."""
-        path, here = _list_path(), _find_working_directory()
-        extra = [here] if here is not None and here not in self.folders else []
+        """List the folders that are on the path, and the working directory where it is, for whatever reason."""
+        path, working_directory = _list_path(), _find_working_directory()
+        extra = [working_directory] if working_directory is not None and working_directory not in self.folders else []
         return [place for place in (*self.folders, *extra) if place in path]
 
 
 def _find_holders(name: str, places: Sequence[Path]) -> list[Path]:
-    """The folders that have a module, unless Python takes it from elsewhere."""
+    """Find the folders that have a module, unless Python takes it from elsewhere."""
     if name in sys.builtin_module_names or name in sys.stdlib_module_names:
         return []
-    held = [place for place in places if PathFinder.find_spec(name, [str(place)]) is not None]
-    if len(held) < 2:
+    holders = [place for place in places if PathFinder.find_spec(name, [str(place)]) is not None]
+    if len(holders) < 2:
         return []
     taken = _list_parents(PathFinder.find_spec(name))
-    return held if any(place in held for place in taken) else []
+    return holders if any(place in holders for place in taken) else []
 
 
 def _find_parts(path: Iterable[str], places: Sequence[Path]) -> list[Path]:
-    """The folders over which a package without ``__init__.py`` is spread."""
-    found: list[Path] = []
+    """Find the folders over which a package without ``__init__.py`` is spread."""
+    locations: list[Path] = []
     for part in path:
         place = _find_nearest(Path(part).resolve(), places)
-        if place is not None and place not in found:
-            found.append(place)
-    return found
+        if place is not None and place not in locations:
+            locations.append(place)
+    return locations
 
 
 def _find_nearest(part: Path, places: Iterable[Path]) -> Path | None:
@@ -125,7 +125,7 @@ def _find_nearest(part: Path, places: Iterable[Path]) -> Path | None:
     return max(around, key=lambda place: len(place.parts), default=None)
 
 
-def _check_place(what: str, module: str, place: Path | None) -> None:
+def _check_place(source: str, module: str, place: Path | None) -> None:
     """Raise ``UsageError`` for a module that would come from a folder in which it is not looked for.
 
     It may have been imported from there already, by the name of another file, or the environment may put the working
@@ -143,9 +143,10 @@ def _check_place(what: str, module: str, place: Path | None) -> None:
     ):
         if origin in others:
             where = "among what is installed" if place is None else f"in {place} and among what is installed"
-            said = "was imported already from" if loaded is not None else "would be imported from"
+            origin_verb = "was imported already from" if loaded is not None else "would be imported from"
             raise UsageError(
-                f"{what}: the module {module} {said} {origin}, and is looked for {where}; rename it, or put it there"
+                f"{source}: the module {module} {origin_verb} {origin}, and is looked for {where}; rename it, or put "
+                "it there"
             )
 
 
@@ -163,14 +164,14 @@ def _check_loaded(place: Path, others: Sequence[Path]) -> None:
 def _look_up(module: str) -> ModuleSpec | None:
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
-        found: ModuleSpec | None = None if find is None else find(module, None)
-        if found is not None:
-            return found
+        spec: ModuleSpec | None = None if find is None else find(module, None)
+        if spec is not None:
+            return spec
     return None
 
 
 def _list_parents(spec: ModuleSpec | None) -> list[Path]:
-    """The folders from which a module comes."""
+    """List the folders from which a module comes."""
     if spec is None:
         return []
     if spec.submodule_search_locations is not None:
@@ -183,12 +184,12 @@ def _find_guard() -> PlaceGuard | None:
 
 
 def _list_path() -> list[Path]:
-    """Where Python looks for modules; an empty entry is the working directory."""
-    found: list[Path] = []
+    """List the folders of Python's path; an empty entry is the working directory."""
+    folders: list[Path] = []
     for entry in sys.path:
         with suppress(OSError, ValueError):
-            found.append(Path(entry).resolve())
-    return found
+            folders.append(Path(entry).resolve())
+    return folders
 
 
 def _find_working_directory() -> Path | None:

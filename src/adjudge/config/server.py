@@ -26,7 +26,7 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """What ``[server]`` says. Times are in seconds, sizes in bytes."""
+    """The settings of ``[server]``. Times are in seconds, sizes in bytes."""
 
     host: str = "127.0.0.1"
     port: int = PORT
@@ -88,7 +88,7 @@ class ServerSettings:
 
     @property
     def queue_of_one(self) -> int:
-        """How many requests of one key or account may wait."""
+        """The number of requests of one key or account that may wait."""
         return (self.queue + 1) // 2 if self.queue_per_caller is None else self.queue_per_caller
 
     @property
@@ -104,8 +104,8 @@ class ServerSettings:
     @property
     def allowed_hosts(self) -> frozenset[str]:
         """The names that a request may be for, in lower case and without a port."""
-        own = {(urlsplit(self.base_url).hostname or "").lower(), *map(str.lower, self.hosts)}
-        return frozenset(own | set(LOOPBACK_NAMES) if self.is_local else own)
+        names = {(urlsplit(self.base_url).hostname or "").lower(), *map(str.lower, self.hosts)}
+        return frozenset(names | set(LOOPBACK_NAMES) if self.is_local else names)
 
 
 _TEXTS = ("host", "public_url", "judge", "runs")
@@ -129,25 +129,27 @@ _LONGEST = 31_536_000.0
 
 
 def read_server(config: Config, *, host: str | None = None, port: int | None = None) -> ServerSettings:
-    """The settings of the server; ``host`` and ``port`` are of the command line, and count over those of the file.
+    """Read the settings of the server; ``host`` and ``port`` of the command line count over those of the file.
 
     Raises ``UsageError`` that names the file and the key.
     """
     where = f"{config.path}: [server]"
     table: dict[str, Any] = dict(config.server)
-    check_keys(table, tuple(item.name for item in fields(ServerSettings)), where)
+    check_keys(table, tuple(setting.name for setting in fields(ServerSettings)), where)
     _check_values(table, where)
     table |= {name: tuple(table[name]) for name in ("hosts", "proxies") if name in table}
-    given: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    overrides: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     # That of the file too where the command line names another: what is written wrong is said, used or not.
-    for number in (table.get("port", PORT), given.get("port", PORT)):
-        check_whole_number(f"{where} port", number, least=0, most=65_535)
-    settings = ServerSettings(**{**table, **given})
+    for number in (table.get("port", PORT), overrides.get("port", PORT)):
+        check_whole_number("port", number, least=0, most=65_535, where=where)
+    settings = ServerSettings(**{**table, **overrides})
     _check_address(settings, where)
     judge = settings.judge
     if judge is not None and judge not in config.judges:
-        known = ", ".join(config.judges) or "none"
-        raise UsageError(f"{where} judge = {show(judge)} is no judge of this file; its judges are {known}")
+        names = ", ".join(config.judges) or "none"
+        raise UsageError(
+            f"judge = {show(judge)} is no judge of this file; its judges are {names}", argument="judge", where=where
+        )
     return settings
 
 
@@ -155,28 +157,38 @@ def _check_values(table: Mapping[str, Any], where: str) -> None:
     for name in _TEXTS:
         value = table.get(name, "-")
         if not isinstance(value, str) or not value.strip():
-            raise UsageError(f"{where} {name} must be a text in quotes, got {show(value)}")
+            raise UsageError(f"{name} must be a text in quotes, got {show(value)}", argument=name, where=where)
     for name, least in _COUNTS.items():
         if name in table:
             most = MOST_LISTED if name in ("most_rules", "most_criteria") else None
-            check_whole_number(f"{where} {name}", table[name], least=least, most=most)
+            check_whole_number(name, table[name], least=least, most=most, where=where)
     for name in _SECONDS:
         if name in table:
-            check_seconds(f"{where} {name}", table[name], most=_LONGEST)
+            check_seconds(name, table[name], most=_LONGEST, where=where)
     proxies = table.get("proxies", [])
-    if not isinstance(proxies, list) or not all(isinstance(item, str) and _is_network(item) for item in proxies):
-        raise UsageError(f'{where} proxies must be a list of addresses, like ["10.0.0.2"], got {show(proxies)}')
+    if not isinstance(proxies, list) or not all(
+        isinstance(address, str) and _is_network(address) for address in proxies
+    ):
+        raise UsageError(
+            f'proxies must be a list of addresses, like ["10.0.0.2"], got {show(proxies)}',
+            argument="proxies",
+            where=where,
+        )
     _check_reviewing(table, where)
     hosts = table.get("hosts", [])
-    if not isinstance(hosts, list) or not all(isinstance(item, str) and _is_host(item) for item in hosts):
-        raise UsageError(f'{where} hosts must be a list of names without a port, like ["adjudge"], got {show(hosts)}')
+    if not isinstance(hosts, list) or not all(isinstance(host, str) and _is_host(host) for host in hosts):
+        raise UsageError(
+            f'hosts must be a list of names without a port, like ["adjudge"], got {show(hosts)}',
+            argument="hosts",
+            where=where,
+        )
 
 
 def _check_reviewing(table: Mapping[str, Any], where: str) -> None:
     if table.get("undo_seconds", 0) != 0:
-        check_seconds(f"{where} undo_seconds", table["undo_seconds"], most=LONGEST_UNDO)
+        check_seconds("undo_seconds", table["undo_seconds"], most=LONGEST_UNDO, where=where)
     for name in ("hide_judge", "labels_by_criterion"):
-        check_flag(f"{where} {name}", table.get(name, False))
+        check_flag(name, table.get(name, False), where=where)
 
 
 def _is_host(name: str) -> bool:
@@ -199,18 +211,18 @@ def _check_address(settings: ServerSettings, where: str) -> None:
                 'address that they use, like "https://adjudge.example"'
             )
         return
-    said = f"{where} public_url"
+    key = f"{where} public_url"
     try:
         parts = urlsplit(settings.public_url)
         host, _ = parts.hostname, parts.port
     except ValueError:
         parts, host = None, None
     if parts is None or host is None or parts.scheme not in ("http", "https") or parts.username is not None:
-        raise UsageError(f'{said} must be like "https://adjudge.example", got {show(settings.public_url)}')
+        raise UsageError(f'{key} must be like "https://adjudge.example", got {show(settings.public_url)}')
     if parts.path or parts.query or parts.fragment:
-        raise UsageError(f"{said} must end with the host or its port, got {show(settings.public_url)}")
+        raise UsageError(f"{key} must end with the host or its port, got {show(settings.public_url)}")
     if parts.scheme == "http" and not is_this_machine(host):
         raise UsageError(
-            f"{said} must begin with https, since passwords and keys would be sent in the clear; got "
+            f"{key} must begin with https, since passwords and keys would be sent in the clear; got "
             f"{show(settings.public_url)}"
         )

@@ -1,7 +1,7 @@
 from adjudge.dataset.case import Case as Case
 from adjudge.dataset.case import LabelValue as LabelValue
 from adjudge.dataset.case_criteria import CaseCriteria as CaseCriteria
-from adjudge.dataset.case_criteria import Taken as Taken
+from adjudge.dataset.case_criteria import SplitRow as SplitRow
 from adjudge.dataset.contents import ContentSet as ContentSet
 from adjudge.dataset.contents import digest_content as digest_content
 from adjudge.dataset.contents import make_content_set as make_content_set

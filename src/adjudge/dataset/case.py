@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from adjudge.content import content_text, digest_text
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
 from adjudge.formats.text import list_names, show
@@ -23,7 +23,7 @@ SCHEMA = "adjudge/case/1"
 KEYS = ("id", "content", "reference", "task", "context", "label", "labels", "group", "metadata")
 
 OWN_KEYS = ("criteria", "rubric", "rules", "threshold")
-"""By what a case is judged where it brings that itself; in a file it counts only when asked for."""
+"""What a case may bring to say how it is judged; in a file it counts only when asked for."""
 
 
 _KNOWN = frozenset((*KEYS, "schema"))
@@ -110,7 +110,7 @@ class Case:
 
     @property
     def brings_own(self) -> bool:
-        """Whether the case has criteria, a rubric, rules or a threshold of its own."""
+        """Return whether the case has criteria, a rubric, rules or a threshold of its own."""
         return not (self.criteria is None and self.rubric is None and self.threshold is None and not self.rules)
 
     @property
@@ -123,7 +123,7 @@ class Case:
 
         A rule that is a function is only described (``{"python": ...}``) and cannot be read back.
         """
-        said: dict[str, Any] = {"schema": SCHEMA, "id": self.id, "content": self.content}
+        row: dict[str, Any] = {"schema": SCHEMA, "id": self.id, "content": self.content}
         optional = {name: getattr(self, name) for name in (*KEYS[2:], *OWN_KEYS)}
         optional |= {"labels": self.labels or None, "metadata": self.metadata or None}
         if self.brings_own:
@@ -132,47 +132,47 @@ class Case:
             optional["criteria"] = list(self.criteria) if isinstance(self.criteria, tuple) else self.criteria
         else:
             optional["rules"] = None
-        return said | {name: value for name, value in optional.items() if value is not None}
+        return row | {name: value for name, value in optional.items() if value is not None}
 
 
-def _copy_criteria(given: str | Sequence[str] | Mapping[str, str]) -> str | Sequence[str] | Mapping[str, str]:
+def _copy_criteria(criteria: str | Sequence[str] | Mapping[str, str]) -> str | Sequence[str] | Mapping[str, str]:
     # A copy: what its owner changes later must not change a case that was checked.
-    if isinstance(given, str):
-        return given
-    return dict(given) if isinstance(given, Mapping) else tuple(given)
+    if isinstance(criteria, str):
+        return criteria
+    return dict(criteria) if isinstance(criteria, Mapping) else tuple(criteria)
 
 
-def make_case(data: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> Case:
-    """A case from what a row says under the names of ``KEYS``; raises ``UsageError`` saying what is wrong with it.
+def make_case(row: Mapping[str, Any], criteria: Mapping[str, Any] | None = None) -> Case:
+    """Make a case from a row with the names of ``KEYS``; raises ``UsageError`` saying what is wrong with the row.
 
-    ``own`` is by what it is judged itself, checked.
+    ``criteria`` are the criteria, rubric, rules and threshold of the case itself, checked, as arguments of ``Case``.
     """
-    if data.get("content") is None:
-        has = f"the row has no 'content'; it has {list_names(data)}"
-        raise UsageError("the 'content' is null" if "content" in data else has)
-    if not data.keys() <= _KNOWN:
-        raise UsageError(_explain_unknown(next(key for key in data if key not in _KNOWN)))
-    if data.get("schema", SCHEMA) != SCHEMA:
-        raise UsageError(f"the schema is {show(data['schema'])}, and a case is {SCHEMA!r}; update adjudge, or fix it")
+    if row.get("content") is None:
+        has = f"the row has no 'content'; it has {list_names(row)}"
+        raise UsageError("the 'content' is null" if "content" in row else has)
+    if not row.keys() <= _KNOWN:
+        raise UsageError(_explain_unknown(next(key for key in row if key not in _KNOWN)))
+    if row.get("schema", SCHEMA) != SCHEMA:
+        raise UsageError(f"the schema is {show(row['schema'])}, and a case is {SCHEMA!r}; update adjudge, or fix it")
     for key in ("labels", "metadata"):
-        if key in data and not isinstance(data[key] or {}, Mapping):
-            raise UsageError(f"{key!r} must be an object, got {show(data[key])}")
-    for label in (data.get("label"), *(data.get("labels") or {}).values()):
+        if key in row and not isinstance(row[key] or {}, Mapping):
+            raise UsageError(f"{key!r} must be an object, got {show(row[key])}")
+    for label in (row.get("label"), *(row.get("labels") or {}).values()):
         if label is not None and type(label) is not bool:
             _check_label(label)
-    known = {key: value for key, value in data.items() if value is not None and key not in _ALWAYS}
-    if "group" in known:
-        known["group"] = _read_name("group", known["group"])
-    return Case(content=data["content"], id=_find_id(data), **known, **(own or {}))
+    members = {key: value for key, value in row.items() if value is not None and key not in _ALWAYS}
+    if "group" in members:
+        members["group"] = _read_name("group", members["group"])
+    return Case(content=row["content"], id=_find_id(row), **members, **(criteria or {}))
 
 
-def _find_id(data: Mapping[str, Any]) -> str:
-    if data.get("id") is None:
-        return digest_text(content_text(data["content"]))
-    found = _read_name("id", data["id"])
-    if not found:
+def _find_id(row: Mapping[str, Any]) -> str:
+    if row.get("id") is None:
+        return digest_text(content_text(row["content"]))
+    name = _read_name("id", row["id"])
+    if not name:
         raise UsageError("the 'id' is empty; leave it out, or give each row an id of its own")
-    return found
+    return name
 
 
 def _read_name(key: str, value: Any) -> str:
@@ -186,8 +186,9 @@ def _check_label(label: object) -> None:
     if label is None or isinstance(label, bool | int | float) or label in ("first", "second", "tie"):
         return
     raise UsageError(
-        f"label must be true, false, a number, 'first', 'second' or 'tie', got {show(label)}; say what it means "
-        f"(--label-map {_suggest_map(label)}, or label_map=)"
+        f"label must be true, false, a number, 'first', 'second' or 'tie', got {show(label)}; say what it means with ",
+        Argument("label_map"),
+        f", such as {_suggest_map(label)}",
     )
 
 
@@ -204,9 +205,9 @@ def _explain_unknown(key: object) -> str:
     return f"unknown key {show(key)}; a row has {', '.join(KEYS)}; put more into metadata, or say which field is which"
 
 
-def check_text(data: Any) -> None:
+def check_text(value: Any) -> None:
     """Raise ``UsageError`` for half a character, which no encoding can write, and for what has no end as JSON."""
-    excess = find_excess(data)
+    excess = find_excess(value)
     if excess == "deep":
         raise UsageError(
             f"it is nested more than {MOST_DEPTH} levels deep, or endlessly; hand in less, and nothing that holds "
@@ -218,7 +219,7 @@ def check_text(data: Any) -> None:
             "times is written each time; hand in less"
         )
     try:
-        json.dumps(data, ensure_ascii=False, default=str).encode()
+        json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
         raise UsageError("it holds half of a surrogate pair, which is no character") from None
     except (ValueError, TypeError, RecursionError):

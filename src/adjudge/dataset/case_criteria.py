@@ -33,7 +33,7 @@ _NAMES = frozenset([*OWN_KEYS, *(f"{key}.json" for key in OWN_KEYS)])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseCriteria:
-    """Whether rows may say how they are judged, and under which names."""
+    """The names under which rows may say how they are judged, if they may."""
 
     members: bool = False
     """Whether ``criteria``, ``rubric``, ``rules`` and ``threshold`` of a row count."""
@@ -45,24 +45,24 @@ class CaseCriteria:
     """Whether rows come from a table, whose cells are texts."""
 
     @property
-    def asked(self) -> bool:
-        """Whether anything of a row counts."""
+    def is_asked(self) -> bool:
+        """Return whether anything of a row counts."""
         return self.members or self.criteria_field is not None
 
-    def concerns(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row has anything that says how it is judged, or might."""
+    def may_apply(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a row has anything that says how it is judged, or might."""
         return self.criteria_field is not None or not _NAMES.isdisjoint(row)
 
-    def take(self, row: Mapping[str, Any], mapped: Iterable[str]) -> Taken:
-        """What a row says of how it is judged, apart from the rest; ``mapped`` are fields that were said to be others.
+    def split_row(self, row: Mapping[str, Any], mapped: Iterable[str]) -> SplitRow:
+        """Split a row into how it is judged and the rest; ``mapped`` are fields of other parts of the case.
 
         Raises ``UsageError`` for what cannot be judged by.
         """
-        if not self.concerns(row):
-            return Taken(rest=dict(row), own={}, ignored=())  # nearly always
-        rest, own, ignored = dict(row), dict[str, Any](), list[str]()
+        if not self.may_apply(row):
+            return SplitRow(rest=dict(row), criteria={}, ignored=())  # nearly always
+        rest, criteria, ignored = dict(row), dict[str, Any](), list[str]()
         if self.criteria_field is not None:
-            own["criteria"] = self._find_criteria(row, self.criteria_field)
+            criteria["criteria"] = self._find_criteria(row, self.criteria_field)
             rest.pop(self.criteria_field, None)
         used = {*mapped, *([self.criteria_field] if self.criteria_field is not None else [])}
         for key in OWN_KEYS:
@@ -74,62 +74,62 @@ class CaseCriteria:
                         rest.pop(name)
                 elif not self.members or (key == "criteria" and self.criteria_field is not None):
                     ignored.append(name)
-                elif own.get(key) is not None:
+                elif criteria.get(key) is not None:
                     raise UsageError(f"{key!r} is given twice, by two columns; keep one")
                 else:
-                    own[key] = self._read(name, rest.pop(name))
-        return Taken(rest=rest, own=self._check(own), ignored=tuple(ignored))
+                    criteria[key] = self._read(name, rest.pop(name))
+        return SplitRow(rest=rest, criteria=self._check(criteria), ignored=tuple(ignored))
 
     def _find_criteria(self, row: Mapping[str, Any], name: str) -> Any:
-        found = find_field(row, name)
-        return None if self.table and found == "" else self._read(name, found)
+        value = find_field(row, name)
+        return None if self.table and value == "" else self._read(name, value)
 
     def _read(self, name: str, value: Any) -> Any:
         return read_json_cell(name, value) if self.table and name.endswith(".json") else value
 
-    def _check(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        own = {name: value for name, value in given.items() if value is not None}
-        if not own:
-            return own
-        if len(json.dumps(own, default=str)) > LARGEST:
+    def _check(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
+        checked = {name: value for name, value in criteria.items() if value is not None}
+        if not checked:
+            return checked
+        if len(json.dumps(checked, default=str)) > LARGEST:
             raise UsageError(f"what it says of how it is judged is longer than {LARGEST:,} characters; shorten it")
-        if "criteria" in own:
-            _check_criteria(own["criteria"])
-        if "rubric" in own:
-            own["rubric"] = self._find_rubric(own["rubric"])
-        if "rules" in own:
-            own["rules"] = _read_rules(own["rules"])
-        if self.table and "threshold" in own:
-            own["threshold"] = read_label(own["threshold"])
-        return own
+        if "criteria" in checked:
+            _check_criteria(checked["criteria"])
+        if "rubric" in checked:
+            checked["rubric"] = self._find_rubric(checked["rubric"])
+        if "rules" in checked:
+            checked["rules"] = _read_rules(checked["rules"])
+        if self.table and "threshold" in checked:
+            checked["threshold"] = read_label(checked["threshold"])
+        return checked
 
-    def _find_rubric(self, given: Any) -> Rubric:
-        if isinstance(given, Mapping):
-            if given.get("model") is not None:
+    def _find_rubric(self, source: Any) -> Rubric:
+        if isinstance(source, Mapping):
+            if source.get("model") is not None:
                 raise UsageError("its rubric names a model; who is asked is said by the caller, so leave it out")
-            found = load_rubric(given)
-            if len(found.criteria) > MOST_CRITERIA:
-                raise UsageError(f"its rubric has {len(found.criteria)} criteria, and at most {MOST_CRITERIA} may be")
-            return found
-        if isinstance(given, str) and given in self.rubrics:
-            return self.rubrics[given]
+            rubric = load_rubric(source)
+            if len(rubric.criteria) > MOST_CRITERIA:
+                raise UsageError(f"its rubric has {len(rubric.criteria)} criteria, and at most {MOST_CRITERIA} may be")
+            return rubric
+        if isinstance(source, str) and source in self.rubrics:
+            return self.rubrics[source]
         # By its name alone, and never through what also opens paths: data must not choose which file is read.
-        if given in SHIPPED_RUBRICS:
-            return load_rubric(given)
-        known = flatten(", ".join([*self.rubrics, *SHIPPED_RUBRICS]), 300)
+        if source in SHIPPED_RUBRICS:
+            return load_rubric(source)
+        names = flatten(", ".join([*self.rubrics, *SHIPPED_RUBRICS]), 300)
         raise UsageError(
             f"its rubric must be an object, or the name of a rubric that is known here, and never a path; "
-            f"got {show(given)} (there are {known})"
+            f"got {show(source)} (there are {names})"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """A row taken apart."""
+class SplitRow:
+    """A row, split into how it is judged and the rest."""
 
     rest: dict[str, Any]
-    own: dict[str, Any]
-    """What it says of how it is judged, as arguments of ``Case``."""
+    criteria: dict[str, Any]
+    """How it is judged, as arguments of ``Case``."""
     ignored: tuple[str, ...]
     """The fields that say more, which nobody asked for; they are in the rest."""
 
@@ -137,22 +137,30 @@ class Taken:
 def read_case_criteria(
     case_criteria: object, criteria_field: object, rubrics: Mapping[str, Rubric] | None, *, table: bool
 ) -> CaseCriteria:
-    """What a caller says of it; raises ``UsageError`` for what cannot be meant."""
+    """Read the options of a caller; raises ``UsageError`` for a value that makes no sense."""
     check_flag("case_criteria", case_criteria)
     if criteria_field is not None and (not isinstance(criteria_field, str) or not criteria_field):
-        raise UsageError(f"criteria_field must be the name of a field, got {show(criteria_field)}")
-    known = {} if rubrics is None else rubrics
-    return CaseCriteria(members=bool(case_criteria), criteria_field=criteria_field, rubrics=known, table=table)
+        raise UsageError(
+            f"criteria_field must be the name of a field, got {show(criteria_field)}", argument="criteria_field"
+        )
+    return CaseCriteria(
+        members=bool(case_criteria),
+        criteria_field=criteria_field,
+        rubrics={} if rubrics is None else rubrics,
+        table=table,
+    )
 
 
-def _check_criteria(given: Any) -> None:
-    if not isinstance(given, str | list | Mapping):
-        raise UsageError(f"its criteria must be a sentence, a list of them, or names with sentences; got {show(given)}")
-    if not isinstance(given, str) and len(given) > MOST_CRITERIA:
-        raise UsageError(f"it has {len(given)} criteria, and at most {MOST_CRITERIA} may be; put some together")
-    make_rubric(given)
+def _check_criteria(criteria: Any) -> None:
+    if not isinstance(criteria, str | list | Mapping):
+        raise UsageError(
+            f"its criteria must be a sentence, a list of them, or names with sentences; got {show(criteria)}"
+        )
+    if not isinstance(criteria, str) and len(criteria) > MOST_CRITERIA:
+        raise UsageError(f"it has {len(criteria)} criteria, and at most {MOST_CRITERIA} may be; put some together")
+    make_rubric(criteria)
 
 
-def _read_rules(given: Any) -> tuple[Rule, ...]:
+def _read_rules(rules: Any) -> tuple[Rule, ...]:
     # As a rule file is read: shipped rules alone, and nothing that would run code.
-    return tuple(load_rules({"rules": [given] if isinstance(given, str) else given}))
+    return tuple(load_rules({"rules": [rules] if isinstance(rules, str) else rules}))

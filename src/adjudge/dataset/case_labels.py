@@ -15,7 +15,7 @@ from adjudge.formats.text import flatten, show
 
 
 def find_truth(values: Sequence[LabelValue]) -> LabelValue:
-    """What more than half of the people said who looked at a case, or ``None``: it is unresolved.
+    """Return the label that more than half of the people gave who looked at a case; ``None``: it is unresolved.
 
     Who cannot tell has looked, so one of two who is sure is no majority.
     """
@@ -40,38 +40,40 @@ class CaseLabels:
 
     @property
     def decisive(self) -> tuple[LabelValue, ...]:
-        """What the truth of the case follows from: the adjudication alone, else people's labels, else overrides."""
+        """The labels that the truth of the case follows from: adjudication, else people, else overrides."""
         if self.adjudication is not None:
             return (self.adjudication.value,)
         return tuple(label.value for label in (self.people or self.overrides).values())
 
     @property
     def values(self) -> dict[str, LabelValue]:
-        """What each rater said; who settled a case is no rater of it, because they saw what the others said."""
+        """Each rater's label; who settled a case is no rater of it, because they saw the labels of the others."""
         return {rater: label.value for rater, label in {**self.overrides, **self.people}.items()}
 
 
 def list_labels(labels: Iterable[Label], name: str | None) -> dict[str, list[Label]]:
-    """What people said of each case, for one criterion or (``None``) of the whole.
+    """List the labels that people gave each case, for one criterion or (``None``) for the whole.
 
     A model's label is left out: it is no one's verdict that a judge could be measured against.
     """
-    found: dict[str, list[Label]] = {}
+    by_case: dict[str, list[Label]] = {}
     for label in labels:
         if not isinstance(label, Label):
-            raise UsageError(f"labels must be Label, got {show(label)}; load_labels reads a file of them")
+            raise UsageError(
+                f"labels must be Label, got {show(label)}; load_labels reads a file of them", argument="labels"
+            )
         if label.kind != "model" and label.criterion == name:
-            found.setdefault(label.case, []).append(label)
-    return found
+            by_case.setdefault(label.case, []).append(label)
+    return by_case
 
 
 def group_labels(labels: Iterable[Label], name: str | None) -> dict[str, CaseLabels]:
-    """The labels of each case that count, for one criterion or (``None``) of the whole."""
-    return {case: choose_labels(given) for case, given in list_labels(labels, name).items()}
+    """Choose the labels of each case that count, for one criterion or (``None``) of the whole."""
+    return {case_id: choose_labels(case_labels) for case_id, case_labels in list_labels(labels, name).items()}
 
 
 def choose_labels(labels: Iterable[Label]) -> CaseLabels:
-    """Those labels of one case that count: of each rater the later one, by ``at`` where both have it, else by place."""
+    """Choose the labels of one case that count: the latest of each rater, by ``at`` if both have it, else by place."""
     latest: dict[tuple[LabelKind, str], Label] = {}
     for label in labels:
         key = (label.kind, "" if label.kind == "adjudication" else label.rater)
@@ -86,42 +88,42 @@ def choose_labels(labels: Iterable[Label]) -> CaseLabels:
 
 
 class LabelJoin:
-    """Gives cases what people said of them, by their ids, once through a data set or a run.
+    """Gives cases the labels that people gave them, by their ids, once through a data set or a run.
 
     A label of another content than the case has is left out: people may have read last week's answer.
     """
 
-    def __init__(self, said: Mapping[str, Sequence[Label]]) -> None:
-        self._said = said
-        self.missing = set(said)
+    def __init__(self, labels: Mapping[str, Sequence[Label]]) -> None:
+        self._labels = labels
+        self.missing = set(labels)
         """Ids that no case has had so far."""
         self.other_contents = 0
         """Labels so far that are of another content than the case of their id."""
 
     def join(self, case: Case) -> Case:
-        """The case with these labels beside its own; its ``label`` stays, where it has one."""
-        given = self._said.get(case.id)
-        if given is None:
+        """Return the case with these labels beside its own; its ``label`` stays, where it has one."""
+        labels = self._labels.get(case.id)
+        if labels is None:
             return case
         self.missing.discard(case.id)
-        kept = self._leave_out(case, given)
-        if not kept:
+        counted = self._drop_other_contents(case, labels)
+        if not counted:
             return case
-        said = choose_labels(kept)
-        shown = {rater: None if value == CANNOT_TELL else value for rater, value in said.values.items()}
-        label = find_truth(said.decisive) if case.label is None else case.label
-        return replace(case, label=label, labels={**case.labels, **shown})
+        chosen = choose_labels(counted)
+        by_rater = {rater: None if value == CANNOT_TELL else value for rater, value in chosen.values.items()}
+        label = find_truth(chosen.decisive) if case.label is None else case.label
+        return replace(case, label=label, labels={**case.labels, **by_rater})
 
-    def _leave_out(self, case: Case, given: Sequence[Label]) -> Sequence[Label]:
-        if all(label.subject is None for label in given):
-            return given
+    def _drop_other_contents(self, case: Case, labels: Sequence[Label]) -> Sequence[Label]:
+        if all(label.subject is None for label in labels):
+            return labels
         subject = digest_content(case.content)
-        kept = [label for label in given if label.subject in (None, subject)]
-        self.other_contents += len(given) - len(kept)
-        return kept
+        counted = [label for label in labels if label.subject in (None, subject)]
+        self.other_contents += len(labels) - len(counted)
+        return counted
 
     def describe_missing(self, where: str) -> str:
-        """Which labelled cases are not there, in words: a file of another data set is a slip."""
+        """Describe the labelled cases that are not there: a file of another data set is a slip."""
         some = flatten(", ".join(sorted(self.missing)[:3]), 120)
         return f"labelled case that is not in the {where} ({some})"
 

@@ -12,6 +12,7 @@ from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_digest, check_whole_number
 from adjudge.formats.plain import to_plain
+from adjudge.formats.record import write_record
 
 _SIZE = 32
 
@@ -34,21 +35,21 @@ class ContentSet:
 
     def to_dict(self) -> dict[str, str | int]:
         """Return the set as plain data."""
-        return {"digest": self.digest, "cases": self.cases}
+        return write_record(self)
 
 
-def read_content_set(data: object) -> ContentSet | None:
-    """The set that ``to_dict`` wrote; ``None`` for anything else, so that a damaged file makes nothing random."""
-    if not isinstance(data, Mapping):
+def read_content_set(value: object) -> ContentSet | None:
+    """Read the set that ``to_dict`` wrote; ``None`` for anything else, so that a damaged file makes nothing random."""
+    if not isinstance(value, Mapping):
         return None
     try:
-        return ContentSet(digest=data.get("digest"), cases=data.get("cases"))  # type: ignore[arg-type] - checked
+        return ContentSet(digest=value.get("digest"), cases=value.get("cases"))  # type: ignore[arg-type] - checked
     except UsageError:
         return None
 
 
 def digest_content(content: object) -> str:
-    """SHA-256 of a content as a judge is shown it: the ``subject`` of its results.
+    """Compute the SHA-256 of a content as a judge is shown it: the ``subject`` of its results.
 
     Of a pair the sides count by name, in whichever order they are written. A content that no judge can be shown, such
     as one with half of a surrogate pair, has a digest too, which no text has.

@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from adjudge.dataset.case import Case, make_case
-from adjudge.dataset.case_criteria import CaseCriteria, Taken, read_case_criteria
+from adjudge.dataset.case_criteria import CaseCriteria, SplitRow, read_case_criteria
 from adjudge.dataset.case_labels import OTHER_CONTENTS, LabelJoin, list_labels
 from adjudge.dataset.fields import Fields, read_fields
 from adjudge.dataset.formats import TABLES, check_path, find_format, read_rows
 from adjudge.dataset.frames import NumberedRow, open_frame
 from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
+from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import flatten, show
 from adjudge.hooks import logger
 from adjudge.rubric.rubric import Rubric
@@ -42,11 +43,13 @@ class BadRow:
     """Its line in the file, from 1; in JSON, Parquet and frames, which row it is."""
     why: str
     """One sentence: what is wrong, and the remedy."""
+    error: UsageError = field(compare=False, repr=False)
+    """The same as an error, which names the arguments in it."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """What one reading found besides cases."""
+    """The state of one reading: its bad rows, its notes, and the ids so far."""
 
     bad: list[BadRow] = field(default_factory=list)
     skipped: int = 0
@@ -57,9 +60,9 @@ class _Reading:
     """Where the latest row stands."""
 
 
-def add_note(notes: Notes, said: str) -> None:
-    """Count something that was not carried over; what is said comes from a file, so there may be no end of it."""
-    notes[said if said in notes or len(notes) < MOST_LISTED else "more of other kinds"] += 1
+def add_note(notes: Notes, note: str) -> None:
+    """Count something that was not carried over; notes quote a file, so there may be no end of different ones."""
+    notes[note if note in notes or len(notes) < MOST_LISTED else "more of other kinds"] += 1
 
 
 class Dataset:
@@ -81,20 +84,19 @@ class Dataset:
         once: bool = False,
         path: str | None = None,
         label_map: LabelMap | None = None,
-        own: CaseCriteria | None = None,
+        criteria: CaseCriteria | None = None,
     ) -> None:
-        if on_bad_row not in {"fail", "skip"}:
-            raise UsageError(f"on_bad_row must be 'fail' or 'skip', got {show(on_bad_row)}")
+        check_choice("on_bad_row", on_bad_row, get_args(OnBadRow))
         self.name = name
         """The path, or what a program called it."""
         self.path = path
         """The file it is read from; ``None`` for standard input, and for what a program holds."""
         self.size = size
         """How many rows there are, where that is known without reading them."""
-        self.may_judge_itself = own is None or own.asked
+        self.may_judge_itself = criteria is None or criteria.is_asked
         """Whether its cases may bring criteria, rubrics, rules or thresholds of their own: not from a file that nobody
         asked for them."""
-        self._own = own or CaseCriteria()
+        self._criteria = criteria or CaseCriteria()
         self.has_warned = False
         """Whether it was said that rows bring criteria which do not count; that is said once."""
         self._read = read
@@ -133,23 +135,23 @@ class Dataset:
         a ``Case`` always count; ``case_criteria`` is about rows.
         """
         frame = open_frame(source)
-        spec = read_fields(fields, table=frame.table)
-        own = read_case_criteria(case_criteria, criteria_field, rubrics, table=frame.table)
+        field_options = read_fields(fields, table=frame.table)
+        criteria = read_case_criteria(case_criteria, criteria_field, rubrics, table=frame.table)
         if frame.columns is not None:
-            spec.check_columns(list(frame.columns))
-        made = cls(
+            field_options.check_columns(list(frame.columns))
+        dataset = cls(
             lambda _notes: frame.read(),
             name=name,
-            fields=spec,
+            fields=field_options,
             on_bad_row=on_bad_row,
             check_ids=check_ids,
             label_map=label_map,
             size=frame.size,
             once=frame.once,
-            own=own,
+            criteria=criteria,
         )
-        made.may_judge_itself = own.asked or not frame.table
-        return made
+        dataset.may_judge_itself = criteria.is_asked or not frame.table
+        return dataset
 
     @property
     def bad_rows(self) -> tuple[BadRow, ...]:
@@ -158,17 +160,17 @@ class Dataset:
 
     @property
     def skipped(self) -> int:
-        """How many rows were skipped."""
+        """The number of rows that were skipped."""
         return self._latest.skipped
 
     @property
     def notes(self) -> Mapping[str, int]:
-        """What an importer could not convert, in words, and how often."""
+        """The things that an importer could not convert, in words, each with how often."""
         return dict(self._latest.notes)
 
     def __iter__(self) -> Iterator[Case]:
         if self.reads_once and self._was_read:
-            raise UsageError(f"{self.name} was read already and can be read once only; hand in a file or a list")
+            raise UsageError(f"{self.name} was read already and can be read once only; name a file, or hand in a list")
         self._was_read = True
         # Of its own for each reading, so that one which is half-way does not count into the next.
         self._latest = _Reading()
@@ -214,7 +216,7 @@ class Dataset:
         for line, row in self._read(reading.notes):
             reading.line = line
             try:
-                case = self._make(row)
+                case = self._make_case(row)
                 if self._checks_ids:
                     self._check_id(case.id, line, reading.seen)
             except UsageError as error:
@@ -222,34 +224,36 @@ class Dataset:
                 continue
             yield case
 
-    def _make(self, row: Mapping[str, Any] | Case | UsageError) -> Case:
+    def _make_case(self, row: Mapping[str, Any] | Case | UsageError) -> Case:
         if isinstance(row, Case):
             return row
         if isinstance(row, UsageError):
             raise row
-        if self._is_plain and not self._own.concerns(row):  # nearly always, for a file that was written for adjudge
+        if self._is_plain and not self._criteria.may_apply(
+            row
+        ):  # nearly always, for a file that was written for adjudge
             return make_case(row)
-        taken = self._own.take(row, self._mapped)
-        rest = self._set_aside(taken) if taken.ignored else taken.rest
-        return make_case(map_labels(self._fields.arrange(rest), self._label_map), taken.own)
+        split = self._criteria.split_row(row, self._mapped)
+        rest = self._move_ignored(split) if split.ignored else split.rest
+        return make_case(map_labels(self._fields.arrange(rest), self._label_map), split.criteria)
 
-    def _set_aside(self, taken: Taken) -> dict[str, Any]:
-        """The row with what it says of its own judgement in its metadata, where it counts for nothing."""
+    def _move_ignored(self, split: SplitRow) -> dict[str, Any]:
+        """Return the rest of a row, with the ignored fields in its metadata, where they count for nothing."""
         if not self.has_warned:
             self.has_warned = True
-            said = flatten(", ".join(taken.ignored), 200)
+            names = flatten(", ".join(split.ignored), 200)
             logger.warning(
                 "%s: rows say themselves how they are judged (%s), which does not count and is kept as metadata; where "
-                "the file is a suite of your own, case_criteria=True (--case-criteria of judge, run and dataset) asks "
+                "the file is a suite of your own, case_criteria (--case-criteria of judge, run and dataset) asks "
                 "for it",
                 flatten(self.name, 200),
-                said,
+                names,
             )
         if not self._fields.strict:
-            return taken.rest
-        others = {name: taken.rest.pop(name) for name in taken.ignored}
-        metadata = taken.rest.get("metadata") or {}
-        return taken.rest | ({"metadata": {**others, **metadata}} if isinstance(metadata, Mapping) else {})
+            return split.rest
+        others = {name: split.rest.pop(name) for name in split.ignored}
+        metadata = split.rest.get("metadata") or {}
+        return split.rest | ({"metadata": {**others, **metadata}} if isinstance(metadata, Mapping) else {})
 
     def _check_id(self, name: str, line: int, seen: dict[str | bytes, int]) -> None:
         # A digest of what is long: without an id of its own, each case has one of 64 characters.
@@ -263,10 +267,10 @@ class Dataset:
     def _refuse(self, line: int, error: UsageError, reading: _Reading) -> None:
         where = f"{self.name}, {self._unit} {line}"
         if not self._skips:
-            raise UsageError(f"{where}: {error}; on_bad_row='skip' (--on-bad-row skip) leaves it out") from None
+            raise error.within(where, "; ", Argument("on_bad_row", "'skip'"), " leaves it out") from None
         reading.skipped += 1
         if len(reading.bad) < MOST_LISTED:
-            reading.bad.append(BadRow(where=where, line=line, why=str(error)))
+            reading.bad.append(BadRow(where=where, line=line, why=str(error), error=error))
 
 
 def open_dataset(
@@ -306,17 +310,17 @@ def open_dataset(
     name = os.fspath(path)
     form, gz = find_format(name, format)
     once = check_path(name)
-    spec = read_fields(fields, table=form in TABLES)
-    own = read_case_criteria(case_criteria, criteria_field, rubrics, table=form in TABLES)
+    field_options = read_fields(fields, table=form in TABLES)
+    criteria = read_case_criteria(case_criteria, criteria_field, rubrics, table=form in TABLES)
     return Dataset(
-        lambda _notes: read_rows(name, form, spec, gz=gz),
+        lambda _notes: read_rows(name, form, field_options, gz=gz),
         name="standard input" if name == "-" else name,
         unit="row" if form in {"json", "parquet"} else "line",
-        fields=spec,
+        fields=field_options,
         on_bad_row=on_bad_row,
         check_ids=check_ids,
         label_map=label_map,
         once=once,
         path=None if name == "-" else name,
-        own=own,
+        criteria=criteria,
     )

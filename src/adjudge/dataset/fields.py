@@ -10,7 +10,7 @@ from typing import Any
 
 from adjudge.dataset.case import KEYS, OWN_KEYS, SCHEMA
 from adjudge.dataset.label_map import WORDS, read_number
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.json import MOST_DEPTH, read_json
 from adjudge.formats.text import flatten, list_names, show, suggest
 
@@ -21,7 +21,7 @@ _MISSING = ("NAType", "NaTType")
 
 
 def read_label(value: Any) -> Any:
-    """A label from a text: ``true`` and ``false`` in any case, a number, a preference; empty is unknown.
+    """Read a label from a text: ``true`` and ``false`` in any case, a number, a preference; empty is unknown.
 
     What is no text stays as it is. Nothing else is taken for a label: ``yes`` or ``good`` would be a guess.
     """
@@ -37,14 +37,14 @@ def read_label(value: Any) -> Any:
 
 
 def read_object(name: str, value: Any) -> Any:
-    """``labels`` or ``metadata`` of a table: a text is JSON."""
+    """Read ``labels`` or ``metadata`` of a table, where a text is JSON."""
     if not isinstance(value, str) or not value.strip():
         return value or None
     return read_json_cell(name, value)
 
 
 def read_json_cell(name: str, value: Any) -> Any:
-    """What the JSON in a cell says; empty is nothing."""
+    """Read the JSON in a cell; an empty one is nothing."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -55,8 +55,8 @@ def read_json_cell(name: str, value: Any) -> Any:
         raise UsageError(f"the column {show(name)} holds no JSON ({flatten(str(error))})") from None
 
 
-def to_cell(value: Any, depth: int = 0) -> Any:
-    """A value of pandas, polars, numpy, Arrow or the standard library as JSON has it; NaN is ``None``.
+def convert_cell(value: Any, depth: int = 0) -> Any:
+    """Convert a value of pandas, polars, numpy, Arrow or the standard library to plain JSON; NaN is ``None``.
 
     Dates and decimals become text. Raises ``UsageError`` for what has no such form: binary data, images, infinity.
     """
@@ -69,15 +69,15 @@ def to_cell(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         return _convert_members(value, depth)
     if isinstance(value, list | tuple | set | frozenset):
-        return [to_cell(item, depth + 1) for item in value]
+        return [convert_cell(member, depth + 1) for member in value]
     return _convert_foreign(value, depth)
 
 
 def _convert_members(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-    found = {str(key): to_cell(item, depth + 1) for key, item in value.items()}
-    if len(found) != len(value):
+    converted = {str(key): convert_cell(member, depth + 1) for key, member in value.items()}
+    if len(converted) != len(value):
         raise UsageError("it has two keys that are written alike, like 1 and '1'; make all of them text")
-    return found
+    return converted
 
 
 def _convert_foreign(value: Any, depth: int) -> Any:
@@ -87,9 +87,9 @@ def _convert_foreign(value: Any, depth: int) -> Any:
         raise UsageError(f"it holds binary data ({len(value)} bytes); decode it to text, or leave the column out")
     if hasattr(value, "tolist"):  # numpy's scalars and arrays, and polars' series
         opened = value.tolist()
-        return str(value) if opened is value else to_cell(opened, depth + 1)
+        return str(value) if opened is value else convert_cell(opened, depth + 1)
     if hasattr(value, "as_py"):
-        return to_cell(value.as_py(), depth + 1)
+        return convert_cell(value.as_py(), depth + 1)
     if isinstance(value, str | int):  # a subclass, as numpy and enumerations have them
         return str(value) if isinstance(value, str) else int(value)
     if hasattr(value, "isoformat"):
@@ -115,10 +115,10 @@ Place = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """How the rows of one data set become cases."""
+    """The mapping of a data set's fields to the parts of a case."""
 
     mapped: tuple[tuple[Place, str], ...] = ()
-    """What is taken from which path."""
+    """Parts of a case, each with the path it is taken from."""
     table: bool = False
     """Whether rows come from a table, whose cells are texts and whose other columns are metadata."""
     taken: frozenset[str] = frozenset()
@@ -126,27 +126,27 @@ class Fields:
 
     @property
     def strict(self) -> bool:
-        """Whether a field that is none of a case's is an error: in rows written for adjudge it is a slip."""
+        """Return whether a field that is none of a case's is an error: in rows written for adjudge it is a slip."""
         return not self.table and not self.mapped and not self.taken
 
     def arrange(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """What a row says, under the names of a case; every other field goes into the metadata."""
+        """Return a row under the names of a case; every other field goes into the metadata."""
         if self.strict:
             return dict(row)
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         others: dict[str, Any] = {}
         for (key, inner), path in self.mapped:
-            _put(found, key, inner, self._read(key, inner, path, find_field(row, path)))
+            _put_member(members, key, inner, self._read(key, inner, path, find_field(row, path)))
         used = {path for _, path in self.mapped}
         for name, value in row.items():
             if name in used or (name == "schema" and value == SCHEMA):
                 continue
             place = self._find_place(name)
             if place is not None:
-                _put(found, *place, self._read(*place, name, value))
+                _put_member(members, *place, self._read(*place, name, value))
             elif value is not None:
                 others[name] = value
-        return _add_metadata(found, others)
+        return _add_metadata(members, others)
 
     def check_columns(self, columns: list[str]) -> None:
         """Raise ``UsageError`` when a table cannot give what is asked of it, whatever its rows say."""
@@ -154,13 +154,15 @@ class Fields:
         for _, path in self.mapped:
             if path not in columns and path.partition(".")[0] not in columns:
                 raise UsageError(
-                    f"there is no column {show(path)}{suggest(path, columns[:200])}; it has {list_names(columns)}"
+                    f"there is no column {show(path)}{suggest(path, columns[:200])}; it has {list_names(columns)}",
+                    argument="fields",
                 )
         places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
         if "content" not in [place[0] for place in places if place]:
             raise UsageError(
-                f"no column is the content; say which of {list_names(columns)} is (--content, or "
-                "fields={'content': ...} of open_dataset and Dataset.of)"
+                f"no column is the content; say which of {list_names(columns)} is, with ",
+                Argument("fields['content']"),
+                argument="fields",
             )
 
     def _find_place(self, name: str) -> Place | None:
@@ -174,7 +176,7 @@ class Fields:
         return (key, inner) if key in _INSIDE and inner in (_INSIDE[key] or (inner,)) else None
 
     def _read(self, key: str, inner: str | None, name: str, value: Any) -> Any:
-        """A cell as the part of the case that it is."""
+        """Read a cell as the part of the case that it is."""
         if not self.table:
             return value
         if inner is None and name.endswith(".json"):
@@ -190,25 +192,31 @@ class Fields:
 
 
 def read_fields(fields: Mapping[str, str | None] | None, *, table: bool) -> Fields:
-    """What a caller says of the fields; raises ``UsageError`` for what is no part of a case."""
+    """Read a caller's mapping of fields; raises ``UsageError`` for a name that is no part of a case."""
     mapped: list[tuple[Place, str]] = []
     unread: set[str] = set()
     for name, path in (fields or {}).items():
         key, _, inner = str(name).partition(".")
         if key in OWN_KEYS:
-            raise UsageError(f"fields: {key!r} is not read from any field; see case_criteria and criteria_field")
+            raise UsageError(
+                f"fields: {key!r} is not read from any field; see case_criteria and criteria_field", argument="fields"
+            )
         if key not in KEYS or (inner and inner not in (_INSIDE.get(key, ()) or (inner,))):
-            raise UsageError(f"fields: a case has no {show(name)}{suggest(name, KEYS)}; it has {', '.join(KEYS)}")
+            raise UsageError(
+                f"fields: a case has no {show(name)}{suggest(name, KEYS)}; it has {', '.join(KEYS)}", argument="fields"
+            )
         if path is None and not inner:
             unread.add(key)
         elif isinstance(path, str) and path:
             mapped.append(((key, inner or None), path))
         else:
-            raise UsageError(f"fields: {show(name)} must be the name of a field, got {show(path)}")
+            raise UsageError(f"fields: {show(name)} must be the name of a field, got {show(path)}", argument="fields")
     whole = {key for (key, inner), _ in mapped if inner is None} | unread
     for (key, inner), _ in mapped:
         if inner is not None and key in whole:
-            raise UsageError(f"fields: {key!r} and {f'{key}.{inner}'!r} cannot both be given; keep one")
+            raise UsageError(
+                f"fields: {key!r} and {f'{key}.{inner}'!r} cannot both be given; keep one", argument="fields"
+            )
     taken = {key for (key, _), _ in mapped if key != "metadata"} | unread
     return Fields(mapped=tuple(mapped), taken=frozenset(taken), table=table)
 
@@ -221,18 +229,18 @@ def check_names(columns: list[str]) -> None:
 
 
 def select_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], set[str]]:
-    """The parts of a case that were mapped, and the names of the row's fields they were taken from."""
-    found: dict[str, Any] = {}
+    """Return the parts of a case that were mapped, and the names of the row's fields they were taken from."""
+    members: dict[str, Any] = {}
     used: set[str] = set()
     for (key, inner), path in fields.mapped:
         value = find_field(row, path)
-        _put(found, key, inner, read_label(value) if key in {"label", "labels"} else value)
+        _put_member(members, key, inner, read_label(value) if key in {"label", "labels"} else value)
         used.add(path if path in row else path.partition(".")[0])
-    return found, used
+    return members, used
 
 
 def find_field(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a field, by its name or by a path with dots (``answer.text``, ``messages.-1.content``)."""
+    """Find the value of a field, by its name or by a path with dots (``answer.text``, ``messages.-1.content``)."""
     if path in row:
         return row[path]
     value: Any = row
@@ -249,34 +257,34 @@ def find_field(row: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _put(found: dict[str, Any], key: str, inner: str | None, value: Any) -> None:
+def _put_member(members: dict[str, Any], key: str, inner: str | None, value: Any) -> None:
     if inner is None and key in {"labels", "metadata"} and isinstance(value, Mapping):
-        found.setdefault(key, {})
-        for name, item in value.items():
-            _put(found, key, name, item)
+        members.setdefault(key, {})
+        for name, member in value.items():
+            _put_member(members, key, name, member)
     elif inner is None:
-        if value is not None and found.get(key) is not None:
-            raise _given_twice(key)
-        found[key] = value if value is not None else found.get(key)
+        if value is not None and members.get(key) is not None:
+            raise _make_repeated_error(key)
+        members[key] = value if value is not None else members.get(key)
     else:
-        if found.get(key) is None:
-            found[key] = {}
-        if not isinstance(found[key], dict) or inner in found[key]:
-            raise _given_twice(f"{key}.{inner}")
-        found[key][inner] = value
+        if members.get(key) is None:
+            members[key] = {}
+        if not isinstance(members[key], dict) or inner in members[key]:
+            raise _make_repeated_error(f"{key}.{inner}")
+        members[key][inner] = value
 
 
-def _given_twice(name: str) -> UsageError:
+def _make_repeated_error(name: str) -> UsageError:
     return UsageError(f"{name!r} is given twice, by two columns; keep one")
 
 
-def _add_metadata(found: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+def _add_metadata(members: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
     if not others:
-        return found
-    own = found.get("metadata") or {}
-    if not isinstance(own, Mapping):
-        return found  # named as wrong where the case is made
+        return members
+    metadata = members.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        return members  # named as wrong where the case is made
     for name in others:
-        if name in own:
+        if name in metadata:
             raise UsageError(f"{show(name)} is a field of the row and of its metadata; rename one")
-    return found | {"metadata": {**own, **others}}
+    return members | {"metadata": {**metadata, **others}}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from adjudge.dataset.case import check_text
-from adjudge.dataset.fields import Fields, check_names, to_cell
-from adjudge.errors import UsageError
+from adjudge.dataset.fields import Fields, check_names, convert_cell
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.files import check_regular, open_regular
 from adjudge.formats.json import read_json, to_json_value
 from adjudge.formats.text import flatten
@@ -29,7 +29,7 @@ Line = tuple[int, str | UsageError]
 
 
 def check_path(path: str) -> bool:
-    """Whether a data set is standard input, which can be read once; raises ``UsageError`` for no regular file."""
+    """Return whether a path is standard input, which is read once; raises ``UsageError`` for no regular file."""
     if path == "-":
         return True
     try:
@@ -37,13 +37,13 @@ def check_path(path: str) -> bool:
     except IsADirectoryError:
         raise UsageError(f"{path} is a directory; name one data set in it") from None
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise _make_unreadable_error(path, error) from None
     return False
 
 
 @contextmanager
 def open_bytes(path: str, *, gz: bool = False) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked; ``-`` is standard input."""
+    """Open a file for its bytes, unpacked; ``-`` is standard input."""
     try:
         if path == "-":
             if sys.stdin is None:
@@ -57,9 +57,9 @@ def open_bytes(path: str, *, gz: bool = False) -> Iterator[BinaryIO]:
             import gzip
 
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast("BinaryIO", _Bounded(unpacked, most_unpacked(file), path))
+                yield cast("BinaryIO", _Bounded(unpacked, compute_unpacked_limit(file), path))
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _make_unreadable_error(path, error) from None
     except (EOFError, zlib.error):
         raise UsageError(f"cannot read {path}: the compressed data are broken or cut off; compress it again") from None
 
@@ -68,13 +68,13 @@ LEAST_UNPACKED, MOST_EXPANDED = 100_000_000, 200
 """A packed file may hold so many bytes, or so many times its own size, whichever is more."""
 
 
-def most_unpacked(file: BinaryIO) -> int:
-    """How many bytes a packed file may hold: a megabyte can stand for a thousand."""
+def compute_unpacked_limit(file: BinaryIO) -> int:
+    """Compute how many bytes a packed file may hold: a megabyte can stand for a thousand."""
     return max(LEAST_UNPACKED, MOST_EXPANDED * os.fstat(file.fileno()).st_size)
 
 
-def refuse_expanding(path: str) -> UsageError:
-    """The error for a packed file that holds too much."""
+def make_expanding_error(path: str) -> UsageError:
+    """Make the error for a packed file that holds too much."""
     return UsageError(
         f"{path} holds more than {LEAST_UNPACKED // 1_000_000} MB and {MOST_EXPANDED} times its own size, as no data "
         "set does; unpack it, and look at what is in it"
@@ -88,16 +88,16 @@ class _Bounded:
         self._file, self._left, self._path = file, most, path
 
     def read(self, size: int = -1) -> bytes:
-        return self._take(self._file.read(size))
+        return self._count_bytes(self._file.read(size))
 
     def readline(self, size: int = -1) -> bytes:
-        return self._take(self._file.readline(size))
+        return self._count_bytes(self._file.readline(size))
 
-    def _take(self, data: bytes) -> bytes:
-        self._left -= len(data)
+    def _count_bytes(self, chunk: bytes) -> bytes:
+        self._left -= len(chunk)
         if self._left < 0:
-            raise refuse_expanding(self._path)
-        return data
+            raise make_expanding_error(self._path)
+        return chunk
 
 
 MOST_BLANK = 100_000
@@ -105,7 +105,7 @@ MOST_BLANK = 100_000
 
 
 def read_lines(file: BinaryIO, path: str) -> Iterator[Line]:
-    """The lines with their numbers, from 1; for a line that is no text, why.
+    """Yield the lines with their numbers, from 1; for a line that is no text, the error.
 
     Lines end at a line feed alone: JSON texts and cells may hold every other character that ends a line somewhere.
     """
@@ -131,24 +131,24 @@ def read_lines(file: BinaryIO, path: str) -> Iterator[Line]:
 
 
 def read_whole(path: str, largest: int) -> str:
-    """All of a file that is read at once; raises ``UsageError`` when it is larger than some bytes."""
+    """Read a whole file at once; raises ``UsageError`` when it is larger than some bytes."""
     with open_bytes(path) as file:
-        data = file.read(largest + 1)
-    if len(data) > largest:
+        content = file.read(largest + 1)
+    if len(content) > largest:
         raise UsageError(f"{path} is larger than {largest // 1_000_000} MB; write it as JSON lines, which are streamed")
     try:
-        return data.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text (byte {error.start:,}); write it as UTF-8") from None
 
 
-def _unreadable(path: str, error: OSError | ValueError) -> UsageError:
-    said = getattr(error, "strerror", None) or ("broken compressed data" if Path(path).exists() else str(error))
-    return UsageError(f"cannot read {path}: {said}; name a file that can be read")
+def _make_unreadable_error(path: str, error: OSError | ValueError) -> UsageError:
+    reason = getattr(error, "strerror", None) or ("broken compressed data" if Path(path).exists() else str(error))
+    return UsageError(f"cannot read {path}: {reason}; name a file that can be read")
 
 
 Row = tuple[int, Mapping[str, Any] | UsageError]
-"""Where a row stands, from 1, and what it says or why it says nothing."""
+"""The place of a row, from 1, and its content or the error for it."""
 
 
 SUFFIXES = {
@@ -181,31 +181,33 @@ PAGE = 1_000
 """Rows of a Parquet file that are in memory together."""
 
 
-def find_format(path: str, given: str | None) -> tuple[str, bool]:
-    """The format of a data set and whether it is compressed; raises ``UsageError`` when nothing tells."""
+def find_format(path: str, name: str | None) -> tuple[str, bool]:
+    """Find the format of a data set and whether it is compressed; raises ``UsageError`` when nothing tells."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     gz = suffixes[-1:] == [".gz"]
     suffix = suffixes[-1 - gz] if len(suffixes) > gz else ""
-    found = given or ("jsonl" if path == "-" else SUFFIXES.get(suffix))
+    form = name or ("jsonl" if path == "-" else SUFFIXES.get(suffix))
     known = ", ".join(FORMATS)
-    if found is None and suffix == ".eval":
+    if form is None and suffix == ".eval":
         raise UsageError(f"{path} is a log of Inspect; read it with import_inspect, or --from inspect")
-    if found is None:
+    if form is None:
         raise UsageError(
-            f"the format of {path!r} cannot be told from its name; give it as one of {known} (format=, or --from), or "
-            "end the name with one"
+            f"the format of {path!r} cannot be told from its name; give ",
+            Argument("format"),
+            f" as one of {known}, or end the name with one",
+            argument="format",
         )
-    if found not in FORMATS:
-        raise UsageError(f"there is no format {found!r} of data sets; there are {known}")
-    if gz and found not in LINES:
+    if form not in FORMATS:
+        raise UsageError(f"there is no format {form!r} of data sets; there are {known}", argument="format")
+    if gz and form not in LINES:
         raise UsageError(f"{path}: a compressed data set must be one of {', '.join(LINES)}; unpack it first")
-    if found == "parquet" and path == "-":
+    if form == "parquet" and path == "-":
         raise UsageError("a Parquet file cannot be read from standard input; name the file")
-    return found, gz
+    return form, gz
 
 
 def read_rows(path: str, form: str, fields: Fields | None, *, gz: bool = False) -> Iterator[Row]:
-    """The rows of a file, one at a time; with ``fields``, a table must have a column for the content."""
+    """Yield the rows of a file, one at a time; with ``fields``, a table must have a column for the content."""
     if form in LINES:
         with open_bytes(path, gz=gz) as file:
             lines = read_lines(file, path)
@@ -224,7 +226,7 @@ MOST_COUNTED = 2_000_000
 
 
 def count_rows(path: str, form: str | None = None) -> int | None:
-    """How many rows a file has, at most, where that can be said within about a second; else ``None``.
+    """Count the rows that a file has at most, where that takes no more than about a second; else ``None``.
 
     What is no case and would be refused is counted too. Nothing is raised: reading it says what is wrong with it.
     """
@@ -239,17 +241,17 @@ def count_rows(path: str, form: str | None = None) -> int | None:
         if size > most:
             return None
         if kind == "json":
-            data = read_json(read_whole(path, LARGEST_JSON))
-            return len(data) if isinstance(data, list) else None
+            rows = read_json(read_whole(path, LARGEST_JSON))
+            return len(rows) if isinstance(rows, list) else None
         with open_bytes(path, gz=gz) as file:
-            lines = _take_lines(file, most)
+            lines = _read_bounded_lines(file, most)
             return sum(1 for line in lines if not line.isspace()) if kind == "jsonl" else _count_records(lines)
     except (UsageError, OSError, ValueError, RecursionError):
         return None
 
 
-def _take_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """The lines of at most so many bytes; raises ``ValueError`` beyond, since a packed file may hold any number."""
+def _read_bounded_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Yield the lines of at most so many bytes; raises ``ValueError`` beyond: a packed file may hold any number."""
     read = lines = blank = 0
     while line := file.readline(LONGEST):
         read, lines, blank = read + len(line), lines + 1, blank + 1 if line.isspace() else 0
@@ -259,7 +261,7 @@ def _take_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
 
 
 def _count_records(lines: Iterator[bytes]) -> int:
-    """Rows below the header: a line break between quotes ends none, and a row of empty cells is none."""
+    """Count the rows below the header: a line break between quotes ends none, and a row of empty cells is none."""
     records, inside = 0, False
     for line in lines:
         continued = inside
@@ -277,18 +279,18 @@ def _read_objects(lines: Iterator[Line]) -> Iterator[Row]:
 
 
 def read_object_line(line: str) -> Mapping[str, Any] | UsageError:
-    """One row from one line of JSON, read strictly, so that whatever a row holds can be written as JSON again."""
+    """Read one row from one line of JSON, strictly, so that whatever a row holds can be written as JSON again."""
     try:
-        data = read_json(line)
+        row = read_json(line)
         if not (line.isascii() and "\\u" not in line):
-            check_text(data)
+            check_text(row)
     except (ValueError, RecursionError) as error:
         return UsageError(f"not a line of JSON ({flatten(str(error))}); write one object per line")
-    return _check_row(data)
+    return _check_row(row)
 
 
-def _check_row(data: Any) -> Mapping[str, Any] | UsageError:
-    return data if isinstance(data, dict) else UsageError(f"a row must be an object, got {type(data).__name__}")
+def _check_row(value: Any) -> Mapping[str, Any] | UsageError:
+    return value if isinstance(value, dict) else UsageError(f"a row must be an object, got {type(value).__name__}")
 
 
 class _Texts:
@@ -360,20 +362,20 @@ def _check_header(cells: list[str], path: str, form: str, fields: Fields | None)
     try:
         check_names(header) if fields is None else fields.check_columns(header)
     except UsageError as error:
-        raise UsageError(f"{path}, line 1: {error}") from None
+        raise error.within(f"{path}, line 1") from None
     return header
 
 
 def _read_array(path: str) -> Iterator[Row]:
     text = read_whole(path, LARGEST_JSON)
     try:
-        data = read_json(text) if text.strip() else []
+        rows = read_json(text) if text.strip() else []
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON ({flatten(str(error))}); lines of JSON are the format jsonl") from None
-    if not isinstance(data, list):
-        raise UsageError(f"{path} must hold a list of objects, got {type(data).__name__}")
-    for number, item in enumerate(data, 1):
-        yield number, _check_item(item)
+    if not isinstance(rows, list):
+        raise UsageError(f"{path} must hold a list of objects, got {type(rows).__name__}")
+    for number, row in enumerate(rows, 1):
+        yield number, _convert_row(row)
 
 
 def _read_sequence(path: str) -> Iterator[Row]:
@@ -381,22 +383,22 @@ def _read_sequence(path: str) -> Iterator[Row]:
     if not text.strip():
         return
     try:
-        data, lines = read_yaml(text, most=MOST_YAML)
+        rows, lines = read_yaml(text, most=MOST_YAML)
     except ValueError as error:
         raise UsageError(f"{path} is not YAML: {error}") from None
-    if not isinstance(data, list):
-        raise UsageError(f"{path} must hold a list of mappings, got {type(data).__name__}")
-    for place, item in enumerate(data):
-        yield lines.get((place,), place + 1), _check_item(item)
+    if not isinstance(rows, list):
+        raise UsageError(f"{path} must hold a list of mappings, got {type(rows).__name__}")
+    for place, row in enumerate(rows):
+        yield lines.get((place,), place + 1), _convert_row(row)
 
 
-def _check_item(item: Any) -> Mapping[str, Any] | UsageError:
+def _convert_row(value: Any) -> Mapping[str, Any] | UsageError:
     try:
-        data = to_json_value(item)
-        check_text(data)
+        row = to_json_value(value)
+        check_text(row)
     except ValueError as error:  # a date, most often
         return UsageError(f"{error}; put it in quotes") if not isinstance(error, UsageError) else error
-    return _check_row(data)
+    return _check_row(row)
 
 
 def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
@@ -407,7 +409,7 @@ def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
         with parquet.ParquetFile(path) as file:
             groups = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
             if max(groups, default=0) > max(LEAST_UNPACKED, MOST_EXPANDED * Path(path).stat().st_size):
-                raise refuse_expanding(path)
+                raise make_expanding_error(path)
             columns = list(file.schema_arrow.names)
             check_names(columns) if fields is None else fields.check_columns(columns)
             for batch in file.iter_batches(batch_size=PAGE):
@@ -417,11 +419,11 @@ def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
     except (pa.ArrowException, OSError) as error:
         raise UsageError(f"{path} cannot be read as Parquet ({flatten(str(error))}); is it complete?") from None
     except UsageError as error:
-        raise error if str(error).startswith(path) else UsageError(f"{path}: {error}") from None
+        raise error if str(error).startswith(path) else error.within(path) from None
 
 
 def import_parquet(path: str) -> tuple[Any, Any]:
-    """Pyarrow and its Parquet, which the extra brings."""
+    """Import pyarrow and its Parquet module, which the extra brings."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -431,11 +433,11 @@ def import_parquet(path: str) -> tuple[Any, Any]:
 
 
 def read_record(record: Mapping[Any, Any]) -> Mapping[str, Any] | UsageError:
-    """A row of a library's table as JSON has it."""
-    found: dict[str, Any] = {}
+    """Convert a row of a library's table to plain JSON."""
+    row: dict[str, Any] = {}
     for key, value in record.items():
         try:
-            found[str(key)] = to_cell(value)
+            row[str(key)] = convert_cell(value)
         except UsageError as error:
-            return UsageError(f"column {str(key)!r}: {error}")
-    return found
+            return error.within(f"column {str(key)!r}")
+    return row

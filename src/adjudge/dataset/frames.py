@@ -32,15 +32,15 @@ class Frame:
     columns: tuple[str, ...] | None = None
 
     def read(self) -> Iterator[NumberedRow]:
-        """The rows, from 1."""
-        for number, item in enumerate(self.rows(), 1):
-            yield number, read_record(item) if self.table and isinstance(item, Mapping) else read_item(item)
+        """Yield the rows with their numbers, from 1."""
+        for number, row in enumerate(self.rows(), 1):
+            yield number, read_record(row) if self.table and isinstance(row, Mapping) else read_case_value(row)
 
 
 def open_frame(source: Any) -> Frame:
-    """What holds rows in what was handed in; raises ``UsageError`` with the remedy for what holds none."""
+    """Open a source of rows; raises ``UsageError`` with the remedy for one that holds none."""
     if isinstance(source, str | bytes | PathLike):
-        raise UsageError(f"{show(source)} is no set of cases; to read a file, use open_dataset(path)")
+        raise UsageError(f"{show(source)} is no set of cases; to read a file, use open_dataset")
     if isinstance(source, Mapping):
         names = flatten(", ".join(map(str, source)), 200)
         raise UsageError(f"a mapping is no set of cases; hand in one of its parts ({names}), or a list")
@@ -55,23 +55,23 @@ def open_frame(source: Any) -> Frame:
         return Frame(rows=lambda: _read_batches(source), table=True, size=size, columns=columns)
     if hasattr(source, "features"):  # Hugging Face; a stream has no length
         columns = tuple(source.features) if source.features else None
-        return Frame(rows=lambda: source, table=True, size=_measure(source), columns=columns)
+        return Frame(rows=lambda: source, table=True, size=_find_size(source), columns=columns)
     return _open_other(source)
 
 
 def _open_other(source: Any) -> Frame:
     if hasattr(source, "collect_schema"):
-        raise UsageError("a lazy frame holds no rows yet; hand in frame.collect()")
+        raise UsageError("a lazy frame holds no rows yet; hand in what its collect returns")
     if isinstance(source, AsyncIterable):
         raise UsageError("cases are read without an event loop; collect them into a list first")
     if isinstance(source, Iterable):
-        return Frame(rows=lambda: source, table=False, size=_measure(source), once=iter(source) is source)
+        return Frame(rows=lambda: source, table=False, size=_find_size(source), once=iter(source) is source)
     if callable(source):
         return Frame(rows=source, table=False)
     raise UsageError(f"{show(source)} holds no cases; hand in a list, a frame, or a function that makes one")
 
 
-def _measure(source: Any) -> int | None:
+def _find_size(source: Any) -> int | None:
     return len(source) if hasattr(source, "__len__") else None
 
 
@@ -85,25 +85,25 @@ def _read_batches(source: Any) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def read_item(item: Any) -> Mapping[str, Any] | Case | UsageError:
-    """One item of a list: a case, a mapping with the keys of one, or a content (a text, a list of messages)."""
+def read_case_value(value: Any) -> Mapping[str, Any] | Case | UsageError:
+    """Read one element of a list: a case, a mapping with the keys of one, or a content (a text, a list of messages)."""
     try:
-        if isinstance(item, Case):
+        if isinstance(value, Case):
             for name in ("content", "reference", "task", "context", "metadata"):
-                check_extent(getattr(item, name), f"{name} of case {show(item.id)}")
-            return item
-        if not isinstance(item, Mapping):
-            return Case(content=item, id=digest_text(content_text(_check_there(item))))
-        for key in item:
+                check_extent(getattr(value, name), f"{name} of case {show(value.id)}")
+            return value
+        if not isinstance(value, Mapping):
+            return Case(content=value, id=digest_text(content_text(_check_present(value))))
+        for key in value:
             if not isinstance(key, str):
                 return UsageError(f"the key {show(key)} is {type(key).__name__}; make all of them text")
-        check_text(item)
+        check_text(value)
     except UsageError as error:
         return error
-    return item
+    return value
 
 
-def _check_there(item: Any) -> Any:
-    if item is None:
+def _check_present(content: Any) -> Any:
+    if content is None:
         raise UsageError("there is None where a case should be")
-    return item
+    return content

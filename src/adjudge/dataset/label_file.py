@@ -27,7 +27,7 @@ LABEL_COLUMNS = (
 _NUMBERS = frozenset(("p", "size", "cases"))
 
 CASE_COLUMNS = ("content", "task", "reference", "context")
-"""What a list of cases to label shows of each case, beside the columns of its label."""
+"""The columns of a case in a list of cases to label, beside those of its label."""
 
 
 def load_labels(
@@ -59,27 +59,27 @@ def stream_labels(
     """Yield the labels of a file one at a time, as ``load_labels`` loads them."""
     name = os.fspath(path)
     form, gz = find_format(name, format)
-    known = check_label_map(label_map)
+    words = check_label_map(label_map)
     unit = "row" if form in {"json", "parquet"} else "line"
-    said: dict[tuple[str | None, ...], tuple[int, LabelValue]] = {}
+    seen: dict[tuple[str | None, ...], tuple[int, LabelValue]] = {}
     for line, row in read_rows(name, form, None, gz=gz):
         try:
-            found = _read_row(row, known, rater, table=form in TABLES)
+            label = _read_row(row, words, rater, table=form in TABLES)
         except UsageError as error:
-            raise UsageError(f"{name}, {unit} {line}: {error}") from None
-        if found is not None:
-            _check_once(found, line, said, f"{name}, {unit}")
-            yield found
+            raise error.within(f"{name}, {unit} {line}") from None
+        if label is not None:
+            _check_once(label, line, seen, f"{name}, {unit}")
+            yield label
 
 
 def _check_once(
-    label: Label, line: int, said: dict[tuple[str | None, ...], tuple[int, LabelValue]], where: str
+    label: Label, line: int, seen: dict[tuple[str | None, ...], tuple[int, LabelValue]], where: str
 ) -> None:
-    """Raise ``UsageError`` where a person says two things about one case; which of them holds is not ours to choose."""
+    """Raise ``UsageError`` for two labels of a person for one case; which of them holds is not ours to choose."""
     if label.kind == "model":  # may be asked several times, and answers are compared
         return
     key = (label.case, label.subject, label.run, label.rater, label.kind, label.criterion, label.order)
-    first, value = said.setdefault(key, (line, label.value))
+    first, value = seen.setdefault(key, (line, label.value))
     if value != label.value or isinstance(value, bool) is not isinstance(label.value, bool):
         about = f" on {show(label.criterion)}" if label.criterion is not None else ""
         raise UsageError(
@@ -93,37 +93,41 @@ def _read_row(
 ) -> Label | None:
     if isinstance(row, UsageError):
         raise row
-    said = _open_cells(row) if table else dict(row)
+    members = _open_cells(row) if table else dict(row)
     if not set(CASE_COLUMNS).isdisjoint(
         row
     ):  # a row of a list of cases to label, and not a label yet where nobody filled it in
-        said = {key: value for key, value in said.items() if key not in CASE_COLUMNS}
-        if said.get("value") in (None, ""):
+        members = {key: value for key, value in members.items() if key not in CASE_COLUMNS}
+        if members.get("value") in (None, ""):
             return None
-    if said.get("value") is None:
+    if members.get("value") is None:
         raise UsageError(f"a label needs 'value', and there is none; a rater who cannot decide says {CANNOT_TELL!r}")
-    if rater is not None and said.get("rater") in (None, ""):
-        said["rater"] = rater
-    said["value"] = apply_label_map(said["value"], label_map)
-    return None if said["value"] is None else Label.from_dict(said)
+    if rater is not None and members.get("rater") in (None, ""):
+        members["rater"] = rater
+    members["value"] = apply_label_map(members["value"], label_map)
+    return None if members["value"] is None else Label.from_dict(members)
 
 
 def _open_cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a table as a label has it, whose cells may be texts."""
-    from adjudge.dataset.write import rearm
+    """Convert a row of a table, whose cells may be texts, to the members of a label."""
+    from adjudge.dataset.write import unescape_cell
 
     # A cell that a spreadsheet would run was written with an apostrophe before it.
-    said = {key: rearm(cell) if isinstance(cell, str) else cell for key, cell in row.items() if cell not in (None, "")}
-    design = {key: said.pop(f"design.{key}") for key in DESIGN_KEYS if f"design.{key}" in said}
+    members = {
+        key: unescape_cell(cell) if isinstance(cell, str) else cell
+        for key, cell in row.items()
+        if cell not in (None, "")
+    }
+    design = {key: members.pop(f"design.{key}") for key in DESIGN_KEYS if f"design.{key}" in members}
     for key in _NUMBERS & design.keys():
         design[key] = read_label(design[key])
     if design:
-        said["design"] = design
-    if "value" in said:
-        said["value"] = read_label(said["value"])
-    if isinstance(said.get("blind"), str):
-        said["blind"] = read_label(said["blind"])
-    return said
+        members["design"] = design
+    if "value" in members:
+        members["value"] = read_label(members["value"])
+    if isinstance(members.get("blind"), str):
+        members["blind"] = read_label(members["blind"])
+    return members
 
 
 def write_labels(
@@ -144,38 +148,40 @@ def write_labels(
     if form not in {"jsonl", "json", "csv", "tsv"}:
         raise UsageError(f"{name}: labels are written as jsonl, json, csv or tsv, not as {form}; name such a file")
     if for_spreadsheet and form not in TABLES:
-        raise UsageError(f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out")
+        raise UsageError(
+            f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out", argument="for_spreadsheet"
+        )
     from adjudge.dataset.write import begin_file, open_text, write_array, write_lines
 
     place = Path(name)
     with begin_file(place, mode=0o600), open_text(place, gz=gz) as file:
-        rows = (_flatten(label) for label in labels)
+        rows = (_make_row(label) for label in labels)
         if form in TABLES:
-            return _write_table(file, rows, "\t" if form == "tsv" else ",", disarmed=for_spreadsheet)
+            return _write_table(file, rows, "\t" if form == "tsv" else ",", escapes=for_spreadsheet)
         return (write_lines if form == "jsonl" else write_array)(file, rows)
 
 
-def _flatten(label: Label) -> dict[str, Any]:
-    said = label.to_dict()
+def _make_row(label: Label) -> dict[str, Any]:
+    row = label.to_dict()
     try:
-        check_text(said)
+        check_text(row)
     except UsageError as error:
         raise UsageError(
             f"the label of {show(label.rater)} for {show(label.case)} cannot be written: {error}"
         ) from None
-    return said
+    return row
 
 
-def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], delimiter: str, *, disarmed: bool) -> int:
-    from adjudge.dataset.write import disarm, mark
+def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], delimiter: str, *, escapes: bool) -> int:
+    from adjudge.dataset.write import escape_apostrophe, escape_formula
 
-    writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL if disarmed else csv.QUOTE_MINIMAL)
+    writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL if escapes else csv.QUOTE_MINIMAL)
     writer.writerow(LABEL_COLUMNS)
     count = 0
-    for count, said in enumerate(rows, 1):  # noqa: B007 - how many there were
-        cells = said | {f"design.{key}": value for key, value in said.get("design", {}).items()}
-        written = [_write_cell(key, cells.get(key)) for key in LABEL_COLUMNS]
-        writer.writerow([disarm(cell) if disarmed else mark(cell) for cell in written])
+    for count, row in enumerate(rows, 1):  # noqa: B007 - how many there were
+        cells = row | {f"design.{key}": value for key, value in row.get("design", {}).items()}
+        texts = [_write_cell(key, cells.get(key)) for key in LABEL_COLUMNS]
+        writer.writerow([escape_formula(cell) if escapes else escape_apostrophe(cell) for cell in texts])
     return count
 
 

@@ -1,4 +1,4 @@
-"""A label map: what the words of somebody else's labels stand for, since a label is never guessed."""
+"""A label map: the meaning of the words in somebody else's labels, since a label is never guessed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjudge.dataset.case import LabelValue
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import is_finite
 from adjudge.formats.text import show
 
 CANNOT_TELL = "cannot_tell"
-"""What a rater says who looked and cannot decide; in a case it is an unknown label."""
+"""The label of a rater who looked and cannot decide; in a case it is an unknown label."""
 
 WORDS: Mapping[str, LabelValue] = {
     "true": True,
@@ -33,11 +33,11 @@ _MOST = 10**_LONGEST
 
 
 LabelMap = Mapping[str, LabelValue]
-"""What words stand for: ``{"yes": True, "no": False, "unsure": None}``."""
+"""Words with the label that each stands for: ``{"yes": True, "no": False, "unsure": None}``."""
 
 
 def read_number(text: str) -> int | float | None:
-    """The number that a text is, or ``None``; raises ``UsageError`` for one too large to hold."""
+    """Read the number that a text is, or ``None``; raises ``UsageError`` for one too large to hold."""
     if not _NUMBER.fullmatch(text) or len(text) > _LONGEST:
         return None
     if text.lstrip("+-").isdigit():
@@ -54,56 +54,60 @@ def parse_label_map(text: str) -> dict[str, LabelValue]:
     A word can mean ``true``, ``false``, a number, ``first``, ``second``, ``tie``, ``null`` (unknown) or
     ``cannot_tell``. A word that holds a comma or begins or ends with a blank needs ``label_map=`` of the library.
     """
-    found: dict[str, LabelValue] = {}
+    label_map: dict[str, LabelValue] = {}
     for part in text.split(","):
-        word, sign, said = part.rpartition("=")
-        word, said = word.strip(), said.strip()
-        if not sign or not word or not said:
-            raise UsageError(f"--label-map {show(part)} must be like yes=true; separate several by commas")
-        if word in found:
-            raise UsageError(f"--label-map says twice what {show(word)} means; keep one")
-        found[word] = _read_meaning(word, said)
-    return found
+        word, sign, meaning = part.rpartition("=")
+        word, meaning = word.strip(), meaning.strip()
+        if not sign or not word or not meaning:
+            raise UsageError(
+                f"label_map {show(part)} must be like yes=true; separate several by commas", argument="label_map"
+            )
+        if word in label_map:
+            raise UsageError(f"label_map says twice what {show(word)} means; keep one", argument="label_map")
+        label_map[word] = _read_meaning(word, meaning)
+    return label_map
 
 
-def _read_meaning(word: str, said: str) -> LabelValue:
-    lower = said.lower()
+def _read_meaning(word: str, meaning: str) -> LabelValue:
+    lower = meaning.lower()
     if lower in WORDS:
         return WORDS[lower]
     if lower in {"null", CANNOT_TELL}:
         return None if lower == "null" else CANNOT_TELL
-    number = read_number(said)
+    number = read_number(meaning)
     if number is None:
         raise UsageError(
-            f"--label-map {show(word)} cannot stand for {show(said)}; it is true, false, a number, first, second, "
-            f"tie, null or {CANNOT_TELL}"
+            f"label_map: {show(word)} cannot stand for {show(meaning)}; it is true, false, a number, first, second, "
+            f"tie, null or {CANNOT_TELL}",
+            argument="label_map",
         )
     return number
 
 
 def check_label_map(label_map: LabelMap | None) -> LabelMap:
-    """The map by the form in which values are compared; raises ``UsageError`` for what no label can be.
+    """Check a label map and return it by normalized words; raises ``UsageError`` for what no label can be.
 
     Words are compared without regard to case and to blanks around them, numbers by their value: ``1`` is ``1.0``.
     """
     if label_map is None:
         return {}
     if not isinstance(label_map, Mapping):
-        raise UsageError(f"label_map must be a mapping of words to labels, got {show(label_map)}")
-    found: dict[str, LabelValue] = {}
+        raise UsageError(f"label_map must be a mapping of words to labels, got {show(label_map)}", argument="label_map")
+    checked: dict[str, LabelValue] = {}
     for word, value in label_map.items():
         if not isinstance(word, str) or not word.strip():
-            raise UsageError(f"label_map: {show(word)} must be a text, as in the file")
+            raise UsageError(f"label_map: {show(word)} must be a text, as in the file", argument="label_map")
         if not _is_meaning(value):
             raise UsageError(
                 f"label_map: {show(word)} cannot stand for {show(value)}; it is True, False, a number, 'first', "
-                f"'second', 'tie', None or {CANNOT_TELL!r}"
+                f"'second', 'tie', None or {CANNOT_TELL!r}",
+                argument="label_map",
             )
-        name = _name(word)
-        if name in found and (type(found[name]), found[name]) != (type(value), value):
-            raise UsageError(f"label_map says twice what {show(word)} means; keep one")
-        found[name] = value
-    return found
+        name = _normalize_word(word)
+        if name in checked and (type(checked[name]), checked[name]) != (type(value), value):
+            raise UsageError(f"label_map says twice what {show(word)} means; keep one", argument="label_map")
+        checked[name] = value
+    return checked
 
 
 def _is_meaning(value: object) -> bool:
@@ -113,7 +117,7 @@ def _is_meaning(value: object) -> bool:
 
 
 def apply_label_map(value: Any, label_map: LabelMap) -> Any:
-    """What a label stands for, by a map of ``check_label_map``.
+    """Return the label that a value stands for, by a map of ``check_label_map``.
 
     Raises ``UsageError`` for a word that it does not name and that is no label by itself, and for a number where it
     names numbers: 3 beside ``1=true,0=false`` would be a label of another sort.
@@ -122,7 +126,7 @@ def apply_label_map(value: Any, label_map: LabelMap) -> Any:
         return value
     if not isinstance(value, bool | str) and not (is_finite(value) and abs(value) < _MOST):
         return value
-    name = _name(value)
+    name = _normalize_word(value)
     if name in label_map:
         return label_map[name]
     if name in WORDS:
@@ -130,28 +134,30 @@ def apply_label_map(value: Any, label_map: LabelMap) -> Any:
     number = isinstance(value, int | float) or read_number(name) is not None
     if name in {"", CANNOT_TELL} or (number and not any(read_number(word) is not None for word in label_map)):
         return value
-    raise UsageError(f"the label {show(value)} is not in the label map; add it (--label-map WORD=true, or label_map=)")
+    raise UsageError(
+        f"the label {show(value)} is not in the label map; add it to ", Argument("label_map"), ", such as WORD=true"
+    )
 
 
 def map_labels(row: dict[str, Any], label_map: LabelMap) -> dict[str, Any]:
-    """A row whose label and labels say what the map has their words stand for; raises ``UsageError`` for other words.
+    """Replace the words in a row's label and labels by their meaning; raises ``UsageError`` for other words.
 
-    Who cannot tell has no label in a case.
+    A rater who cannot tell has no label in a case.
     """
     if not label_map:
         return row
-    mapped = {"label": _map_one(row["label"], label_map)} if "label" in row else {}
+    mapped = {"label": _map_label(row["label"], label_map)} if "label" in row else {}
     if isinstance(row.get("labels"), Mapping):
-        mapped["labels"] = {rater: _map_one(value, label_map) for rater, value in row["labels"].items()}
+        mapped["labels"] = {rater: _map_label(value, label_map) for rater, value in row["labels"].items()}
     return row | mapped
 
 
-def _map_one(value: Any, label_map: LabelMap) -> Any:
-    found = apply_label_map(value, label_map)
-    return None if found == CANNOT_TELL else found
+def _map_label(value: Any, label_map: LabelMap) -> Any:
+    label = apply_label_map(value, label_map)
+    return None if label == CANNOT_TELL else label
 
 
-def _name(value: bool | float | str) -> str:  # noqa: FBT001 - it is what is named
+def _normalize_word(value: bool | float | str) -> str:  # noqa: FBT001 - it is what is named
     if isinstance(value, bool):
         return "true" if value else "false"
     number = read_number(value.strip()) if isinstance(value, str) else value

@@ -52,8 +52,10 @@ def write_cases(
     name = os.fspath(path)
     form, gz = find_format(name, format)
     if for_spreadsheet and form not in _FOR_SPREADSHEETS:
-        raise UsageError(f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out")
-    place, dicts = Path(name), map(_flatten, cases)
+        raise UsageError(
+            f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out", argument="for_spreadsheet"
+        )
+    place, dicts = Path(name), map(_make_row, cases)
     with begin_file(place):
         if form == "parquet":
             return _write_parquet(place, dicts)
@@ -62,8 +64,8 @@ def write_cases(
 
 
 def encode_case(case: Case) -> str:
-    """A case as one line of JSON, without the line's end, in characters that every terminal and locale can show."""
-    return json.dumps(_flatten(case))
+    """Encode a case as one line of JSON, without its end, in characters that every terminal and locale can show."""
+    return json.dumps(_make_row(case))
 
 
 @contextmanager
@@ -85,23 +87,24 @@ def begin_file(path: Path, *, mode: int = 0o666) -> Iterator[None]:
         raise
 
 
-def _flatten(case: Case) -> dict[str, Any]:
+def _make_row(case: Case) -> dict[str, Any]:
     criteria = case.rubric.criteria if case.rubric is not None else ()
-    for rule in (*case.rules, *(item.rule for item in criteria if item.rule is not None)):
+    criterion_rules = [criterion.rule for criterion in criteria if criterion.rule is not None]
+    for rule in (*case.rules, *criterion_rules):
         if not rule.spec or "python" in rule.spec:
             raise UsageError(f"the case {show(case.id)} cannot be written: its rule {show(rule.name)} is a function")
     try:
         row = case.to_dict()
         check_extent(row, "row")
-        said: dict[str, Any] = to_json_value(row)
-        check_text(said)
+        plain: dict[str, Any] = to_json_value(row)
+        check_text(plain)
     except ValueError as error:
         raise UsageError(f"the case {show(case.id)} cannot be written: {error}") from None
-    return said
+    return plain
 
 
 def open_text(path: Path, *, gz: bool) -> TextIO:
-    """A file to write text into, compressed if asked for."""
+    """Open a file to write text into, compressed if asked for."""
     if not gz:
         return path.open("w", encoding="utf-8", newline="")
     import gzip
@@ -110,18 +113,18 @@ def open_text(path: Path, *, gz: bool) -> TextIO:
 
 
 def write_lines(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
-    """Write a line of JSON for each, and return how many there were."""
+    """Write a line of JSON for each row, and return how many there were."""
     count = 0
-    for count, said in enumerate(dicts, 1):  # noqa: B007 - how many there were
-        file.write(json.dumps(said, ensure_ascii=False) + "\n")
+    for count, row in enumerate(dicts, 1):  # noqa: B007 - how many there were
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
     return count
 
 
 def write_array(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
     """Write a list in JSON, and return how many were in it."""
     count = 0
-    for count, said in enumerate(dicts, 1):
-        file.write(("[\n" if count == 1 else ",\n") + json.dumps(said, ensure_ascii=False))
+    for count, row in enumerate(dicts, 1):
+        file.write(("[\n" if count == 1 else ",\n") + json.dumps(row, ensure_ascii=False))
     file.write("\n]\n" if count else "[]\n")
     return count
 
@@ -131,9 +134,9 @@ def _write_sequence(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
 
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     count = written = values = 0
-    for count, said in enumerate(dicts, 1):  # noqa: B007
-        text = yaml.dump([said], Dumper=dumper, sort_keys=False, allow_unicode=True, width=100)
-        written, values = written + len(text.encode()), values + _count_values(said)
+    for count, row in enumerate(dicts, 1):  # noqa: B007
+        text = yaml.dump([row], Dumper=dumper, sort_keys=False, allow_unicode=True, width=100)
+        written, values = written + len(text.encode()), values + _count_values(row)
         if written > LARGEST_YAML or values > MOST_YAML:
             raise UsageError("that is more YAML than would be read again; write a .jsonl file")
         file.write(text)
@@ -152,17 +155,17 @@ def _count_values(value: Any) -> int:
 
 @contextmanager
 def _spool(dicts: Iterator[dict[str, Any]]) -> Iterator[tuple[Iterator[list[str | None]], list[str], int]]:
-    """Rows of texts, their columns, and how many there are.
+    """Yield rows of texts, their columns, and how many there are.
 
     Which columns there are is known when the last case was seen, so all of them wait in a file and not in memory.
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
         used, as_json, count = {"id", "content"}, set[str](), 0
-        for count, said in enumerate(dicts, 1):  # noqa: B007
-            said.pop("schema")
-            used |= said.keys()
-            as_json |= {key for key in _TEXTS if key in said and not _fits_text(key, said[key])}
-            file.write(json.dumps(said) + "\n")
+        for count, row in enumerate(dicts, 1):  # noqa: B007
+            row.pop("schema")
+            used |= row.keys()
+            as_json |= {key for key in _TEXTS if key in row and not _fits_text(key, row[key])}
+            file.write(json.dumps(row) + "\n")
         file.seek(0)
         keys = [key for key in (*KEYS, *OWN_KEYS) if key in used]
         columns = [f"{key}.json" if key in as_json else key for key in keys]
@@ -174,8 +177,8 @@ def _fits_text(key: str, value: Any) -> bool:
     return isinstance(value, str) and "\x00" not in value and (bool(value) or key == "content")
 
 
-def _render_cells(said: dict[str, Any], keys: list[str], as_json: set[str]) -> list[str | None]:
-    return [None if key not in said else _render_cell(key, said[key], key in as_json) for key in keys]
+def _render_cells(row: dict[str, Any], keys: list[str], as_json: set[str]) -> list[str | None]:
+    return [None if key not in row else _render_cell(key, row[key], key in as_json) for key in keys]
 
 
 def _render_cell(key: str, value: Any, as_json: bool) -> str:  # noqa: FBT001
@@ -184,14 +187,14 @@ def _render_cell(key: str, value: Any, as_json: bool) -> str:  # noqa: FBT001
     return value if key in _TEXTS and not as_json else json.dumps(value, ensure_ascii=False)
 
 
-def _write_table(file: TextIO, dicts: Iterator[dict[str, Any]], *, delimiter: str = ",", disarmed: bool = False) -> int:
+def _write_table(file: TextIO, dicts: Iterator[dict[str, Any]], *, delimiter: str = ",", escapes: bool = False) -> int:
     with _spool(dicts) as (rows, columns, count):
         # Quoted throughout where a spreadsheet reads it: one of another language takes ; for the separator, and what
         # stands behind it would begin a cell of its own.
-        quoting = csv.QUOTE_ALL if disarmed else csv.QUOTE_MINIMAL
+        quoting = csv.QUOTE_ALL if escapes else csv.QUOTE_MINIMAL
         writer = csv.writer(file, delimiter=delimiter, quoting=quoting)
         writer.writerow(columns)
-        writer.writerows([disarm(cell) for cell in row] for row in rows) if disarmed else writer.writerows(rows)
+        writer.writerows([escape_formula(cell) for cell in row] for row in rows) if escapes else writer.writerows(rows)
     return count
 
 
@@ -199,21 +202,21 @@ def _write_tabs(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
     return _write_table(file, dicts, delimiter="\t")
 
 
-def disarm(cell: str | None) -> str | None:
-    """A cell as text where a spreadsheet would run it; what is a number to it stays one."""
+def escape_formula(cell: str | None) -> str | None:
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula; a number stays one."""
     if not cell or _NUMBER.fullmatch(cell) or not _FORMULA.match(cell):
         return cell
     return f"'{cell}"
 
 
-def rearm(cell: str) -> str:
-    """What was written as this cell, for a cell that ``disarm`` or ``mark`` wrote."""
-    return cell[1:] if cell[:1] == "'" and disarm(cell[1:]) == cell else cell
+def unescape_cell(cell: str) -> str:
+    """Return the text of a cell that ``escape_formula`` or ``escape_apostrophe`` wrote."""
+    return cell[1:] if cell[:1] == "'" and escape_formula(cell[1:]) == cell else cell
 
 
-def mark(cell: str | None) -> str | None:
-    """A cell of a plain table such that ``rearm`` takes away no apostrophe of its own."""
-    return disarm(cell) if cell and rearm(cell) != cell else cell
+def escape_apostrophe(cell: str | None) -> str | None:
+    """Double a leading apostrophe of a plain table's cell that ``unescape_cell`` would take away."""
+    return escape_formula(cell) if cell and unescape_cell(cell) != cell else cell
 
 
 _WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
@@ -225,8 +228,8 @@ _WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
 }
 
 _FOR_SPREADSHEETS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
-    "csv": partial(_write_table, disarmed=True),
-    "tsv": partial(_write_table, disarmed=True, delimiter="\t"),
+    "csv": partial(_write_table, escapes=True),
+    "tsv": partial(_write_table, escapes=True, delimiter="\t"),
 }
 
 

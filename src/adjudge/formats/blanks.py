@@ -44,10 +44,10 @@ def split_blanks(text: str, before: str = "", after: str = "") -> tuple[TextPart
     pattern = re.compile(rf"\t|\n| +{'|[' + re.escape(''.join(codes)) + ']' if codes else ''}")
     parts: list[TextPart] = []
     place = 0
-    for found in pattern.finditer(text):
-        first, last = found.span()
+    for match in pattern.finditer(text):
+        first, last = match.span()
         around = (text[first - 1] if first else before[-1:] or "\n", text[last : last + 1] or after[:1] or "\n")
-        part = None if selects_picture(text, first) else _mark(found[0], *around)
+        part = None if selects_picture(text, first) else _make_part(match[0], *around)
         if part is not None:
             parts += [TextPart(text[place:first])] if place < first else []
             parts.append(part)
@@ -55,26 +55,47 @@ def split_blanks(text: str, before: str = "", after: str = "") -> tuple[TextPart
     return (*parts, TextPart(text[place:])) if place < len(text) else tuple(parts)
 
 
+def split_hidden(text: str) -> tuple[TextPart, ...]:
+    """Split a text at the white space that a reader would not see, and leave line breaks and indentation as they are.
+
+    For texts that are read and not decided upon: two thousand programs with a mark at each line end are too large to
+    search, and no easier to read.
+    """
+    parts: list[TextPart] = []
+    begins_line, plain = True, ""
+    for part in split_blanks(text):
+        indents = begins_line and part.kind in ("blanks", "tab")
+        # A character that nobody sees is shown as a dot; what is left are blanks of another width.
+        is_dot = part.kind == "code" and clean(part.text) != part.text
+        begins_line = indents or part.kind == "line"
+        if part.kind in ("", "line") or indents or is_dot:
+            plain += part.text
+            continue
+        parts += [TextPart(plain), part] if plain else [part]
+        plain = ""
+    return (*parts, TextPart(plain)) if plain else tuple(parts)
+
+
 def _needs_code(char: str) -> bool:
     return unicodedata.category(char) == "Zs" or clean(char) != char
 
 
-def _mark(found: str, before: str, after: str) -> TextPart | None:
-    if found in ("\t", "\n"):
-        return TextPart(found, "tab" if found == "\t" else "line")
-    if found[0] != " ":
-        return TextPart(found, "code", f"U+{ord(found):04X}")
-    return TextPart(found, "blanks") if len(found) > 1 or before.isspace() or after.isspace() else None
+def _make_part(blank: str, before: str, after: str) -> TextPart | None:
+    if blank in ("\t", "\n"):
+        return TextPart(blank, "tab" if blank == "\t" else "line")
+    if blank[0] != " ":
+        return TextPart(blank, "code", f"U+{ord(blank):04X}")
+    return TextPart(blank, "blanks") if len(blank) > 1 or before.isspace() or after.isspace() else None
 
 
 def describe_blanks(*texts: str) -> str:
-    """What of some texts is marked, in words; empty where nothing is."""
-    found: Counter[BlankKind] = Counter(part.kind for text in texts for part in split_blanks(text) if part.kind)
-    return ", ".join(f"{found[kind]:,} {_NAMES[kind][found[kind] != 1]}" for kind in _NAMES if found[kind])
+    """Describe what is marked in some texts, in words; empty where nothing is."""
+    counts: Counter[BlankKind] = Counter(part.kind for text in texts for part in split_blanks(text) if part.kind)
+    return ", ".join(f"{counts[kind]:,} {_NAMES[kind][counts[kind] != 1]}" for kind in _NAMES if counts[kind])
 
 
 def list_blanks(text: str) -> Iterator[tuple[int, int, TextPart]]:
-    """The line and the column, from 1, of each part that is marked, without line breaks and plain indentation."""
+    """List the line and the column, from 1, of each part that is marked, without line breaks and plain indentation."""
     line, column = 1, 1
     for part in split_blanks(text):
         if part.kind == "line":

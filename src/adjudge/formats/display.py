@@ -1,4 +1,4 @@
-"""How a result looks: a panel in a terminal, a table in a notebook.
+"""The look of a result: a panel in a terminal, a table in a notebook.
 
 Everything shown was written by a judge or by whoever wants to pass, so it is data here too: no markup is
 interpreted, no control character reaches a terminal, no character reaches HTML unescaped.
@@ -24,7 +24,7 @@ SIGNS = {"passed": "✓", "failed": "✗", "undecided": "?"}
 
 
 class DrawnCriterion(Protocol):
-    """What is drawn of a criterion's result."""
+    """The drawn part of a criterion's result."""
 
     @property
     def name(self) -> str: ...
@@ -41,7 +41,7 @@ class DrawnCriterion(Protocol):
 
 
 class DrawnRule(Protocol):
-    """What is drawn of a rule's result."""
+    """The drawn part of a rule's result."""
 
     @property
     def name(self) -> str: ...
@@ -54,7 +54,7 @@ class DrawnRule(Protocol):
 
 
 class DrawnResult(Protocol):
-    """What is drawn of a result. Described here, so that values know how they look and this knows no value."""
+    """The drawn part of a result. Described here, so that values know how they look and this knows no value."""
 
     @property
     def outcome(self) -> str: ...
@@ -91,7 +91,7 @@ class DrawnResult(Protocol):
 
 
 class DrawnOrder(Protocol):
-    """What is drawn of one order of a comparison."""
+    """The drawn part of one order of a comparison."""
 
     @property
     def order(self) -> str: ...
@@ -102,7 +102,7 @@ class DrawnOrder(Protocol):
 
 
 class DrawnPair(Protocol):
-    """What is drawn of a comparison."""
+    """The drawn part of a comparison."""
 
     @property
     def preferred(self) -> str | None: ...
@@ -124,44 +124,46 @@ class DrawnPair(Protocol):
     def duration_ms(self) -> float: ...
 
 
-def find_mark(item: DrawnCriterion) -> str | None:
-    """``passed`` or ``failed`` for a criterion with a score and with a threshold of its own or a rule, else ``None``.
+def find_mark(criterion: DrawnCriterion) -> str | None:
+    """Return ``passed`` or ``failed`` for a criterion with a score and its own threshold or a rule, else ``None``.
 
     Without a threshold there is nothing to reach: a ✓ beside 0.60 of a content that needed 0.80 would be read as praise
     for what made it fail. Without a score nothing was decided, so a ✗ would be as wrong.
     """
-    if item.score is None or (item.threshold is None and item.rule is None):
+    if criterion.score is None or (criterion.threshold is None and criterion.rule is None):
         return None
-    return "passed" if item.passed else "failed"
+    return "passed" if criterion.passed else "failed"
 
 
-def name_mark(item: DrawnCriterion, otherwise: str = "") -> str:
-    """``pass`` or ``fail`` where a criterion has a mark."""
-    return {"passed": "pass", "failed": "fail"}.get(find_mark(item) or "", otherwise)
+def name_mark(criterion: DrawnCriterion, default: str = "") -> str:
+    """Return ``pass`` or ``fail`` where a criterion has a mark."""
+    return {"passed": "pass", "failed": "fail"}.get(find_mark(criterion) or "", default)
 
 
-def format_criterion_score(item: DrawnCriterion) -> str:
-    """A criterion's score, and its sign before it where it has one."""
-    (score, _), mark = format_criterion(item), find_mark(item)
+def format_criterion_score(criterion: DrawnCriterion) -> str:
+    """Format a criterion's score, and its sign before it where it has one."""
+    (score, _), mark = format_criterion(criterion), find_mark(criterion)
     return score if mark is None else f"{SIGNS[mark]} {score}"
 
 
-def format_criterion(item: DrawnCriterion) -> tuple[str, str]:
-    """A criterion's score, and what it needs: nothing where it has no threshold."""
-    score, needed = format_apart(item.score, item.threshold)
-    return score, "" if item.threshold is None else needed
+def format_criterion(criterion: DrawnCriterion) -> tuple[str, str]:
+    """Format a criterion's score, and what it needs: nothing where it has no threshold."""
+    score, needed = format_apart(criterion.score, criterion.threshold)
+    return score, "" if criterion.threshold is None else needed
 
 
 def describe_outcome(result: DrawnResult) -> str:
-    """The outcome with its sign, score, threshold and reason, in one line."""
+    """Describe an outcome with its sign, score, threshold and reason, in one line."""
     text = f"{SIGNS[result.outcome]} {result.outcome}"
     if result.undecided_because:
         text += f" ({result.undecided_because})"
     if result.score is not None:
         score, needed = describe_needed(result.score, result.threshold)
         text += f" {score}" + (f" of {needed} needed" if needed else "")
-    low = [item.name for item in result.criteria if item.threshold is not None and not item.passed]
-    text += f", below their own threshold: {clean(', '.join(low), keep_lines=False)}" if low else ""
+    missed = [
+        criterion.name for criterion in result.criteria if criterion.threshold is not None and not criterion.passed
+    ]
+    text += f", below their own threshold: {clean(', '.join(missed), keep_lines=False)}" if missed else ""
     return text if result.decided_by == "judge" else f"{text}, decided by {clean(result.decided_by, keep_lines=False)}"
 
 
@@ -169,16 +171,20 @@ _MOST_NOTES = 5
 
 
 def describe_models(result: DrawnResult | DrawnPair) -> list[str]:
-    """A sentence for each judge that another model answered than was asked for, equal ones once; usually none."""
+    """Write a sentence for each judge that another model answered than was asked for, equal ones once; usually none."""
     if not result.model_differs:
         return []
-    said = list(dict.fromkeys(_list_other_models(result)))
-    more = len(said) - _MOST_NOTES
-    return said if more <= 0 else [*said[:_MOST_NOTES], f"and {more} more judges were answered by other models"]
+    sentences = list(dict.fromkeys(_list_other_models(result)))
+    omitted = len(sentences) - _MOST_NOTES
+    return (
+        sentences
+        if omitted <= 0
+        else [*sentences[:_MOST_NOTES], f"and {omitted} more judges were answered by other models"]
+    )
 
 
 def describe_model_change(judge: str, expected: str, reported: str, *, asked: bool) -> str:
-    """The sentence itself; ``asked`` is false where ``expected`` was not asked for, but reported before."""
+    """Write the sentence; ``asked`` is false where ``expected`` was not asked for, but reported before."""
     names = [repr(clean(name, keep_lines=False)[:100]) for name in (judge, reported, expected)]
     return "judge {}: {} answered, {}".format(*names[:2], f"not {names[2]}" if asked else f"and {names[2]} before")
 
@@ -191,8 +197,8 @@ def _list_other_models(result: DrawnResult | DrawnPair) -> Iterator[str]:
 
 
 def list_answers(result: R | DrawnPair) -> Iterator[R]:
-    """The results of single judges that a result consists of, at any depth; one of a single judge is its own."""
-    parts = [item.result for item in getattr(result, "orders", ())] or getattr(result, "results", ())
+    """List the results of single judges that a result consists of, at any depth; for one judge, the result itself."""
+    parts = [order.result for order in getattr(result, "orders", ())] or getattr(result, "results", ())
     for part in parts:
         yield from list_answers(part)
     if not parts:
@@ -200,19 +206,19 @@ def list_answers(result: R | DrawnPair) -> Iterator[R]:
 
 
 def draw_result(result: DrawnResult) -> RenderableType:
-    """A result for a rich console."""
+    """Draw a result for a rich console."""
     from rich.console import Group
     from rich.panel import Panel
     from rich.text import Text
 
     parts: list[Any] = [_draw_criteria(result)] if result.criteria else []
-    for said in (result.reasoning, result.detail):
-        parts += [Text(clean(said))] if said else []
-    parts += [Text(f"→ {clean(item)}") for item in result.suggestions]
+    for text in (result.reasoning, result.detail):
+        parts += [Text(clean(text))] if text else []
+    parts += [Text(f"→ {clean(suggestion)}") for suggestion in result.suggestions]
     parts += [Text(note, style="yellow") for note in describe_models(result)]
-    for item in result.rule_results:
-        if not item.passed:
-            parts.append(Text(clean(f"{item.severity}: {item.name}: {item.message}"), style="yellow"))
+    for rule in result.rule_results:
+        if not rule.passed:
+            parts.append(Text(clean(f"{rule.severity}: {rule.name}: {rule.message}"), style="yellow"))
     parts += [_draw_seats(result)] if getattr(result, "results", ()) else []
     title = Text(describe_outcome(result), style=COLOURS[result.outcome])
     foot = Text(f"{clean(result.judge, keep_lines=False)} · {result.duration_ms:.0f} ms")
@@ -226,10 +232,10 @@ def _draw_criteria(result: DrawnResult) -> RenderableType:
     table = Table(box=None, pad_edge=False)
     for name, side in (("criterion", "left"), ("score", "right"), ("needs", "right"), ("reasoning", "left")):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
-    for item in result.criteria:
-        score = Text(format_criterion_score(item), style=COLOURS.get(find_mark(item) or "", ""))
-        name, needs = Text(clean(item.name, keep_lines=False)), format_criterion(item)[1]
-        table.add_row(name, score, needs, Text(clean(item.reasoning)))
+    for criterion in result.criteria:
+        score = Text(format_criterion_score(criterion), style=COLOURS.get(find_mark(criterion) or "", ""))
+        name, needs = Text(clean(criterion.name, keep_lines=False)), format_criterion(criterion)[1]
+        table.add_row(name, score, needs, Text(clean(criterion.reasoning)))
     return table
 
 
@@ -242,27 +248,27 @@ def _draw_seats(result: Any) -> RenderableType:
     table = Table(title=title, title_justify="left", box=None)
     for name in ("judge", "outcome", "said"):
         table.add_column(name)
-    for item in result.results:
-        colour = COLOURS[item.outcome]
-        name, said = clean(item.judge, keep_lines=False), clean((item.detail or item.reasoning)[:200])
-        table.add_row(Text(name), Text(describe_outcome(item), style=colour), Text(said))
+    for seat in result.results:
+        colour = COLOURS[seat.outcome]
+        name, reason = clean(seat.judge, keep_lines=False), clean((seat.detail or seat.reasoning)[:200])
+        table.add_row(Text(name), Text(describe_outcome(seat), style=colour), Text(reason))
     return table
 
 
 def render_result_html(result: DrawnResult) -> str:
-    """A result as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
-    rows = "".join(_render_row(item) for item in result.criteria)
+    """Render a result as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
+    rows = "".join(_render_row(criterion) for criterion in result.criteria)
     table = f"<table><tr><th>criterion<th>score<th>needs<th>reasoning</tr>{rows}</table>" if rows else ""
     seats = "".join(
-        f"<li>{_escape(item.judge)}: {_escape(describe_outcome(item))}" for item in getattr(result, "results", ())
+        f"<li>{_escape(seat.judge)}: {_escape(describe_outcome(seat))}" for seat in getattr(result, "results", ())
     )
     texts = (result.reasoning, result.detail, *describe_models(result))
-    said = "".join(f"<p>{_escape(text)}</p>" for text in texts if text)
-    hints = "".join(f"<li>{_escape(item)}" for item in result.suggestions)
+    paragraphs = "".join(f"<p>{_escape(text)}</p>" for text in texts if text)
+    hints = "".join(f"<li>{_escape(suggestion)}" for suggestion in result.suggestions)
     return (
         f"<div><p><b>{_escape(describe_outcome(result))}</b> · {_escape(result.judge)} · "
         f"{result.duration_ms:.0f} ms</p>"
-        f"{table}{said}{f'<ul>{hints}</ul>' if hints else ''}{f'<ol>{seats}</ol>' if seats else ''}</div>"
+        f"{table}{paragraphs}{f'<ul>{hints}</ul>' if hints else ''}{f'<ol>{seats}</ol>' if seats else ''}</div>"
     )
 
 
@@ -270,7 +276,7 @@ _PREFERRED = {"first": "✓ the first is preferred", "second": "✗ the second i
 
 
 def describe_preference(pair: DrawnPair) -> str:
-    """The preference with its sign, or why there is none, in one line."""
+    """Describe a preference with its sign, or why there is none, in one line."""
     if pair.preferred is None:
         return f"? undecided ({pair.undecided_because})"
     text = _PREFERRED[pair.preferred]
@@ -278,7 +284,7 @@ def describe_preference(pair: DrawnPair) -> str:
 
 
 def draw_pair(pair: DrawnPair) -> RenderableType:
-    """A comparison for a rich console: the preference, and what each order said."""
+    """Draw a comparison for a rich console: the preference, and the result of each order."""
     from rich.console import Group
     from rich.panel import Panel
     from rich.table import Table
@@ -287,9 +293,9 @@ def draw_pair(pair: DrawnPair) -> RenderableType:
     table = Table(box=None, pad_edge=False)
     for name in ("order", "preferred", "reasoning"):
         table.add_column(name)
-    for item in pair.orders:
+    for order in pair.orders:
         table.add_row(
-            _name_order(item), _describe_order(item), Text(clean(item.result.reasoning or item.result.detail))
+            _name_order(order), _describe_order(order), Text(clean(order.result.reasoning or order.result.detail))
         )
     title = Text(describe_preference(pair), style=COLOURS[pair.outcome])
     foot = Text(f"{clean(pair.judge, keep_lines=False)} · {pair.duration_ms:.0f} ms")
@@ -298,31 +304,29 @@ def draw_pair(pair: DrawnPair) -> RenderableType:
 
 
 def render_pair_html(pair: DrawnPair) -> str:
-    """A comparison as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
+    """Render a comparison as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
     rows = "".join(
-        f"<tr><td>{_name_order(item)}<td>{_escape(_describe_order(item))}"
-        f"<td>{_escape(item.result.reasoning or item.result.detail)}</tr>"
-        for item in pair.orders
+        f"<tr><td>{_name_order(order)}<td>{_escape(_describe_order(order))}"
+        f"<td>{_escape(order.result.reasoning or order.result.detail)}</tr>"
+        for order in pair.orders
     )
     head = f"<b>{_escape(describe_preference(pair))}</b> · {_escape(pair.judge)} · {pair.duration_ms:.0f} ms"
     table = f"<table><tr><th>order<th>preferred<th>reasoning</tr>{rows}</table>"
-    said = "".join(f"<p>{_escape(text)}</p>" for text in (pair.detail, *describe_models(pair)))
-    return f"<div><p>{head}</p>{table}{said}</div>"
+    paragraphs = "".join(f"<p>{_escape(text)}</p>" for text in (pair.detail, *describe_models(pair)))
+    return f"<div><p>{head}</p>{table}{paragraphs}</div>"
 
 
-def _name_order(item: DrawnOrder) -> str:
-    return "first, second" if item.order == "ab" else "second, first"
+def _name_order(order: DrawnOrder) -> str:
+    return "first, second" if order.order == "ab" else "second, first"
 
 
-def _describe_order(item: DrawnOrder) -> str:
-    return item.preferred or f"undecided ({item.result.undecided_because})"
+def _describe_order(order: DrawnOrder) -> str:
+    return order.preferred or f"undecided ({order.result.undecided_because})"
 
 
-def _render_row(item: DrawnCriterion) -> str:
-    needs = format_criterion(item)[1]
-    return (
-        f"<tr><td>{_escape(item.name)}<td>{format_criterion_score(item)}<td>{needs}<td>{_escape(item.reasoning)}</tr>"
-    )
+def _render_row(criterion: DrawnCriterion) -> str:
+    score, needs = format_criterion_score(criterion), format_criterion(criterion)[1]
+    return f"<tr><td>{_escape(criterion.name)}<td>{score}<td>{needs}<td>{_escape(criterion.reasoning)}</tr>"
 
 
 def _escape(text: str) -> str:

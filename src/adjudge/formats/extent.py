@@ -1,4 +1,4 @@
-"""How much a value comes to as JSON, found out before it is written.
+"""The size of a value as JSON, found out before it is written.
 
 Thirty lines of YAML with aliases are a list whose members are the same list twice, thirty times: small in memory, and a
 thousand million values once each is written where it is. Nothing is copied to find that out: each object counts once
@@ -20,7 +20,7 @@ _LEAVES = (str, int, float, bytes, bytearray, memoryview, type(None))
 
 
 def find_excess(value: object, most: int = MOST_WRITTEN) -> Literal["long", "deep"] | None:
-    """Whether a value is more than ``most`` characters of JSON, or nests more than 200 levels deep."""
+    """Find out whether a value is more than ``most`` characters of JSON, or nests more than 200 levels deep."""
     left = most
     level = {} if isinstance(value, _LEAVES) else {id(value): (value, 1)}
     for depth in range(MOST_DEPTH):
@@ -28,37 +28,37 @@ def find_excess(value: object, most: int = MOST_WRITTEN) -> Literal["long", "dee
             return None
         following: dict[int, tuple[object, int]] = {}
         for holder, times in level.values():
-            for name, item in _list_held(holder):
+            for name, child in _list_children(holder):
                 left -= times * (2 * depth + 4 + len(name))
-                if isinstance(item, str):
-                    left -= times * len(item)
-                elif isinstance(item, int):
-                    left -= times * (item.bit_length() // 3)
-                elif not isinstance(item, _LEAVES):
-                    held = following.get(id(item))
-                    following[id(item)] = (item, times if held is None else held[1] + times)
+                if isinstance(child, str):
+                    left -= times * len(child)
+                elif isinstance(child, int):
+                    left -= times * (child.bit_length() // 3)
+                elif not isinstance(child, _LEAVES):
+                    previous = following.get(id(child))
+                    following[id(child)] = (child, times if previous is None else previous[1] + times)
                 if left < 0:
                     return "long"
         level = following
     return "deep" if level else None
 
 
-def _list_held(holder: object) -> Iterable[tuple[str, object]]:
-    """What an object holds, each with its name in JSON, empty in a list."""
+def _list_children(holder: object) -> Iterable[tuple[str, object]]:
+    """List the children of an object, each with its name in JSON, empty in a list."""
     if isinstance(holder, Mapping):
-        return [(key if isinstance(key, str) else "", item) for key, item in holder.items()]
+        return [(key if isinstance(key, str) else "", child) for key, child in holder.items()]
     if isinstance(holder, Sequence | set | frozenset):
-        return (("", item) for item in holder)
+        return (("", child) for child in holder)
     return list_members(holder).items()
 
 
 def list_members(holder: object) -> dict[str, object]:
-    """The members of an instance, as far as its type says which there are; nothing for other objects."""
+    """List the members of an instance, as far as its type says which there are; nothing for other objects."""
     kind: Any = type(holder)
     if getattr(kind, "writes_flat", False) is True:  # holds nothing that could hold it
         return {}
     names = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "__struct_fields__", None)
-    names = names or [item.name for item in getattr(kind, "__attrs_attrs__", ())]
+    names = names or [attribute.name for attribute in getattr(kind, "__attrs_attrs__", ())]
     if not names and hasattr(kind, "model_fields"):  # pydantic, whose further members are in no list
         return {**getattr(holder, "__dict__", {}), **(getattr(holder, "__pydantic_extra__", None) or {})}
     if not names and hasattr(holder, "output"):  # it stands for its output

@@ -28,38 +28,38 @@ FORMATS: Mapping[str, Format] = {"": "yaml", ".yaml": "yaml", ".yml": "yaml", ".
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a file something stands, so that every error can say it."""
+    """A place in a file, so that every error can say it."""
 
     where: str
     lines: LineOf = field(default_factory=dict)
     path: tuple[str | int, ...] = ()
 
     def at(self, *steps: str | int) -> Place:
-        """A place below this one."""
+        """Return a place below this one."""
         return replace(self, path=(*self.path, *steps))
 
     def error(self, message: object) -> UsageError:
-        """What is wrong here, after file, line and path."""
-        known = (self.path[:end] for end in range(len(self.path), -1, -1))
-        line = next((self.lines[path] for path in known if path in self.lines), None)
+        """Make an error that says what is wrong here, after file, line and path."""
+        prefixes = (self.path[:end] for end in range(len(self.path), -1, -1))
+        line = next((self.lines[path] for path in prefixes if path in self.lines), None)
         at = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).removeprefix(".")
         start = self.where + (f", line {line}" if line is not None else "") + (f": {flatten(at, 120)}" if at else "")
         return UsageError(f"{start}: {flatten(str(message), 800)}")
 
 
-def read_source(path: str | os.PathLike[str], *, what: str, hint: str = "") -> tuple[Any, Place]:
-    """The data of a file and where it stands; ``what`` is what error messages call it (``a rubric``).
+def read_source(path: str | os.PathLike[str], *, noun: str, hint: str = "") -> tuple[Any, Place]:
+    """Read the data of a file and where it stands; ``noun`` is what error messages call it (``a rubric``).
 
     Raises ``UsageError`` for a path that names no such file, with ``hint`` when there is none, and for what is not in
     the form that its suffix says.
     """
     file = Path(path)
-    _check_named(file, what=what, hint=hint)
-    text = read_text(file, what=what)
-    found = FORMATS.get(file.suffix.lower())
-    if found is None:
-        raise UsageError(f"{file} is not {_name_file(what)} by its suffix; use .yaml, .yml, .json or .toml")
-    return parse_source(text, format=found, where=str(file), what=what)
+    _check_exists(file, noun=noun, hint=hint)
+    text = read_text(file, noun=noun)
+    file_format = FORMATS.get(file.suffix.lower())
+    if file_format is None:
+        raise UsageError(f"{file} is not {_add_file(noun)} by its suffix; use .yaml, .yml, .json or .toml")
+    return parse_source(text, format=file_format, where=str(file), noun=noun)
 
 
 def parse_source(
@@ -67,66 +67,70 @@ def parse_source(
     *,
     format: Format,  # noqa: A002 - the word
     where: str,
-    what: str,
+    noun: str,
     wrong: str = "",
 ) -> tuple[Any, Place]:
-    """The data of a text and where it stands; raises ``UsageError``, which says ``wrong`` of what is not in the form.
+    """Read the data of a text and where it stands; raises ``UsageError``, which says ``wrong`` of another format.
 
-    ``wrong`` is ``is not {what}`` unless it is given.
+    ``wrong`` is ``is not {noun}`` unless it is given.
     """
     if format not in get_args(Format):
-        raise UsageError(f"a {_name(what)}'s format is one of {', '.join(get_args(Format))}; got {show(format)}")
+        raise UsageError(
+            f"a {_shorten_noun(noun)}'s format is one of {', '.join(get_args(Format))}; got {show(format)}"
+        )
     try:
         text = text.removeprefix("\ufeff")
-        data, lines = read_yaml(text) if format == "yaml" else (_read_other(text, format), {})
+        document, lines = read_yaml(text) if format == "yaml" else (_read_other(text, format), {})
     except ValueError as error:
-        raise UsageError(f"{where} {wrong or f'is not {what}'} in {format.upper()}: {error}") from None
-    return data, Place(where, lines)
+        raise UsageError(f"{where} {wrong or f'is not {noun}'} in {format.upper()}: {error}") from None
+    return document, Place(where, lines)
 
 
 def looks_like_path(source: str) -> bool:
-    """Whether a text has a separator or a suffix, and so names a file."""
+    """Return whether a text has a separator or a suffix, and so names a file."""
     return "/" in source or os.sep in source or bool(Path(source).suffix)
 
 
-def check_keys(data: Any, known: tuple[str, ...], needed: tuple[str, ...], what: str, place: Place) -> dict[str, Any]:
-    """A copy of a mapping that has all keys needed and none unknown; raises ``UsageError``."""
-    if not isinstance(data, Mapping):
-        raise place.error(f"{what} must be a mapping with {' and '.join(needed)}, got {show(data)}")
-    for key, value in data.items():
-        if key not in known:
+def check_keys(
+    mapping: Any, known_keys: tuple[str, ...], needed: tuple[str, ...], noun: str, place: Place
+) -> dict[str, Any]:
+    """Check that a mapping has all keys needed and none unknown, and return a copy; raises ``UsageError``."""
+    if not isinstance(mapping, Mapping):
+        raise place.error(f"{noun} must be a mapping with {' and '.join(needed)}, got {show(mapping)}")
+    for key, value in mapping.items():
+        if key not in known_keys:
             steps = (key,) if isinstance(key, str) else ()
-            raise place.at(*steps).error(f"{what} has no key {show(key)}{suggest(key, known)}")
+            raise place.at(*steps).error(f"{noun} has no key {show(key)}{suggest(key, known_keys)}")
         if value is None:
             raise place.at(key).error(f"{key} has no value; give it one or leave the key out")
     for key in needed:
-        if key not in data:
-            raise place.error(f"{what} needs {key!r}, and there is none")
-    return dict(data)
+        if key not in mapping:
+            raise place.error(f"{noun} needs {key!r}, and there is none")
+    return dict(mapping)
 
 
-def _name(what: str) -> str:
-    return what.removeprefix("a ").removesuffix(" file")
+def _shorten_noun(noun: str) -> str:
+    return noun.removeprefix("a ").removesuffix(" file")
 
 
 def _read_other(text: str, format: Format) -> Any:  # noqa: A002 - as parse_source
     return read_json(text) if format == "json" else read_toml(text)
 
 
-def _name_file(what: str) -> str:
-    return what if "file" in what else f"{what} file"
+def _add_file(noun: str) -> str:
+    return noun if "file" in noun else f"{noun} file"
 
 
-def _check_named(path: Path, *, what: str, hint: str) -> None:
+def _check_exists(path: Path, *, noun: str, hint: str) -> None:
     """Raise ``UsageError`` for a path that was mistyped, in words that help; what else is wrong is said on reading."""
     try:
         kind = path.stat().st_mode
     except FileNotFoundError:
-        raise UsageError(f"{path} does not exist, so no {_name(what)} can be read from it{hint}") from None
+        raise UsageError(f"{path} does not exist, so no {_shorten_noun(noun)} can be read from it{hint}") from None
     except (OSError, ValueError):
         return
     if stat.S_ISDIR(kind):
-        raise UsageError(f"{path} is a directory; name {_name_file(what)} in it")
+        raise UsageError(f"{path} is a directory; name {_add_file(noun)} in it")
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -147,28 +151,28 @@ def check_regular(path: str | os.PathLike[str]) -> None:
         raise OSError(errno.EINVAL, "it is a pipe, a device or a socket and not a regular file", os.fspath(path))
 
 
-def read_text(path: Path, *, what: str, most: int = MAX_BYTES) -> str:
-    """The text of a regular file of at most ``most`` bytes; raises ``UsageError`` for anything else.
+def read_text(path: Path, *, noun: str, most: int = MAX_BYTES) -> str:
+    """Read the text of a regular file of at most ``most`` bytes; raises ``UsageError`` for anything else.
 
     A pipe or a device could stop whoever reads it, or never end.
     """
     if "\x00" in str(path):
-        raise UsageError(f"a path to {what} has no NUL character in it")
+        raise UsageError(f"a path to {noun} has no NUL character in it")
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{path} is not a regular file; {what} is read from one")
+            raise UsageError(f"{path} is not a regular file; {noun} is read from one")
         with path.open("rb") as file:
             raw = file.read(most + 1)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}; name {_name_file(what)}") from None
-    return _decode(raw, path, what=what, most=most)
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}; name {_add_file(noun)}") from None
+    return _decode(raw, path, noun=noun, most=most)
 
 
-def _decode(raw: bytes, path: Path, *, what: str, most: int) -> str:
+def _decode(raw: bytes, path: Path, *, noun: str, most: int) -> str:
     if len(raw) > most:
-        raise UsageError(f"{path} is too large; {_name_file(what)} has at most {most:,} bytes")
+        raise UsageError(f"{path} is too large; {_add_file(noun)} has at most {most:,} bytes")
     if b"\x00" in raw:
-        raise UsageError(f"{path} is a binary file; {what} is UTF-8 text")
+        raise UsageError(f"{path} is a binary file; {noun} is UTF-8 text")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

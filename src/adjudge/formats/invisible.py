@@ -27,13 +27,13 @@ _COMMAND = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def is_ignorable(char: str) -> bool:
-    """Whether Unicode calls a character ignorable by default."""
+    """Return whether Unicode calls a character ignorable by default."""
     code = ord(char)
     return code >= 0xAD and any(first <= code <= last for first, last in IGNORABLE)
 
 
 def is_unseen(char: str) -> bool:
-    """Whether nobody sees a character: a control but tab and line end, a format, a filler, half of a pair."""
+    """Return whether nobody sees a character: a control but tab and line end, a format, a filler, half of a pair."""
     if char.isascii():
         return _CONTROLS.match(char) is not None
     return (
@@ -46,14 +46,14 @@ def is_unseen(char: str) -> bool:
 
 
 def has_unseen(text: str) -> bool:
-    """Whether a text holds a character that nobody sees."""
+    """Return whether a text holds a character that nobody sees."""
     if text.isprintable() and text.isascii():  # nearly every text without a line end
         return False
     return _CONTROLS.search(text) is not None or any(is_unseen(char) for char in set(text) if not char.isascii())
 
 
 def drop_unseen(text: str, gap: str = "") -> str:
-    """A text without them, or with ``gap`` in the place of each.
+    """Drop unseen characters from a text, or put ``gap`` in the place of each.
 
     Whoever searches looks at both: dropped, they hide nothing that they stand in; as a gap, nothing that they stand
     before. Only without gaps a terminal's colours go as a whole: what one is made of must not hide a text either.
@@ -65,8 +65,8 @@ def drop_unseen(text: str, gap: str = "") -> str:
     return text.translate({ord(char): gap for char in set(text) if is_unseen(char)})
 
 
-def doubt_name(name: str) -> str | None:
-    """Why a text names no person, or ``None`` when it does: two names that read the same would be two people."""
+def explain_doubtful_name(name: str) -> str | None:
+    """Explain why a text names nobody, or ``None`` when it does: two names that read the same would be two people."""
     hidden = next((char for char in name if is_unseen(char)), None)
     if hidden is not None:
         return f"it holds U+{ord(hidden):04X}, which nobody sees"

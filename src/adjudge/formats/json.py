@@ -20,7 +20,7 @@ _BETWEEN = re.compile(r'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
 
 
 def nests_too_deeply(text: str, start: int = 0, *, most: int = MOST_DEPTH, several: bool = False) -> bool:
-    """Whether the JSON value that begins at ``start`` nests deeper than ``most``, in linear time.
+    """Return whether the JSON value that begins at ``start`` nests deeper than ``most``, in linear time.
 
     What is no JSON has some depth too: never less than a decoder descends to before it sees the error. ``several`` is
     for values one after another: any of them.
@@ -43,7 +43,7 @@ _TOO_DEEP = f"nested more than {MOST_DEPTH} levels deep"
 
 
 def read_json(text: str, *, nan_is_null: bool = False) -> Any:
-    """The value of a JSON text.
+    """Read the value of a JSON text.
 
     Raises ``ValueError`` with one line for anything else: a syntax error (with line and column), a key that stands
     twice in one object, ``NaN``, ``Infinity``, a number too large to hold, nesting too deep to read. ``nan_is_null``
@@ -51,8 +51,8 @@ def read_json(text: str, *, nan_is_null: bool = False) -> Any:
     """
     if nests_too_deeply(text):
         raise ValueError(_TOO_DEEP)
-    quick, value = _read_quickly(text)
-    if quick:
+    is_reliable, value = _read_quickly(text)
+    if is_reliable:
         return value
     value = json.loads(
         text,
@@ -68,7 +68,7 @@ _KEY = re.compile(r'"\s*:')
 
 
 def _read_quickly(text: str) -> tuple[bool, Any]:
-    """Whether the quick reader can be relied on here, and the value that it read.
+    """Read a text with the quick reader; also return whether it can be relied on here.
 
     What it refuses is left to the careful reader, which says why. It takes the last of two keys that are alike; then
     the value has fewer keys than the text. A text that looks like a key only sends a line to the careful reader.
@@ -84,18 +84,18 @@ def _read_quickly(text: str) -> tuple[bool, Any]:
 
 def _count_keys(value: Any) -> int:
     if type(value) is dict:
-        found = len(value)
-        for item in value.values():
-            if type(item) is dict or type(item) is list:
-                found += _count_keys(item)
-        return found
+        count = len(value)
+        for child in value.values():
+            if type(child) is dict or type(child) is list:
+                count += _count_keys(child)
+        return count
     if type(value) is list:
-        return sum([_count_keys(item) for item in value if type(item) is dict or type(item) is list])
+        return sum([_count_keys(child) for child in value if type(child) is dict or type(child) is list])
     return 0
 
 
 def to_json_value(value: Any) -> Any:
-    """A fresh copy of a JSON value made of plain types; raises ``ValueError`` naming what is not JSON in it.
+    """Copy a JSON value into plain types; raises ``ValueError`` naming what is not JSON in it.
 
     A value that comes to more than 20,000,000 characters is refused before it is copied: what it holds several times
     is several copies.
@@ -115,9 +115,9 @@ def _copy_json(value: Any, depth: int) -> Any:
     if depth >= MOST_DEPTH and isinstance(value, list | tuple | Mapping):
         raise ValueError(_TOO_DEEP)
     if isinstance(value, list | tuple):
-        return [_copy_json(item, depth + 1) for item in value]
+        return [_copy_json(child, depth + 1) for child in value]
     if isinstance(value, Mapping):
-        return {_check_key(key): _copy_json(item, depth + 1) for key, item in value.items()}
+        return {_check_key(key): _copy_json(child, depth + 1) for key, child in value.items()}
     raise ValueError(f"{type(value).__name__} is not a JSON type")
 
 
@@ -128,12 +128,12 @@ def _check_key(key: Any) -> str:
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise ValueError(f"the key {quote(name)} appears twice in one object")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _refuse_constant(name: str) -> Any:
@@ -160,17 +160,17 @@ _LONGEST = 10**4300
 
 
 def is_json(values: Iterable[Any], *, most: int = MOST_VALUES) -> bool:
-    """Whether all of these values are JSON, of at most so many values together."""
-    return not _look(values, most)
+    """Return whether all of these values are JSON, of at most so many values together."""
+    return not _find_problem(values, most)
 
 
-def _look(values: Iterable[Any], most: int) -> str:
-    """What is wrong with some values: nothing, ``odd`` somewhere, or the sentence for the whole."""
+def _find_problem(values: Iterable[Any], most: int) -> str:
+    """Find what is wrong with some values: nothing, ``odd`` somewhere, or the sentence for the whole."""
     level, left = [values], most
     for _ in range(MOST_DEPTH + 1):  # not for ever: what holds itself has one more level each time
         following: list[Iterable[Any]] = []
-        for items in level:
-            if not _take_level(items, following):
+        for group in level:
+            if not _check_level(group, following):
                 return "odd"
         level, left = following, left - sum(map(len, following))  # type: ignore[arg-type]
         if not level:
@@ -180,44 +180,46 @@ def _look(values: Iterable[Any], most: int) -> str:
     return f"nests more than {MOST_DEPTH} levels deep"
 
 
-def _take_level(items: Iterable[Any], following: list[Iterable[Any]]) -> bool:
-    for item in items:
-        kind = type(item)
+def _check_level(values: Iterable[Any], following: list[Iterable[Any]]) -> bool:
+    """Return whether the values of one level may be JSON; what lists and objects hold joins ``following``."""
+    for value in values:
+        kind = type(value)
         if kind in _PLAIN:
             continue
         if kind is dict:
-            if not _has_good_keys(item):
+            if not _has_good_keys(value):
                 return False
-            following.append(item.values())
+            following.append(value.values())
         elif kind is list:
-            following.append(item)
+            following.append(value)
         elif kind in _LEAVES:
-            if not _LEAVES[kind](item):
+            if not _LEAVES[kind](value):
                 return False
-        elif not _take_rare(item, following):
+        elif not _check_rare(value, following):
             return False
     return True
 
 
-def _take_rare(item: Any, following: list[Iterable[Any]]) -> bool:
-    kind = type(item)
+def _check_rare(value: Any, following: list[Iterable[Any]]) -> bool:
+    """Check a value of a type that is rare in JSON: a tuple, a member of an enumeration, a subclass of dict or list."""
+    kind = type(value)
     if kind is tuple:
-        following.append(item)
+        following.append(value)
     elif issubclass(kind, dict):
-        if not _has_good_keys(item):
+        if not _has_good_keys(value):
             return False
-        following.append(list(dict.values(item)))
+        following.append(list(dict.values(value)))
     elif issubclass(kind, list):
-        following.append(list.__getitem__(item, slice(None)))
+        following.append(list.__getitem__(value, slice(None)))
     elif isinstance(kind, EnumType):
-        following.append((item.value,))
+        following.append((value.value,))
     else:
         return False
     return True
 
 
-def _has_good_keys(item: dict[Any, Any]) -> bool:
-    for key in dict.keys(item):
+def _has_good_keys(mapping: dict[Any, Any]) -> bool:
+    for key in dict.keys(mapping):
         if type(key) is not str:
             return isinstance(key, str) and isinstance(type(key), EnumType)
         if not _is_unicode(key):
@@ -245,37 +247,37 @@ _LEAVES: dict[type, Callable[[Any], bool]] = {
 }
 
 
-def find_odd(value: Any, *, most: int = MOST_VALUES) -> str:
-    """Where a value stops being JSON, as ``path: what``; for values of which ``is_json`` says no."""
-    whole = _look((value,), most)
+def find_non_json(value: Any, *, most: int = MOST_VALUES) -> str:
+    """Find where a value stops being JSON, as ``path: problem``; for values of which ``is_json`` says no."""
+    whole = _find_problem((value,), most)
     if whole != "odd":
         return f"the output: {whole}"
     waiting = [iter([("", value)])]
     for _ in range(most):  # beside the odd value there may be one that doubles with each level
-        path, item = next(waiting[-1], (None, None))
+        path, current = next(waiting[-1], (None, None))
         if path is None:
             waiting.pop()
             continue
         inner: list[Iterable[Any]] = []
-        if not _take_level((item,), inner):
-            return f"{name(path)}: {_describe(item)}"
-        waiting += [_list_held(path, item, values) for values in inner] if len(waiting) <= MOST_DEPTH else []
+        if not _check_level((current,), inner):
+            return f"{describe_path(path)}: {_describe(current)}"
+        waiting += [_list_children(path, current, values) for values in inner] if len(waiting) <= MOST_DEPTH else []
     return "the output: is not JSON"
 
 
-def _list_held(path: str, item: Any, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """What an item holds, each with its path; made as it is looked at, since there may be millions."""
-    if isinstance(item, dict):
-        return ((step(path, key), held) for key, held in zip(dict.keys(item), values, strict=True))
-    if isinstance(item, list | tuple):
-        return ((step(path, place), held) for place, held in enumerate(values))
-    return ((path, held) for held in values)
+def _list_children(path: str, parent: Any, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """List the children of a value, each with its path; made as it is looked at, since there may be millions."""
+    if isinstance(parent, dict):
+        return ((extend_path(path, key), child) for key, child in zip(dict.keys(parent), values, strict=True))
+    if isinstance(parent, list | tuple):
+        return ((extend_path(path, place), child) for place, child in enumerate(values))
+    return ((path, child) for child in values)
 
 
-def _describe(item: Any) -> str:
-    kind = type(item)
+def _describe(value: Any) -> str:
+    kind = type(value)
     if kind is float or kind is Decimal:
-        return f"{item} is not a JSON number"
+        return f"{value} is not a JSON number"
     if kind is int:
         return "is a number of more than 4,300 digits"
     if kind is str:
@@ -285,13 +287,13 @@ def _describe(item: Any) -> str:
     return f"{flatten(kind.__name__, 60)} is not a JSON type"
 
 
-def step(path: str, part: object) -> str:
-    """The path one further down: ``u.n``, ``[2].x``."""
+def extend_path(path: str, part: object) -> str:
+    """Extend a path by one part: ``u.n``, ``[2].x``."""
     if isinstance(part, int):
         return f"{path}[{part}]"
     return f"{path}.{part}" if path else str(part)
 
 
-def name(path: str) -> str:
-    """A path for a message, short and on one line; the whole output has none."""
+def describe_path(path: str) -> str:
+    """Write a path for a message, short and on one line; the whole output has none."""
     return flatten(path, 120) or "the output"

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from adjudge.formats.schema_steps import SchemaSteps
 from adjudge.formats.text import flatten
+from adjudge.panic import convert_panics
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -74,15 +75,16 @@ Part = tuple[dict[str, Any], str]
 
 
 class DialectError(ValueError):
-    """Why a schema cannot be read in its draft."""
+    """A schema that cannot be read in its draft, and why."""
 
 
 def check_dialect(schema: Any) -> None:
     """Raise ``DialectError`` for what the draft of a schema of plain types would ignore, or read in two ways."""
-    _read(schema)
+    _read_schema(schema)
 
 
-def _read(schema: Any) -> _Reading | None:
+def _read_schema(schema: Any) -> _Reading | None:
+    """Read and check a schema; ``None`` for ``true`` and ``false``, which have no parts."""
     if not isinstance(schema, dict):
         return None
     reading = _Reading(schema)
@@ -91,17 +93,18 @@ def _read(schema: Any) -> _Reading | None:
 
 
 def list_new_formats(schema: dict[str, Any]) -> list[str]:
-    """The formats that only later drafts know than the one a schema is read in."""
+    """List the formats that only later drafts know than the one a schema is read in."""
     draft = _ORDER.index(_find_draft(schema.get("$schema", DRAFT_2020)))
     return [name for first, names in _NEW_FORMATS.items() if _ORDER.index(first) > draft for name in names]
 
 
-def _find_draft(said: object) -> str:
-    plain = said.removesuffix("#").partition("://") if isinstance(said, str) else ("", "", "")
-    draft = _NAMES.get(plain[2]) if plain[0] in ("http", "https") else None
+def _find_draft(schema_name: object) -> str:
+    address = schema_name.removesuffix("#") if isinstance(schema_name, str) else ""
+    scheme, _, name = address.partition("://")
+    draft = _NAMES.get(name) if scheme in ("http", "https") else None
     if draft is None:
         raise DialectError(
-            f"$schema is {_show(said)}, which is no draft that is read here; name {DRAFT_2020} or {DRAFT_7}"
+            f"$schema is {_show(schema_name)}, which is no draft that is read here; name {DRAFT_2020} or {DRAFT_7}"
         )
     return draft
 
@@ -123,24 +126,24 @@ class _Reading:
         """Look at every part; raises ``DialectError``."""
         while self.waiting or self.pointers:
             while self.waiting:
-                self._look(*self.waiting.pop())
+                self._read_part(*self.waiting.pop())
             # Only now, since what they start from may be named further down.
             pointers, self.pointers = self.pointers, []
             for base, pointer in pointers:
                 self._follow(base, pointer)
 
-    def _look(self, part: dict[str, Any], base: str) -> None:
+    def _read_part(self, part: dict[str, Any], base: str) -> None:
         if id(part) in self.bases:
             return
         self.bases[id(part)] = base
         self._check_keywords(part)
         if not (self.old and "$ref" in part):  # there, nothing beside a reference counts
-            base = self.bases[id(part)] = self._name(part, base)
+            base = self.bases[id(part)] = self._note_name(part, base)
         self.pointers += [place for place in self._list_references(part) if place[1].startswith("/")]
-        self.waiting += [(held, base) for held in _list_parts(part)]
+        self.waiting += [(inner_part, base) for inner_part in _list_parts(part)]
 
     def _list_references(self, part: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """The address and the fragment of what a part refers to."""
+        """List the address and the fragment of what a part refers to."""
         base = self.bases[id(part)]
         for key in ("$ref", "$dynamicRef"):
             target = part.get(key)
@@ -148,19 +151,19 @@ class _Reading:
                 yield urldefrag(urljoin(base, target) if not target.startswith("#") else base + target)
 
     def list_targets(self, part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The parts that the references of a part may lead to, once all is read; of JSON Schema itself, none."""
+        """List the parts that the references of a part may lead to, once all is read; of JSON Schema itself, none."""
         for where, fragment in self._list_references(part):
             if fragment.startswith("/"):
-                found = self._find(where, fragment)[0]
-                yield from [found] if isinstance(found, dict) else ()
+                target = self._resolve(where, fragment)[0]
+                yield from [target] if isinstance(target, dict) else ()
             elif not fragment:
                 yield from [self.resources[where]] if where in self.resources else ()
             elif "$dynamicRef" in part:
                 # Which of those with that name depends on the way to it; each of them can be meant.
-                yield from [named for (_, name), named in self.taken.items() if name == unquote(fragment)]
+                yield from [anchored for (_, name), anchored in self.taken.items() if name == unquote(fragment)]
             else:
-                found = self.taken.get((_render_plainly(where), unquote(fragment)))
-                yield from [found] if found is not None else ()
+                target = self.taken.get((_normalise_address(where), unquote(fragment)))
+                yield from [target] if target is not None else ()
         if "$recursiveRef" in part:
             yield from {id(root): root for root in self.resources.values()}.values()
 
@@ -176,14 +179,14 @@ class _Reading:
             if not _ORDER.index(first) <= _ORDER.index(self.draft) <= _ORDER.index(last):
                 raise DialectError(f"{key} is no keyword of draft {self.draft}, which would ignore it or guess")
 
-    def _name(self, part: dict[str, Any], base: str) -> str:
-        """The address of a part, noted with its anchors; two parts of one name are an error."""
-        said = part.get("$id" if self.draft != "4" else "id")
-        if isinstance(said, str):
-            full = urljoin(base, said) if not said.startswith("#") else base + said
+    def _note_name(self, part: dict[str, Any], base: str) -> str:
+        """Note a part under its address and its anchors, and return the address; two parts of one name are an error."""
+        identifier = part.get("$id" if self.draft != "4" else "id")
+        if isinstance(identifier, str):
+            full = urljoin(base, identifier) if not identifier.startswith("#") else base + identifier
             where, fragment = urldefrag(full)
             if where.partition("://")[2].startswith("json-schema.org/draft"):
-                raise DialectError(f"a part of it has the $id {_show(said)}, which is that of JSON Schema itself")
+                raise DialectError(f"a part of it has the $id {_show(identifier)}, which is that of JSON Schema itself")
             if fragment:
                 self._take(where, fragment, part)
             elif part is not self.root or where:
@@ -197,7 +200,7 @@ class _Reading:
 
     def _take(self, where: str, fragment: str, part: dict[str, Any]) -> None:
         # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
-        name = (_render_plainly(where), unquote(fragment))
+        name = (_normalise_address(where), unquote(fragment))
         if name in self.taken:
             raise DialectError(
                 f"two parts of it have the name {_show(f'{where}#{fragment}')}, and one would be ignored"
@@ -205,54 +208,54 @@ class _Reading:
         self.taken[name] = part
 
     def _follow(self, where: str, pointer: str) -> None:
-        """A pointer may lead to what no keyword holds; what it finds is a schema all the same."""
-        found, base = self._find(where, pointer)
-        if isinstance(found, dict):
-            self.waiting.append((found, base))
+        """Read what a pointer leads to as a schema, although no keyword may hold it."""
+        target, base = self._resolve(where, pointer)
+        if isinstance(target, dict):
+            self.waiting.append((target, base))
 
-    def _find(self, where: str, pointer: str) -> tuple[Any, str]:
-        """What a pointer leads to, and the address that its references start from; ``None`` in JSON Schema itself."""
-        found: Any = self.resources.get(where)
+    def _resolve(self, where: str, pointer: str) -> tuple[Any, str]:
+        """Resolve a pointer, and the address that its references start from; ``None`` in JSON Schema itself."""
+        target: Any = self.resources.get(where)
         base = where
-        if found is None:  # JSON Schema itself, or nothing: then the validator says so
+        if target is None:  # JSON Schema itself, or nothing: then the validator says so
             if not where.partition("://")[2].startswith("json-schema.org/draft"):
                 raise DialectError(f"a reference to {_show(f'{where}#{pointer}')} leads nowhere")
             return None, base
         for step in unquote(pointer).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and key.isdecimal() and len(key) < 7 and int(key) < len(found):
-                found = found[int(key)]
-            elif isinstance(found, dict) and key in found:
-                found = found[key]
+            if isinstance(target, list) and key.isdecimal() and len(key) < 7 and int(key) < len(target):
+                target = target[int(key)]
+            elif isinstance(target, dict) and key in target:
+                target = target[key]
             else:
                 raise DialectError(f"a reference to {_show(f'{where}#{pointer}')} leads nowhere")
-            if isinstance(found, dict) and isinstance(found.get("$id"), str) and not found["$id"].startswith("#"):
-                base = base if id(found) in self.bases else urldefrag(urljoin(base, found["$id"]))[0]
-        return found, base
+            if isinstance(target, dict) and isinstance(target.get("$id"), str) and not target["$id"].startswith("#"):
+                base = base if id(target) in self.bases else urldefrag(urljoin(base, target["$id"]))[0]
+        return target, base
 
 
 def _list_parts(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for key, value in part.items():
-        held: list[Any] = [value] if key in _ONE else []
+        candidates: list[Any] = [value] if key in _ONE else []
         if key in _LISTED and isinstance(value, list):
-            held += value
+            candidates += value
         if key in _NAMED and isinstance(value, dict):
-            held += value.values()
-        yield from [item for item in held if isinstance(item, dict)]
+            candidates += value.values()
+        yield from [candidate for candidate in candidates if isinstance(candidate, dict)]
 
 
-def _render_plainly(address: str) -> str:
-    """An address without what makes two of one: case, a port that goes without saying, dots, and escapes."""
-    scheme, _, rest = unquote(address).partition("://")
-    host, slash, path = rest.partition("/")
-    if not rest:
+def _normalise_address(address: str) -> str:
+    """Normalise an address: case, a port that goes without saying, dots, and escapes."""
+    scheme, _, remainder = unquote(address).partition("://")
+    host, slash, path = remainder.partition("/")
+    if not remainder:
         return normpath(scheme)
     host = host.lower().removesuffix({"http": ":80", "https": ":443"}.get(scheme.lower(), ":"))
     return f"{scheme.lower()}://{host}{normpath(slash + path)}"
 
 
-def _show(said: object) -> str:
-    return repr(said)[:120]
+def _show(value: object) -> str:
+    return repr(value)[:120]
 
 
 PATTERN_BYTES = 2_000_000
@@ -269,64 +272,80 @@ class CompiledSchema:
         self._validator, self._steps = validator, steps
 
     def is_valid(self, value: object) -> bool:
-        """Whether a value of plain types fits the schema."""
+        """Return whether a value of plain types fits the schema."""
         self._steps.check(value)
-        return bool(self._validator.is_valid(value))
+        with convert_panics():
+            return bool(self._validator.is_valid(value))
 
     def find_error(self, value: object) -> ValidationError | None:
-        """The first reason why a value does not fit."""
+        """Find the first reason why a value does not fit."""
         from jsonschema_rs import ValidationError
 
         self._steps.check(value)
         try:
-            self._validator.validate(value)
+            with convert_panics():
+                self._validator.validate(value)
         except ValidationError as error:
             return error
         return None
 
     def list_errors(self, value: object) -> Iterator[ValidationError]:
-        """All reasons why a value does not fit, which can be as many as the value is long."""
+        """List all reasons why a value does not fit, which can be as many as the value is long."""
         self._steps.check(value)
-        yield from self._validator.iter_errors(value)
+        with convert_panics():
+            yield from self._validator.iter_errors(value)
 
 
-def compile_schema(schema: Any, **how: Any) -> CompiledSchema:
-    """A validator for a schema of plain types; ``how`` is handed on. Raises ``ValueError`` for what is no schema.
+def compile_schema(schema: Any, *, mask: str | None = None, validate_formats: bool | None = None) -> CompiledSchema:
+    """Compile a schema of plain types; raises ``ValueError`` for what is no schema.
 
     The draft is 2020-12, or the one that ``$schema`` names. What it does not know is an error, which says so where the
     schema is one of draft 7 that does not say it.
+
+    ``mask`` stands for values in messages. ``validate_formats`` says whether ``format`` is checked; by default that is
+    as the draft has it.
     """
     try:
-        reading = _read(schema)
-        validator = _compile(schema, how)
+        reading = _read_schema(schema)
+        validator = _compile(schema, mask, validate_formats)
     except ValueError as error:
-        if not isinstance(schema, dict) or "$schema" in schema or not _is_schema({"$schema": DRAFT_7, **schema}, how):
+        if not isinstance(schema, dict) or "$schema" in schema or not _is_draft_7(schema, validate_formats):
             raise
-        said = flatten(str(getattr(error, "message", error)), 150)
-        raise DialectError(f'{said}; if it is a schema of draft 7, let it say so: "$schema": "{DRAFT_7}"') from error
+        message = flatten(str(getattr(error, "message", error)), 150)
+        raise DialectError(f'{message}; if it is a schema of draft 7, let it say so: "$schema": "{DRAFT_7}"') from error
     return CompiledSchema(validator, SchemaSteps(schema, reading.list_targets if reading else lambda _: ()))
 
 
-def _is_schema(schema: dict[str, Any], how: dict[str, Any]) -> bool:
+def _is_draft_7(schema: dict[str, Any], validate_formats: bool | None) -> bool:  # noqa: FBT001 - as compile_schema
+    schema = {"$schema": DRAFT_7, **schema}
     try:
         check_dialect(schema)
-        _compile(schema, how)
+        _compile(schema, None, validate_formats)
     except ValueError:
         return False
     return True
 
 
-def _compile(schema: Any, how: dict[str, Any]) -> Any:
+def _compile(schema: Any, mask: str | None, validate_formats: bool | None) -> Any:  # noqa: FBT001 - as above
     import jsonschema_rs
 
     # Nothing is fetched, because a remote $ref would let whoever writes a schema make this machine read a file or call
     # a host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
     share = PATTERN_BYTES // max(1, len(set(_find_patterns(schema))))
     options = jsonschema_rs.RegexOptions(size_limit=share, dfa_size_limit=share)
-    if how.get("validate_formats") and isinstance(schema, dict):
+    formats = None
+    if validate_formats and isinstance(schema, dict):
         # An older draft would ignore the formats that later ones brought, and its reader takes them for checks.
-        how = {**how, "formats": {name: _make_format_check(name) for name in list_new_formats(schema)}}
-    return jsonschema_rs.validator_for(schema, retriever=_refuse_fetch, pattern_options=options, **how)
+        formats = {name: _make_format_check(name) for name in list_new_formats(schema)}
+    with convert_panics():
+        return jsonschema_rs.validator_for(
+            schema,
+            formats=formats,
+            validate_formats=validate_formats,
+            mask=mask,
+            retriever=_refuse_fetch,
+            pattern_options=options,
+        )
 
 
 def _refuse_fetch(uri: str) -> Any:
@@ -342,10 +361,10 @@ def _make_format_check(name: str) -> Callable[[str], bool]:
 
 
 def _find_patterns(part: Any) -> Iterator[str]:
-    """Every pattern of a schema; a text that only looks like one makes the others' share smaller, no more."""
+    """Find every pattern of a schema; a text that only looks like one makes the others' share smaller, no more."""
     if isinstance(part, dict):
-        one, named = part.get("pattern"), part.get("patternProperties")
-        yield from [one] if isinstance(one, str) else []
-        yield from named if isinstance(named, dict) else ()
-    for item in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-        yield from _find_patterns(item)
+        pattern, named_patterns = part.get("pattern"), part.get("patternProperties")
+        yield from [pattern] if isinstance(pattern, str) else []
+        yield from named_patterns if isinstance(named_patterns, dict) else ()
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _find_patterns(inner)

@@ -1,4 +1,4 @@
-"""Which hosts are this machine, so that nothing that is sent to them leaves it."""
+"""Hosts that are this machine, so that nothing that is sent to them leaves it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBERS = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]+){0,3}")
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host is this machine by its very name: 127.0.0.0/8, ::1, localhost and every name below it.
+    """Return whether a host is this machine by its very name: 127.0.0.0/8, ::1, localhost and every name below it.
 
     What may be sent to this machine in clear text goes by this. Old spellings of an address, such as ``127.1``, do not
     count: not everybody reads them alike.
@@ -20,7 +20,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def resolve_loopback(host: str) -> str | None:
-    """The address or name under which every system knows a host that may be this machine; ``None`` for any other host.
+    """Find the address or name under which every system knows a host that may be this machine, or ``None``.
 
     Reads what any resolver reads: ``127.1``, ``0x7f.1`` and ``2130706433`` are 127.0.0.1, and letters and digits may be
     of any width and case. ``app.localhost.`` is ``localhost``, which RFC 6761 keeps for this machine; some resolvers
@@ -47,7 +47,7 @@ def _read_name(name: str) -> str | None:
 
 
 def _read_numbers(name: str) -> str | None:
-    """The address of an old spelling in one to four numbers, decimal, octal or hexadecimal, if it is a loopback."""
+    """Read an old spelling of a loopback address: one to four numbers, decimal, octal or hexadecimal."""
     try:
         packed = socket.inet_aton(name) if _NUMBERS.fullmatch(name) else b""
     except OSError:

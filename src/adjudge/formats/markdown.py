@@ -16,7 +16,7 @@ readers make links of. What only means something where a line begins needs nothi
 
 
 def render_code(text: str, most: int = 120, *, nothing: str = "–") -> str:
-    """A text as a code span that it cannot leave, of one line, in a table too; a vertical bar is shown as ``¦``.
+    """Render a text as a code span that it cannot leave, of one line, in a table too; a vertical bar becomes ``¦``.
 
     For comments on GitHub: it looks for ``@somebody`` and ``#12`` once escapes and entities are read, so they write to
     people and close issues however they are escaped; in code it does not look.
@@ -33,7 +33,7 @@ def render_code(text: str, most: int = 120, *, nothing: str = "–") -> str:
 
 
 def escape(value: object, longest: int = 500) -> str:
-    """Any text as part of a line or of a table's cell that shows each character: no markup, link or mention.
+    """Escape a text as part of a line or a table's cell that shows each character: no markup, link or mention.
 
     For audit files, and for sentences of ours in comments. A text that somebody else wrote is easier to tell from ours
     by ``render_code``, which changes its vertical bars. Put nothing at the beginning of a line: a list's sign there is
@@ -41,7 +41,7 @@ def escape(value: object, longest: int = 500) -> str:
     """
     text = _flatten(str(value))
     cut = text if len(text) <= longest else f"{text[:longest]}…"
-    return _MARKUP.sub(lambda found: f"`{found[0]}`" if found["code"] else f"\\{found[0]}", cut)
+    return _MARKUP.sub(lambda match: f"`{match[0]}`" if match["code"] else f"\\{match[0]}", cut)
 
 
 def _flatten(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether the model that a provider reports is the one that it was asked for."""
+"""Comparison of the model that a provider reports with the one that it was asked for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST_NAME = 200
 
 
 def is_same_model(requested: str, reported: str) -> bool:
-    """Whether a reported name is the requested one, or names a snapshot of it.
+    """Return whether a reported name is the requested one, or names a snapshot of it.
 
     ``gpt-6.1-terra`` is answered by ``gpt-6.1-terra-2026-09-01``; ``gpt-5`` is not answered by ``gpt-5-mini``, nor one
     snapshot by another.
@@ -40,29 +40,29 @@ def is_same_model(requested: str, reported: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _compare(requested: str, reported: str) -> bool:
-    asked, answered = _strip(requested), _strip(reported)
-    if asked == answered:
+    requested_name, reported_name = _normalise(requested), _normalise(reported)
+    if requested_name == reported_name:
         return True
-    base = asked.removesuffix(_LATEST)
-    if not base or not answered.startswith(base):
+    base = requested_name.removesuffix(_LATEST)
+    if not base or not reported_name.startswith(base):
         return False
-    rest = answered[len(base) :]
-    return rest in ("", _LATEST) or _is_snapshot(rest)
+    suffix = reported_name[len(base) :]
+    return suffix in ("", _LATEST) or _is_snapshot(suffix)
 
 
-def _strip(name: str) -> str:
-    """A name without the folder in which Google's interfaces list models; no provider tells names apart by case."""
+def _normalise(name: str) -> str:
+    """Drop case and the folder in which Google's interfaces list models; no provider tells names apart by case."""
     return _FOLDER.sub("", name.strip().casefold(), count=1)
 
 
 def _is_snapshot(suffix: str) -> bool:
-    found = _DATES.fullmatch(suffix)
-    if found is None:
+    match = _DATES.fullmatch(suffix)
+    if match is None:
         return False
-    month, day = found["m"] or found["m2"], found["d"] or found["d2"]
+    month, day = match["m"] or match["m2"], match["d"] or match["d2"]
     if month is not None:
         return _is_month(month) and (day is None or _is_day(day))
-    four = found["four"]
+    four = match["four"]
     return four is None or _is_month(four[2:]) or (_is_month(four[:2]) and _is_day(four[2:]))
 
 

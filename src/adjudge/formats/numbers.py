@@ -25,7 +25,7 @@ _EXACT = 2.0**53
 
 
 def format_decimal(value: float, digits: int, *, sign: bool = False) -> str:
-    """A number with so many digits after the point, commas between thousands, and a sign if asked for."""
+    """Format a number with so many digits after the point, commas between thousands, and a sign if asked for."""
     if not math.isfinite(value):
         return str(value)
     if abs(value) >= _EXACT:  # more digits than decimal arithmetic keeps, and nothing after the point to round
@@ -36,37 +36,37 @@ def format_decimal(value: float, digits: int, *, sign: bool = False) -> str:
 
 
 def count_digits(*values: float | None, digits: int) -> int:
-    """The fewest digits, and at least so many, with which different values are written differently."""
-    shown = _merge_near(values)
+    """Count the fewest digits, and at least so many, with which different values are written differently."""
+    merged = _merge_near(values)
     for places in range(digits, _MOST_DIGITS):
-        if len({format_decimal(value, places) for value in shown.values()}) == len(set(shown.values())):
+        if len({format_decimal(value, places) for value in merged.values()}) == len(set(merged.values())):
             return places
     return _MOST_DIGITS
 
 
 def format_apart(*values: float | None, digits: int = 2) -> tuple[str, ...]:
-    """Numbers that are compared: equal ones read the same, different ones do not, and their order is kept."""
-    shown, places = _merge_near(values), count_digits(*values, digits=digits)
-    return tuple([NOTHING if value is None else format_decimal(shown[value], places) for value in values])
+    """Format numbers that are compared: equal ones read the same, different ones do not, and their order is kept."""
+    merged, places = _merge_near(values), count_digits(*values, digits=digits)
+    return tuple([NOTHING if value is None else format_decimal(merged[value], places) for value in values])
 
 
 def format_score(score: float | None) -> str:
-    """A score with two digits; use ``format_apart`` for one beside what it is compared with."""
+    """Format a score with two digits; use ``format_apart`` for one beside what it is compared with."""
     return NOTHING if score is None else format_decimal(score, 2)
 
 
 def format_beside(value: float | None, others: Iterable[float | None]) -> str:
-    """A score in a row with others that it is compared with."""
+    """Format a score in a row with others that it is compared with."""
     return format_apart(value, *others)[0]
 
 
 def describe_needed(score: float, needed: float | None) -> tuple[str, str]:
-    """A score and what it needs, apart; the second is empty where nothing is needed."""
+    """Format a score and what it needs, apart; the second is empty where nothing is needed."""
     return (format_score(score), "") if needed is None else _take_two(format_apart(score, needed))
 
 
 def format_change(before: float | None, after: float | None) -> tuple[str, str, str]:
-    """A score before and after, and the difference with its sign, all with the same digits."""
+    """Format a score before and after, and the difference with its sign, all with the same digits."""
     delta = None if before is None or after is None else after - before
     places = max(count_digits(before, after, digits=2), count_digits(0.0, delta, digits=2))
     old, new = [NOTHING if value is None else format_decimal(value, places) for value in (before, after)]
@@ -74,37 +74,37 @@ def format_change(before: float | None, after: float | None) -> tuple[str, str, 
 
 
 def format_rate(rate: float | None, *, digits: int = 1) -> str:
-    """A share in per cent; never 100 % of what is not all, nor 0 % of what is something."""
+    """Format a share in per cent; never 100 % of what is not all, nor 0 % of what is something."""
     if rate is None:
         return NOTHING
-    said, least = format_points(rate, digits=digits), format_decimal(10**-digits, digits)
-    if rate < 1 and said == format_decimal(100, digits):
-        said = f">{format_decimal(100 - 10**-digits, digits)}"
-    elif rate > 0 and said == format_decimal(0, digits):
-        said = f"<{least}"
-    return f"{_drop_zeros(said)} %"
+    text, least = format_points(rate, digits=digits), format_decimal(10**-digits, digits)
+    if rate < 1 and text == format_decimal(100, digits):
+        text = f">{format_decimal(100 - 10**-digits, digits)}"
+    elif rate > 0 and text == format_decimal(0, digits):
+        text = f"<{least}"
+    return f"{_drop_zeros(text)} %"
 
 
 def format_rates(*rates: float | None) -> tuple[str, ...]:
-    """Shares in per cent that are compared, so different ones do not read the same."""
+    """Format shares in per cent that are compared, so different ones do not read the same."""
     digits = max(count_digits(*rates, digits=3) - 2, 1)
     return tuple([format_rate(rate, digits=digits) for rate in rates])
 
 
 def format_points(share: float, *, digits: int = 1, sign: bool = False) -> str:
-    """A share times 100, without the sign for per cent."""
+    """Format a share times 100, without the sign for per cent."""
     # In decimals: 100 * 0.285 is 28.499999999999996.
     return format_decimal(float(Decimal(repr(float(share))) * 100), digits, sign=sign)
 
 
 def format_range(low: float, high: float) -> str:
-    """Two limits in per cent: ``12.5 to 87.5 %``, with more digits where they would read the same."""
+    """Format two limits in per cent: ``12.5 to 87.5 %``, with more digits where they would read the same."""
     digits = max(count_digits(low, high, digits=3) - 2, 1)
     return f"{format_points(low, digits=digits)} to {format_points(high, digits=digits)} %"
 
 
 def format_dollars(dollars: float | None, *, digits: int | None = None) -> str:
-    """An amount; without ``digits`` cents from a dollar on, and four digits below."""
+    """Format an amount; without ``digits`` cents from a dollar on, and four digits below."""
     if dollars is None:
         return "unknown"
     if digits is None:
@@ -113,15 +113,15 @@ def format_dollars(dollars: float | None, *, digits: int | None = None) -> str:
 
 
 def format_amounts(*dollars: float, digits: int = 4) -> tuple[str, ...]:
-    """Amounts that are compared, such as what was spent of a budget."""
+    """Format amounts that are compared, such as what was spent of a budget."""
     return tuple([f"${text}" for text in format_apart(*dollars, digits=digits)])
 
 
 def _merge_near(values: tuple[float | None, ...]) -> dict[float, float]:
-    """Each value with the one it is shown as: those within the tolerance of a smaller one are one number."""
+    """Map each value to the one it is shown as: those within the tolerance of a smaller one are one number."""
     merged: dict[float, float] = {}
     for value in sorted({float(value) for value in values if value is not None}, reverse=True):
-        near = [shown for shown in merged.values() if abs(shown - value) <= TOLERANCE]
+        near = [smaller for smaller in merged.values() if abs(smaller - value) <= TOLERANCE]
         merged[value] = near[0] if near else value
     return merged
 

@@ -7,6 +7,7 @@ never fails for what they hold: what JSON has no form for is written as its text
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from datetime import datetime
@@ -25,7 +26,7 @@ _LEAVES = (str, int, float, datetime, type(None))
 
 
 def to_plain(value: Any) -> Any:
-    """A value as dictionaries, lists, texts, numbers, booleans and ``None``.
+    """Convert a value to dictionaries, lists, texts, numbers, booleans and ``None``.
 
     NaN and the infinities become ``"nan"``, ``"inf"`` and ``"-inf"``; what nests deeper than 200 levels, comes to more
     than 20,000,000 characters, or cannot be taken apart, becomes a text that says so.
@@ -44,21 +45,21 @@ def _copy(value: Any, depth: int) -> Any:
         return value
     if getattr(kind, "writes_flat", False) is True:  # holds nothing that could hold it, and has looked itself
         return value.to_dict()
-    held = value if isinstance(value, _HOLDERS) else _open(value)
-    if not isinstance(held, _HOLDERS):
-        return held
+    container = value if isinstance(value, _HOLDERS) else _open(value)
+    if not isinstance(container, _HOLDERS):
+        return container
     if depth >= MOST_DEPTH:  # in a value that holds itself there is always one more
         return _render_placeholder(value, f"nested more than {MOST_DEPTH} levels deep")
-    if isinstance(held, dict | Mapping):
+    if isinstance(container, dict | Mapping):
         return {
-            key if type(key) is str else str(key): item if type(item) in AS_IS else _copy(item, depth + 1)
-            for key, item in held.items()
+            key if type(key) is str else str(key): child if type(child) in AS_IS else _copy(child, depth + 1)
+            for key, child in container.items()
         }
-    return [item if type(item) in AS_IS else _copy(item, depth + 1) for item in held]
+    return [child if type(child) in AS_IS else _copy(child, depth + 1) for child in container]
 
 
 def _open(value: Any) -> Any:
-    """What holds nothing, as JSON has it; an object as the mapping or list of what it holds."""
+    """Convert a value that holds nothing to its form in JSON, and an object to the mapping or list of what it holds."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(float(value))
     if isinstance(value, datetime):
@@ -78,13 +79,13 @@ def _open(value: Any) -> Any:
 
 
 def _take_apart(value: Any) -> Any:
-    for way in ("to_dict", "model_dump"):
-        if hasattr(value, way):
-            return getattr(value, way)()
+    for method in ("to_dict", "model_dump"):
+        if hasattr(value, method):
+            return getattr(value, method)()
     kind = type(value)
     # One level at a time, so that those below are counted: msgspec alone would descend to the end, in C.
     if dataclasses.is_dataclass(value) or hasattr(kind, "__attrs_attrs__"):
-        names = [item.name for item in getattr(kind, "__attrs_attrs__", None) or dataclasses.fields(value)]
+        names = [attribute.name for attribute in getattr(kind, "__attrs_attrs__", None) or dataclasses.fields(value)]
         return {name: getattr(value, name) for name in names}
     if hasattr(kind, "__struct_fields__"):
         config = kind.__struct_config__
@@ -96,5 +97,16 @@ def _take_apart(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=str)
 
 
-def _render_placeholder(value: object, what: str) -> str:
-    return clean(f"<{type(value).__name__}: {what}>", keep_lines=False)
+def _render_placeholder(value: object, reason: str) -> str:
+    return clean(f"<{type(value).__name__}: {reason}>", keep_lines=False)
+
+
+def encode(plain: Any) -> bytes:
+    """Encode plain data as JSON."""
+    import msgspec
+
+    # Half a surrogate pair has no UTF-8; it was judged all the same, and is kept as it is written in a program.
+    try:
+        return msgspec.json.encode(plain)
+    except UnicodeEncodeError:
+        return json.dumps(plain).encode()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def write_private(path: Path, data: bytes, *, put: Callable[[Path, Path], object] = Path.replace) -> None:
+def write_private(path: Path, content: bytes, *, put: Callable[[Path, Path], object] = Path.replace) -> None:
     """Write a file in one step, readable by its owner alone: afterwards there is the old one or the new one, whole.
 
     ``put`` is called with the finished file and with ``path``, to give the file that name. By default the file replaces
@@ -20,7 +20,7 @@ def write_private(path: Path, data: bytes, *, put: Callable[[Path, Path], object
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         put(fresh, path)

@@ -1,4 +1,4 @@
-"""How often the parts of a JSON Schema are applied to a value, counted before it is done.
+"""A count of how often the parts of a JSON Schema would be applied to a value, made before it is done.
 
 A validator follows every reference each time. So twenty definitions that each refer twice to the next one are a million
 checks, and a part that refers to itself in two places takes twice as long for each level of the value. Nothing can
@@ -28,12 +28,12 @@ _LEVELS = 50
 Part = dict[str, Any]
 """An object of the schema."""
 
-Asked = tuple[tuple[int, int], ...]
-"""Which parts are applied at a place of the value, by their numbers, and how often each."""
+Applied = tuple[tuple[int, int], ...]
+"""The parts that are applied at a place of the value, by their numbers, and how often each."""
 
 
 class TooManyStepsError(ValueError):
-    """Why a value is not checked, or a schema not read."""
+    """A value that is not checked, or a schema that is not read, because that would take too long."""
 
 
 class SchemaSteps:
@@ -49,7 +49,7 @@ class SchemaSteps:
         self._parts: list[Part] = []
         self._beside: list[list[int]] = []
         self._ranks: dict[int, int] = {}
-        self._roots: Asked = ()
+        self._roots: Applied = ()
         self._is_harmless = True
         if isinstance(schema, dict):
             self._roots = ((self._find_number(schema), 1),)
@@ -61,20 +61,20 @@ class SchemaSteps:
         """Raise ``TooManyStepsError`` where a validator would take too many steps for a value."""
         if self._is_harmless:
             return
-        steps, allowed, known = 0, MOST_STEPS, dict[Asked, _Place]()
-        waiting: list[tuple[Any, Asked]] = [(value, self._roots)]
-        while waiting:
-            item, asked = waiting.pop()
-            place = known.get(asked)
+        steps, allowed, places = 0, MOST_STEPS, dict[Applied, _Place]()
+        stack: list[tuple[Any, Applied]] = [(value, self._roots)]
+        while stack:
+            current, applied = stack.pop()
+            place = places.get(applied)
             if place is None:
-                place = known[asked] = _Place(self._spread(asked), self._parts, self._numbers)
+                place = places[applied] = _Place(self._spread(applied), self._parts, self._numbers)
             steps, allowed = steps + place.steps, allowed + MOST_FOR_EACH
             if steps > allowed:
                 raise TooManyStepsError(
                     f"checking it against the schema would take more than {MOST_STEPS:,} steps; let the schema refer "
                     "fewer times to the same part, or check less at once"
                 )
-            waiting += place.descend(item)
+            stack += place.descend(current)
 
     def _find_number(self, part: Part) -> int:
         number = self._numbers.setdefault(id(part), len(self._parts))
@@ -87,21 +87,21 @@ class SchemaSteps:
         while len(self._beside) < len(self._parts):
             number = len(self._beside)
             part = self._parts[number]
-            beside = [self._find_number(item) for item in (*_list_beside(part), *find_targets(part))]
+            beside = [self._find_number(inner) for inner in (*_list_beside(part), *find_targets(part))]
             # A part that is only a reference to itself: validators stop at once.
             self._beside.append(beside if beside != [number] else [])
-            for item in _list_below(part):
-                self._find_number(item)
+            for inner in _list_below(part):
+                self._find_number(inner)
 
     def _rank_parts(self) -> None:
         """Order the parts so that each comes before what it applies at its place; no recursion, a chain may be long."""
         open_parts, done = set[int](), list[int]()
         for first in range(len(self._parts)):
-            waiting = [first]
-            while waiting:
-                number = waiting[-1]
+            stack = [first]
+            while stack:
+                number = stack[-1]
                 if number in self._ranks or number in open_parts:
-                    waiting.pop()
+                    stack.pop()
                     if number in open_parts:
                         open_parts.discard(number)
                         self._ranks[number] = -len(done)
@@ -110,73 +110,73 @@ class SchemaSteps:
                 open_parts.add(number)
                 if not open_parts.isdisjoint(self._beside[number]):
                     raise TooManyStepsError("parts of it lead to one another in a circle at the same place of a value")
-                waiting += [item for item in self._beside[number] if item not in self._ranks]
+                stack += [inner for inner in self._beside[number] if inner not in self._ranks]
 
-    def _spread(self, asked: Asked) -> Counter[int]:
-        """All parts that are applied at a place, with those that the asked ones apply there."""
-        found = Counter(dict(asked))
-        waiting = [(self._ranks[number], number) for number in found]
+    def _spread(self, applied: Applied) -> Counter[int]:
+        """Add the parts that some parts apply at their own place; returns how often each is applied there."""
+        counts = Counter(dict(applied))
+        waiting = [(self._ranks[number], number) for number in counts]
         heapify(waiting)
         while waiting:
             number = heappop(waiting)[1]
             for inner in self._beside[number]:
-                if inner not in found:
+                if inner not in counts:
                     heappush(waiting, (self._ranks[inner], inner))
-                found[inner] += found[number]
-        return found
+                counts[inner] += counts[number]
+        return counts
 
     def _is_small(self) -> bool:
-        """Whether no value can make it expensive, so that nothing has to be counted."""
-        asked = self._roots
+        """Return whether no value can make it expensive, so that nothing has to be counted."""
+        applied = self._roots
         for _ in range(_LEVELS):
-            here = self._spread(asked)
-            if here.total() > _HARMLESS:
+            counts = self._spread(applied)
+            if counts.total() > _HARMLESS:
                 return False
             below = Counter[int]()
-            for number, times in here.items():
-                for held in _list_below(self._parts[number]):
-                    below[self._numbers[id(held)]] += times
+            for number, times in counts.items():
+                for inner in _list_below(self._parts[number]):
+                    below[self._numbers[id(inner)]] += times
             if not below:
                 return True
-            asked = tuple(below.items())
+            applied = tuple(below.items())
         return False
 
 
 class _Place:
-    """What is applied to the places of a value to which the same parts are applied equally often."""
+    """The parts that are applied to places of a value, for all places to which the same ones are applied as often."""
 
-    def __init__(self, here: Counter[int], parts: list[Part], numbers: dict[int, int]) -> None:
-        self.steps = here.total()
-        self._here = [(parts[number], times) for number, times in here.items()]
+    def __init__(self, counts: Counter[int], parts: list[Part], numbers: dict[int, int]) -> None:
+        self.steps = counts.total()
+        self._counts = [(parts[number], times) for number, times in counts.items()]
         self._numbers = numbers
-        self._known: dict[tuple[str, object], Asked] = {}
+        self._collected: dict[tuple[str, object], Applied] = {}
 
-    def descend(self, value: Any) -> Iterator[tuple[Any, Asked]]:
-        """What an object or a list holds, with what is applied to it."""
-        found: list[tuple[Any, Asked]] = []
+    def descend(self, value: Any) -> Iterator[tuple[Any, Applied]]:
+        """List the children of an object or a list, each with the parts that are applied to it."""
+        children: list[tuple[Any, Applied]] = []
         value = value.value if isinstance(value, Enum) else value
         if isinstance(value, dict):
             names = self._collect("names", None)
-            found += [(name, names) for name in value] if names else []
-            found += [(item, self._collect("property", key)) for key, item in value.items()]
+            children += [(name, names) for name in value] if names else []
+            children += [(child, self._collect("property", key)) for key, child in value.items()]
         elif isinstance(value, list | tuple):
-            longest = max((_count_first(part) for part, _ in self._here), default=0)
-            found += [(item, self._collect("item", min(index, longest))) for index, item in enumerate(value)]
-        return iter([(item, asked) for item, asked in found if asked])
+            longest = max((_count_positions(part) for part, _ in self._counts), default=0)
+            children += [(child, self._collect("item", min(index, longest))) for index, child in enumerate(value)]
+        return iter([(child, applied) for child, applied in children if applied])
 
-    def _collect(self, what: str, key: Any) -> Asked:
-        known = self._known.get((what, key))
-        if known is None:
-            found = Counter[int]()
-            for part, times in self._here:
-                for held in _list_for[what](part, key):
-                    found[self._numbers[id(held)]] += times
-            known = self._known[what, key] = tuple(sorted(found.items()))
-        return known
+    def _collect(self, place_kind: str, key: Any) -> Applied:
+        applied = self._collected.get((place_kind, key))
+        if applied is None:
+            counts = Counter[int]()
+            for part, times in self._counts:
+                for inner in _LISTERS[place_kind](part, key):
+                    counts[self._numbers[id(inner)]] += times
+            applied = self._collected[place_kind, key] = tuple(sorted(counts.items()))
+        return applied
 
 
 def _list_beside(part: Part) -> Iterator[Part]:
-    """The parts that are applied to the very value that this one is applied to, references apart."""
+    """List the parts that are applied to the very value that this one is applied to, references apart."""
     for key in ("allOf", "anyOf", "oneOf"):
         yield from _list_many(part, key)
     for key in ("not", "if", "then", "else"):
@@ -186,7 +186,7 @@ def _list_beside(part: Part) -> Iterator[Part]:
 
 
 def _list_below(part: Part) -> Iterator[Part]:
-    """The parts that are applied to what a value holds."""
+    """List the parts that are applied to what a value holds."""
     for key in ("properties", "patternProperties"):
         yield from _list_named(part, key)
     for key in ("additionalProperties", "unevaluatedProperties", "propertyNames"):
@@ -197,15 +197,15 @@ def _list_below(part: Part) -> Iterator[Part]:
         yield from _list_many(part, key)
 
 
-def _list_of_names(part: Part, _key: object) -> Iterator[Part]:
+def _list_name_parts(part: Part, _key: object) -> Iterator[Part]:
     return _list_one(part, "propertyNames")
 
 
-def _list_of_property(part: Part, key: str) -> Iterator[Part]:
-    named = part.get("properties")
-    is_named = isinstance(named, dict) and key in named
-    if isinstance(named, dict) and isinstance(named.get(key), dict):
-        yield named[key]
+def _list_property_parts(part: Part, key: str) -> Iterator[Part]:
+    properties = part.get("properties")
+    is_named = isinstance(properties, dict) and key in properties
+    if isinstance(properties, dict) and isinstance(properties.get(key), dict):
+        yield properties[key]
     # All patterns: whether one is found in the name takes a validator.
     yield from _list_named(part, "patternProperties")
     if not is_named:
@@ -213,27 +213,27 @@ def _list_of_property(part: Part, key: str) -> Iterator[Part]:
         yield from _list_one(part, "unevaluatedProperties")
 
 
-def _list_of_item(part: Part, index: int) -> Iterator[Part]:
+def _list_item_parts(part: Part, index: int) -> Iterator[Part]:
     yield from _list_one(part, "contains")
-    if index < _count_first(part):
+    if index < _count_positions(part):
         for key in ("prefixItems", "items"):
-            held = part.get(key)
-            if isinstance(held, list) and index < len(held) and isinstance(held[index], dict):
-                yield held[index]
+            schemas = part.get(key)
+            if isinstance(schemas, list) and index < len(schemas) and isinstance(schemas[index], dict):
+                yield schemas[index]
     else:
         for key in ("items", "additionalItems", "unevaluatedItems"):
             yield from _list_one(part, key)
 
 
-def _count_first(part: Part) -> int:
-    """How many items of a list have parts of their own."""
-    return max(len(held) if isinstance(held := part.get(key), list) else 0 for key in ("prefixItems", "items"))
+def _count_positions(part: Part) -> int:
+    """Count the items of a list that have parts of their own."""
+    return max(len(schemas) if isinstance(schemas := part.get(key), list) else 0 for key in ("prefixItems", "items"))
 
 
-_list_for: dict[str, Callable[[Part, Any], Iterator[Part]]] = {
-    "names": _list_of_names,
-    "property": _list_of_property,
-    "item": _list_of_item,
+_LISTERS: dict[str, Callable[[Part, Any], Iterator[Part]]] = {
+    "names": _list_name_parts,
+    "property": _list_property_parts,
+    "item": _list_item_parts,
 }
 
 
@@ -243,10 +243,10 @@ def _list_one(part: Part, key: str) -> Iterator[Part]:
 
 
 def _list_many(part: Part, key: str) -> Iterator[Part]:
-    held = part.get(key)
-    yield from [item for item in held if isinstance(item, dict)] if isinstance(held, list) else ()
+    schemas = part.get(key)
+    yield from [schema for schema in schemas if isinstance(schema, dict)] if isinstance(schemas, list) else ()
 
 
 def _list_named(part: Part, key: str) -> Iterator[Part]:
-    held = part.get(key)
-    yield from [item for item in held.values() if isinstance(item, dict)] if isinstance(held, dict) else ()
+    schemas = part.get(key)
+    yield from [schema for schema in schemas.values() if isinstance(schema, dict)] if isinstance(schemas, dict) else ()

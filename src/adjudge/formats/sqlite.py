@@ -57,19 +57,24 @@ def _check_usable(path: str | os.PathLike[str]) -> None:
     if not place.exists():  # a link to a file that is not there yet, and has no locks
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         return
-    wrong = errno.EISDIR if place.is_dir() else 0 if os.access(path, os.R_OK | os.W_OK) else errno.EACCES
-    wrong = wrong or (0 if place.is_file() else errno.EINVAL)  # a pipe would be waited for
-    if wrong:
-        raise OSError(wrong, os.strerror(wrong), str(path))
+    if place.is_dir():
+        code = errno.EISDIR
+    elif not os.access(path, os.R_OK | os.W_OK):
+        code = errno.EACCES
+    elif not place.is_file():
+        code = errno.EINVAL  # a pipe would be waited for
+    else:
+        return
+    raise OSError(code, os.strerror(code), str(path))
 
 
 def is_writable(path: str | os.PathLike[str]) -> bool:
-    """Whether this process may write to a file that is there, and begin others beside it, as SQLite does."""
+    """Return whether this process may write to a file that is there, and begin others beside it, as SQLite does."""
     return os.access(path, os.W_OK) and os.access(Path(path).parent, os.W_OK)
 
 
 def name_sqlite(path: str | os.PathLike[str], mode: Literal["write", "read", "look"]) -> str:
-    """The address under which SQLite opens a file that is there, and begins none."""
+    """Make the address under which SQLite opens a file that is there, and begins none."""
     place = Path(path).resolve()
     # Where nothing may be written, SQLite cannot begin the log that it wants to read with, and would refuse.
     leaves_nothing = mode == "look" or (mode == "read" and not is_writable(place))
@@ -85,7 +90,7 @@ def open_sqlite(
     patience: float = BUSY_SECONDS,
     prepare: Callable[[sqlite3.Connection], object] | None = None,
 ) -> sqlite3.Connection:
-    """A connection to a file, for one thread at a time; raises ``UNUSABLE``.
+    """Open a connection to a file, for one thread at a time; raises ``UNUSABLE``.
 
     Transactions are begun by its user: the driver would begin one that only locks when it is too late to wait.
     ``prepare`` is handed the connection first; what it raises is raised, and the connection closed.

@@ -88,7 +88,7 @@ class Record:
 
 
 def read_events(text: str, *, strict: bool = True) -> dict[str, Any]:
-    """What an event stream says, by the rules of the WHATWG; raises ``ValueError`` where readers would differ.
+    """Read an event stream, by the rules of the WHATWG; raises ``ValueError`` where readers would differ.
 
     ``strict`` is for a body that calls itself one: it holds nothing but fields.
     """
@@ -98,67 +98,69 @@ def read_events(text: str, *, strict: bool = True) -> dict[str, Any]:
     lines = [_split_field(line) for line in re.split("\r\n|\r|\n", text.removeprefix("\ufeff"))]
     if strict and any(name and name not in _FIELDS for name, _ in lines):
         raise ValueError("the event stream holds a field other than event, data, id and retry")
-    records = [Record(value=read_value("\n".join(data)), name=name) for name, data in _gather(lines) if data or name]
-    data = [value for name, value in lines if name == "data"]
+    records = [
+        Record(value=read_value("\n".join(pieces)), name=name) for name, pieces in _list_events(lines) if pieces or name
+    ]
+    data_lines = [value for name, value in lines if name == "data"]
     # Readers that take no heed of the rules: each line for itself, blanks cut off.
-    loose = ["".join(data), "".join(map(str.strip, data))] if len(data) > 1 else []
-    found = summarise_records(records, loose)
+    loose = ["".join(data_lines), "".join(map(str.strip, data_lines))] if len(data_lines) > 1 else []
+    members = summarise_records(records, loose)
     # Nobody shows these, and any script can.
     for key, kind in (("ids", "id"), ("comments", ""), ("retries", "retry")):
-        said = [value for name, value in lines if name == kind and value]
-        if said:
-            found[key] = said if len(said) == 1 else ["".join(said), *said]
-    return found
+        values = [value for name, value in lines if name == kind and value]
+        if values:
+            members[key] = values if len(values) == 1 else ["".join(values), *values]
+    return members
 
 
 def _split_field(line: str) -> tuple[str | None, str]:
-    """A line's field and value; ``None`` for the empty line that ends an event, an empty name for a comment."""
+    """Split a line into field and value; ``None`` for the empty line that ends an event, an empty one for a comment."""
     name, _, value = line.partition(":")
     return name if line else None, value.removeprefix(" ")
 
 
-def _gather(lines: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str, list[str]]]:
-    """The events; also one that is not ended by an empty line, which only browsers drop."""
-    event, data = "", list[str]()
+def _list_events(lines: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str, list[str]]]:
+    """List the events; also one that is not ended by an empty line, which only browsers drop."""
+    event, pieces = "", list[str]()
     for name, value in [*lines, (None, "")]:
         if name == "data":
-            data.append(value)
+            pieces.append(value)
         elif name == "event":
             event = value
         elif name is None:
-            yield event, data
-            event, data = "", []
+            yield event, pieces
+            event, pieces = "", []
 
 
 def read_lines(text: str) -> dict[str, Any]:
-    """What JSON lines say; raises ``ValueError`` for a line that is not one JSON value."""
+    """Read JSON lines; raises ``ValueError`` for a line that is not one JSON value."""
     return _read_each(text.removeprefix("\ufeff").split("\n"))
 
 
 def read_sequence(text: str) -> dict[str, Any]:
-    """What a JSON text sequence (RFC 7464) says; raises ``ValueError`` for a record that is not one JSON value."""
+    """Read a JSON text sequence (RFC 7464); raises ``ValueError`` for a record that is not one JSON value."""
     return _read_each(text.removeprefix("\ufeff").split("\x1e"))
 
 
 def _read_each(texts: list[str]) -> dict[str, Any]:
-    return summarise_records([Record(value=read_json(item)) for item in texts if item.strip(_JSON_BLANKS)])
+    return summarise_records([Record(value=read_json(text)) for text in texts if text.strip(_JSON_BLANKS)])
 
 
 def find_records(text: str) -> dict[str, Any] | None:
-    """What a text says that holds an event stream or JSON lines and does not say so; ``None`` where it holds neither.
+    """Find the records in a text that holds an event stream or JSON lines unannounced; ``None`` where it holds neither.
 
     Raises ``ValueError`` where readers would differ. One record says nothing in pieces.
     """
     lines = [line for line in re.split("[\r\n]+", text.removeprefix("\ufeff")) if line]
     if sum(line.startswith("data") for line in lines) > 1:
         return {"text": text, **read_events(text, strict=False)}
-    records = _find_values(text) or [item for line in lines if (item := _find_value(line)) is not None]
+    records = _find_values(text) or [record for line in lines if (record := _find_value(line)) is not None]
     return {"text": text, **summarise_records(records)} if len(records) > 1 else None
 
 
 def _find_values(text: str) -> list[Record]:
-    """The JSON values of a text that is several, one after another."""
-    at, found = _skip(text, 0), list[str]()
+    """Find the JSON values of a text that is several, one after another."""
+    at, pieces = _skip_blanks(text, 0), list[str]()
     if text[at : at + 1] not in _JSON_BEGINS or nests_too_deeply(text, several=True):
         return []
     while at < len(text):
@@ -166,133 +168,133 @@ def _find_values(text: str) -> list[Record]:
             _, end = _DECODER.raw_decode(text, at)
         except ValueError:
             return []
-        found.append(text[at:end])
-        at = _skip(text, end)
-        if len(found) > MOST_RECORDS:
+        pieces.append(text[at:end])
+        at = _skip_blanks(text, end)
+        if len(pieces) > MOST_RECORDS:
             break
-    return [Record(value=read_json(item)) for item in found]
+    return [Record(value=read_json(piece)) for piece in pieces]
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     while at < len(text) and text[at] in _BETWEEN_VALUES:
         at += 1
     return at
 
 
 def _find_value(line: str) -> Record | None:
-    """The JSON value that a line ends in, after a short name as some libraries write it: ``0:"text"``."""
-    found = line.strip().rstrip(_AFTER_VALUES)
-    prefix = _PREFIX.match(found)
+    """Find the JSON value that a line ends in, after a short name as some libraries write it: ``0:"text"``."""
+    stripped = line.strip().rstrip(_AFTER_VALUES)
+    prefix = _PREFIX.match(stripped)
     start = prefix.end() if prefix else 0
-    if found[start : start + 1] not in _JSON_BEGINS or found[-1] not in _JSON_ENDS:
+    if stripped[start : start + 1] not in _JSON_BEGINS or stripped[-1] not in _JSON_ENDS:
         return None
-    value = read_value(found[start:])
+    value = read_value(stripped[start:])
     # A text that is no JSON comes back as it is.
-    return None if value == found[start:] else Record(value=value, name=found[:start].strip(" \t:=>"))
+    return None if value == stripped[start:] else Record(value=value, name=stripped[:start].strip(" \t:=>"))
 
 
 def read_value(text: str) -> Any:
-    """A JSON object, list or text, or else the text itself; raises ``ValueError`` for JSON with two readings."""
-    found = text.strip()
-    if found[:1] not in _JSON_BEGINS:
+    """Read a JSON object, list or text, or else the text itself; raises ``ValueError`` for JSON with two readings."""
+    stripped = text.strip()
+    if stripped[:1] not in _JSON_BEGINS:
         return text
-    if nests_too_deeply(found):
+    if nests_too_deeply(stripped):
         raise ValueError("it nests too deeply")
     try:
-        json.loads(found)
+        json.loads(stripped)
     except ValueError:
         return text
-    return read_json(found)
+    return read_json(stripped)
 
 
 # ---------------------------------------------------------------- telling
 
 
 def summarise_records(records: list[Record], loose: Iterable[str] = ()) -> dict[str, Any]:
-    """What records say together, and each of them; raises ``ValueError`` for more of them than are read."""
+    """Summarise what records say together, and each of them; raises ``ValueError`` for more than are read."""
     if len(records) > MOST_RECORDS:
         raise ValueError(f"there are more than {MOST_RECORDS:,} records")
-    together = [_merge([item.value for item in group]) for group in _list_groups(records)]
-    texts = [text for item in records for text in _list_texts(item.value)]
+    together = [_merge([record.value for record in group]) for group in _list_groups(records)]
+    texts = [text for record in records for text in _list_texts(record.value)]
     if len(texts) > 1:
         # As one word, and as words of their own: a log is shown a line an event, and a pattern may cross two of them.
         together += ["".join(texts), " ".join(texts)]
     together += loose
     # Without those that say the same, which is nearly all of them where a stream has one kind of record.
-    kept = list({json.dumps(item, sort_keys=True): item for item in together}.values())
-    return {"together": kept, "records": [_show(item) for item in records]}
+    distinct = list({json.dumps(part, sort_keys=True): part for part in together}.values())
+    return {"together": distinct, "records": [_describe_record(record) for record in records]}
 
 
-def _show(record: Record) -> Any:
+def _describe_record(record: Record) -> Any:
     return {"event": record.name, "data": record.value} if record.name else record.value
 
 
 def _list_groups(records: list[Record]) -> Iterator[list[Record]]:
-    """All records, and those of one name, one number, or both: what a client that follows only some would join."""
-    ways: list[Callable[[Record], Hashable]] = [
-        lambda item: None,
-        lambda item: item.name,
-        lambda item: _number(item.value),
-        lambda item: (item.name, _number(item.value)),
+    """List all records, and those of one name, one number, or both: a client that follows only some would join them."""
+    keys: list[Callable[[Record], Hashable]] = [
+        lambda record: None,
+        lambda record: record.name,
+        lambda record: _find_number(record.value),
+        lambda record: (record.name, _find_number(record.value)),
     ]
-    for way in ways:
+    for find_key in keys:
         groups: dict[Hashable, list[Record]] = {}
-        for item in records:
-            groups.setdefault(way(item), []).append(item)
+        for record in records:
+            groups.setdefault(find_key(record), []).append(record)
         yield from (group for group in groups.values() if len(group) > 1)
 
 
-def _number(value: Any) -> Hashable:
-    """What numbers a record: ``index``, ``output_index``, ``item_id``, in the record or in its only choice."""
+def _find_number(value: Any) -> Hashable:
+    """Find what numbers a record: ``index``, ``output_index``, ``item_id``, in the record or in its only choice."""
     if isinstance(value, list) and len(value) == 1:
-        return _number(value[0])
+        return _find_number(value[0])
     if not isinstance(value, dict):
         return ()
-    own = [
-        (name, item)
-        for name, item in value.items()
-        if isinstance(item, str | int) and (name == "type" or name.endswith(("index", "id")))
+    numbers = [
+        (name, member)
+        for name, member in value.items()
+        if isinstance(member, str | int) and (name == "type" or name.endswith(("index", "id")))
     ]
-    inner = [_number(item) for item in value.values() if isinstance(item, list) and len(item) == 1]
-    return (*own, *inner)
+    inner = [_find_number(member) for member in value.values() if isinstance(member, list) and len(member) == 1]
+    return (*numbers, *inner)
 
 
 def _merge(values: list[Any], name: str = "") -> Any:
-    """One value in the shape of all, in which each text is the texts at its place, one after another."""
-    found: list[Any] = []
-    if any(isinstance(item, str) for item in values):
+    """Merge values into one in the shape of all, in which each text is the texts at its place, one after another."""
+    merged: list[Any] = []
+    if any(isinstance(value, str) for value in values):
         # With the numbers among them: a reader that writes them all out does not tell 4 from "4".
-        pieces = [_render(item) for item in values if isinstance(item, str | int | float)]
-        found.append("".join([key for key, _ in groupby(pieces)] if name in _PLUMBING else pieces))
+        pieces = [_render(value) for value in values if isinstance(value, str | int | float)]
+        merged.append("".join([key for key, _ in groupby(pieces)] if name in _PLUMBING else pieces))
     else:
-        found += dict.fromkeys(item for item in values if isinstance(item, int | float))
+        merged += dict.fromkeys(value for value in values if isinstance(value, int | float))
     maps: dict[str, list[Any]] = {}
     lists: dict[Hashable, list[Any]] = {}
-    for item in values:
-        for key, inner in item.items() if isinstance(item, dict) else ():
+    for value in values:
+        for key, inner in value.items() if isinstance(value, dict) else ():
             maps.setdefault(key, []).append(inner)
-        for place, inner in enumerate(item) if isinstance(item, list) else ():
+        for place, inner in enumerate(value) if isinstance(value, list) else ():
             lists.setdefault(_find_place(inner, place), []).append(inner)
     if maps:
-        found.append({key: _merge(inner, key) for key, inner in maps.items()})
+        merged.append({key: _merge(inner, key) for key, inner in maps.items()})
     if lists:
-        found.append([_merge(inner) for inner in lists.values()])
-    return found[0] if len(found) == 1 else found or None
+        merged.append([_merge(inner) for inner in lists.values()])
+    return merged[0] if len(merged) == 1 else merged or None
 
 
 def _find_place(value: Any, place: int) -> Hashable:
-    """A choice or a tool call that has a number stands at it, wherever it stands in its own record."""
+    """Find the place of a value: a choice or a tool call with a number stands at it, wherever it is in its record."""
     number = value.get("index") if isinstance(value, dict) else None
     return ("index", number) if type(number) is int else place
 
 
 def _list_texts(value: Any, name: str = "") -> Iterator[str]:
     if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _list_texts(item, key)
+        for key, member in value.items():
+            yield from _list_texts(member, key)
     elif isinstance(value, list):
-        for item in value:
-            yield from _list_texts(item, name)
+        for member in value:
+            yield from _list_texts(member, name)
     elif isinstance(value, str) and value and name not in _PLUMBING:
         yield value
 
@@ -305,34 +307,34 @@ def _render(value: Any) -> str:
 
 
 def read_escapes(text: str) -> str:
-    r"""A text as a program shows it that reads its escapes (``\u0073``): JSON behind a prefix, in a call, in prose."""
+    r"""Read a text's escapes (``\u0073``), as some programs do: JSON behind a prefix, in a call, in prose."""
     if not _WORTH_READING.search(text):
         return text
     # Characters outside the first plane are written as two halves.
     return _ESCAPE.sub(_read_escape, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _read_escape(found: re.Match[str]) -> str:
-    number = found.group(1) or found.group(2) or found.group(3)
+def _read_escape(match: re.Match[str]) -> str:
+    number = match.group(1) or match.group(2) or match.group(3)
     if number is None:
-        return "" if found.group(4) else _SHORT.get(found.group(5), found.group())
+        return "" if match.group(4) else _SHORT.get(match.group(5), match.group())
     code = int(number, 16)
     return chr(code) if 0 < code <= 0x10FFFF else ""
 
 
 def read_markup(text: str) -> list[str]:
-    """The text of HTML, XML or Markdown as it is shown: without comments and tags, character references read.
+    """Read the text of HTML, XML or Markdown as it is shown: without comments and tags, character references read.
 
     More than one where readers would differ about where a tag ends.
     """
-    said = _drop_comments(text)
-    tags = [_TAG, _TAG_WITH_VALUES] if _VALUE_WITH_SIGN.search(said) else [_TAG]
-    return list(dict.fromkeys(html.unescape(tag.sub("", said)) for tag in tags))
+    content = _drop_comments(text)
+    tags = [_TAG, _TAG_WITH_VALUES] if _VALUE_WITH_SIGN.search(content) else [_TAG]
+    return list(dict.fromkeys(html.unescape(tag.sub("", content)) for tag in tags))
 
 
 def _drop_comments(text: str) -> str:
-    kept, at = list[str](), 0
+    pieces, at = list[str](), 0
     while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start)) >= 0:
-        kept.append(text[at:start])
+        pieces.append(text[at:start])
         at = end + 3
-    return "".join(kept) + text[at:]
+    return "".join(pieces) + text[at:]

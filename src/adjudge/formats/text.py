@@ -1,9 +1,10 @@
-"""How checks and readers speak of text they do not trust, and of names they do not know."""
+"""Text that is not trusted, and names that are not known, made fit for messages."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from math import ceil
 from typing import Any
 
 from adjudge.formats.extent import find_excess
@@ -13,12 +14,12 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def clean(text: str, *, keep_lines: bool = True) -> str:
-    """Text without control, format and invisible characters: escape sequences and direction marks become ``·``."""
+    """Replace control, format and invisible characters: escape sequences and direction marks become ``·``."""
     # Printable is not seen: fillers of Hangul and selectors of variants are letters and marks to Python.
     if text.isprintable() and not has_unseen(text):
         return text
-    kept = "\n\t" if keep_lines else ""
-    hidden = {char for char in set(text) if char not in kept and _is_hidden(char)}
+    allowed = "\n\t" if keep_lines else ""
+    hidden = {char for char in set(text) if char not in allowed and _is_hidden(char)}
     return "".join(
         char if char not in hidden or selects_picture(text, place) else " " if char in "\n\t" else "·"
         for place, char in enumerate(text)
@@ -30,7 +31,7 @@ def _is_hidden(char: str) -> bool:
 
 
 def selects_picture(text: str, place: int) -> bool:
-    """Whether a selector says how the picture before it is drawn, as in nearly every text with emoji."""
+    """Return whether a selector says how the picture before it is drawn, as in nearly every text with emoji."""
     if text[place] not in "\ufe0e\ufe0f" or not place:
         return False
     return unicodedata.category(text[place - 1]) == "So" or text[place + 1 : place + 2] == "\u20e3"
@@ -41,7 +42,7 @@ LONGEST_ID = 200
 
 
 def clean_id(value: object) -> str | None:
-    """An id that somebody else chose, a server or a row of data, as one short line; ``None`` for what is no text."""
+    """Clean an id that somebody else chose, as one short line; ``None`` for what is no text."""
     return clean(value[:LONGEST_ID], keep_lines=False) if isinstance(value, str) and value else None
 
 
@@ -53,61 +54,62 @@ _SHOWABLE = 1_000_000
 
 
 def quote(text: str, limit: int = QUOTED) -> str:
-    """A short quotation in double quotes, with control and other invisible characters escaped.
+    """Quote a short text in double quotes, with control and other invisible characters escaped.
 
     Messages reach terminals, logs and the judge; an escape sequence or a direction mark in hostile content must not.
     """
-    shown, cut = _escape(text, limit)
-    return f'"{shown}"' + ("…" if cut else "")
+    escaped, cut = _escape(text, limit)
+    return f'"{escaped}"' + ("…" if cut else "")
 
 
 def flatten(text: str, limit: int = 400) -> str:
-    """Somebody else's message as one line of at most ``limit`` characters, for use inside one of ours."""
-    shown, cut = _escape(" ".join(text.split()), limit)
-    return shown + ("…" if cut else "")
+    """Flatten somebody else's message to one line of at most ``limit`` characters, for use inside one of ours."""
+    escaped, cut = _escape(" ".join(text.split()), limit)
+    return escaped + ("…" if cut else "")
 
 
 def list_names(names: Iterable[object]) -> str:
-    """Names that somebody else chose as one line, quoted and with commas; ``nothing`` where there are none."""
+    """List names that somebody else chose on one line, quoted and with commas; ``nothing`` where there are none."""
     return flatten(", ".join(map(repr, names))) or "nothing"
 
 
-def suggest(name: object, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the nearest known name, or nothing when none is near."""
+def suggest(name: object, choices: Iterable[str]) -> str:
+    """Suggest the nearest of some choices (``; did you mean 'x'?``), or nothing when none is near."""
     from difflib import get_close_matches
 
-    names = list(known)
-    plain = {item.replace("_", "").replace("-", "").lower(): item for item in names}
-    wanted = str(name)[:100].replace("_", "").replace("-", "").lower()
-    near = get_close_matches(wanted, plain, 1)
+    names = list(choices)
+    plain = {choice.replace("_", "").replace("-", "").lower(): choice for choice in names}
+    target = str(name)[:100].replace("_", "").replace("-", "").lower()
+    near = get_close_matches(target, plain, 1)
     return f"; did you mean {plain[near[0]]!r}?" if near else ""
 
 
-def find_nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that takes the fewest edits to reach, or ``None`` where that is more than a third of its letters.
+def find_nearest(name: str, choices: Iterable[str]) -> str | None:
+    """Find the choice that takes the fewest edits to reach, or ``None`` where that is more than a third of its letters.
 
     An edit adds, drops or changes a letter, or swaps two neighbours. What the name is the beginning of is near too.
     """
-    wanted = name.lstrip("-").lower()[:100]
-    found: list[tuple[int, int, str]] = []
-    for item in known:
-        plain = item.lstrip("-").lower()
-        edits = _count_edits(wanted, plain)
-        begins = len(wanted) >= 3 and plain.startswith(wanted)
-        if begins or edits <= -(-max(len(wanted), len(plain)) // 3) < len(plain):
-            found.append((edits, abs(len(plain) - len(wanted)), item))
-    return min(found)[2] if found else None
+    target = name.lstrip("-").lower()[:100]
+    candidates: list[tuple[int, int, str]] = []
+    for choice in choices:
+        plain = choice.lstrip("-").lower()
+        edits = _count_edits(target, plain)
+        most_edits = ceil(max(len(target), len(plain)) / 3)
+        is_beginning = len(target) >= 3 and plain.startswith(target)
+        if is_beginning or edits <= most_edits < len(plain):
+            candidates.append((edits, abs(len(plain) - len(target)), choice))
+    return min(candidates)[2] if candidates else None
 
 
-def _count_edits(one: str, other: str) -> int:
-    """The optimal string alignment distance."""
+def _count_edits(first: str, second: str) -> int:
+    """Count the edits between two texts: the optimal string alignment distance."""
     before: list[int] = []
-    row = list(range(len(other) + 1))
-    for at, letter in enumerate(one, 1):
+    row = list(range(len(second) + 1))
+    for at, letter in enumerate(first, 1):
         following = [at]
-        for place, against in enumerate(other, 1):
+        for place, against in enumerate(second, 1):
             edits = min(row[place] + 1, following[-1] + 1, row[place - 1] + (letter != against))
-            if at > 1 and place > 1 and letter == other[place - 2] and one[at - 2] == against:
+            if at > 1 and place > 1 and letter == second[place - 2] and first[at - 2] == against:
                 edits = min(edits, before[place - 2] + 1)
             following.append(edits)
         before, row = row, following
@@ -115,7 +117,7 @@ def _count_edits(one: str, other: str) -> int:
 
 
 def show(value: Any) -> str:
-    """A value as an error message shows it: its repr, cut at the length of a quotation."""
+    """Show a value as an error message does: its repr, cut at the length of a quotation."""
     try:
         # Lists that are shared come to thousands of millions of values where each is written in its place.
         text = f"a {type(value).__name__} too large to show" if find_excess(value, _SHOWABLE) else repr(value)
@@ -125,10 +127,10 @@ def show(value: Any) -> str:
 
 
 def _escape(text: str, limit: int) -> tuple[str, bool]:
-    shown = ""
+    escaped = ""
     for character in text[: limit + 1]:
         piece = character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
-        if len(shown) + len(piece) > limit:
-            return shown, True
-        shown += piece
-    return shown, False
+        if len(escaped) + len(piece) > limit:
+            return escaped, True
+        escaped += piece
+    return escaped, False

@@ -12,7 +12,7 @@ _DOTTED = rf"({_PART}[ \t]*\.[ \t]*){{50}}"
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The data of a TOML document; raises ``ValueError`` with one line for what cannot be read."""
+    """Read a TOML document; raises ``ValueError`` with one line for what cannot be read."""
     import tomllib
 
     import re2

@@ -28,7 +28,7 @@ def prepare_type(kind: Any) -> None:
 
 
 def read_typed(data: Any, kind: type[T]) -> T:
-    """An instance from plain data, every member of exactly its type; raises what ``msgspec.convert`` raises."""
+    """Read an instance from plain data, every member of exactly its type; raises what ``msgspec.convert`` raises."""
     import msgspec
 
     prepare_type(kind)
@@ -36,7 +36,7 @@ def read_typed(data: Any, kind: type[T]) -> T:
 
 
 def read_typed_json(body: bytes | str, kind: type[T]) -> T:
-    """An instance from JSON; raises what ``msgspec.json.decode`` raises."""
+    """Read an instance from JSON; raises what ``msgspec.json.decode`` raises."""
     import msgspec
 
     prepare_type(kind)

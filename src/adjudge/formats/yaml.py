@@ -34,7 +34,7 @@ LineOf = Mapping[tuple[str | int, ...], int]
 
 
 def read_yaml(text: str, *, most: int = MAX_VALUES, few_words: bool = False) -> tuple[Any, LineOf]:
-    """A document's data and where its parts stand; raises ``ValueError`` with one line for what cannot be read.
+    """Read a document's data and where its parts stand; raises ``ValueError`` with one line for what cannot be read.
 
     ``most`` is the number of values it may hold. With ``few_words``, ``yes``, ``no``, ``on``, ``off`` and dates are
     text, as in YAML 1.2, for files that were written for a program that reads it so.
@@ -43,10 +43,10 @@ def read_yaml(text: str, *, most: int = MAX_VALUES, few_words: bool = False) -> 
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     if few_words:
-        loader = _know_few_words(loader)
-    found = _DIRECTIVE.search(text)
-    if found is not None:
-        line = text.count("\n", 0, found.end()) + 1
+        loader = _limit_words(loader)
+    match = _DIRECTIVE.search(text)
+    if match is not None:
+        line = text.count("\n", 0, match.end()) + 1
         raise ValueError(f"line {line}: directives (lines that begin with %) are not read here; take it out")
     reader = None
     try:
@@ -55,7 +55,7 @@ def read_yaml(text: str, *, most: int = MAX_VALUES, few_words: bool = False) -> 
         node = reader.get_single_node()
         if node is None:
             raise ValueError("it is empty")
-        lines = _walk(reader, node, most)
+        lines = _list_lines(reader, node, most)
         return reader.construct_document(node), lines
     except yaml.YAMLError as error:
         raise ValueError(_explain(error)) from None
@@ -66,10 +66,10 @@ def read_yaml(text: str, *, most: int = MAX_VALUES, few_words: bool = False) -> 
             reader.dispose()
 
 
-def _know_few_words(loader: Any) -> Any:
+def _limit_words(loader: Any) -> Any:
     rules = {
-        first: [(tag, words) for tag, words in known if tag != _DATE and (tag != _TRUTH or first in "tTfF")]
-        for first, known in loader.yaml_implicit_resolvers.items()
+        first: [(tag, words) for tag, words in resolvers if tag != _DATE and (tag != _TRUTH or first in "tTfF")]
+        for first, resolvers in loader.yaml_implicit_resolvers.items()
     }
     return type(loader.__name__, (loader,), {"yaml_implicit_resolvers": rules})
 
@@ -87,26 +87,26 @@ def _check_depth(events: Iterator[Any], most: int) -> None:
             raise ValueError(f"it holds more than {most:,} values")
 
 
-def _walk(reader: Any, root: Any, most: int) -> LineOf:
-    """The line of every value; raises for a key that stands twice and for aliases that multiply."""
+def _list_lines(reader: Any, root: Any, most: int) -> LineOf:
+    """List the line of every value; raises for a key that stands twice and for aliases that multiply."""
     import yaml
 
     lines: dict[tuple[str | int, ...], int] = {}
-    left: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
+    stack: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
     count = 0
-    while left:
-        path, node = left.pop()
+    while stack:
+        path, node = stack.pop()
         count += 1
         if count > most or len(path) > MAX_DEPTH:
             raise ValueError(f"its aliases (*) multiply to more than {most:,} values; write the values out")
         lines.setdefault(path, node.start_mark.line + 1)
         _check_number(node)
         if isinstance(node, yaml.SequenceNode):
-            left.extend(((*path, index), item) for index, item in enumerate(node.value))
+            stack.extend(((*path, index), child) for index, child in enumerate(node.value))
         elif isinstance(node, yaml.MappingNode):
             for key, line, value in _read_keys(reader, node):
                 lines[*path, key] = line
-                left.append(((*path, key), value))
+                stack.append(((*path, key), value))
     return lines
 
 
@@ -131,11 +131,11 @@ def _read_keys(reader: Any, node: Any) -> Iterator[tuple[Any, int, Any]]:
 
 def _check_number(node: Any) -> None:
     if node.tag in _NUMBERS and isinstance(node.value, str) and ":" in node.value:
-        said = quote(node.value, 20)
-        raise ValueError(f"line {node.start_mark.line + 1}: {said} would be a number in base 60; put it in quotes")
+        quoted = quote(node.value, 20)
+        raise ValueError(f"line {node.start_mark.line + 1}: {quoted} would be a number in base 60; put it in quotes")
 
 
 def _explain(error: Any) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    said = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    return (f"line {mark.line + 1}, column {mark.column + 1}: " if mark else "") + flatten(str(said), 200)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    return (f"line {mark.line + 1}, column {mark.column + 1}: " if mark else "") + flatten(str(problem), 200)

@@ -1,4 +1,4 @@
-"""What an approval is bound to: one request, as a digest that whoever asks and whoever resumes compute alike.
+"""The request that an approval is bound to, as a digest that whoever asks and whoever resumes compute alike.
 
 An approval says yes to one content, for one task, at a gate with these rules, this rubric, these people. Were it bound
 to less, the yes of one question would open another that merely looks like it.
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "adjudge/request/1"
 
-DATA = ("task", "context", "reference")
-"""What a content is judged with, beside the rubric."""
+CONTEXT = ("task", "context", "reference")
+"""The texts that a content is judged with, beside the rubric."""
 
 
 def digest_request(
@@ -45,40 +45,40 @@ def digest_request(
 
 
 def make_basis(
-    data: Mapping[str, str], rubric: Rubric | None, rules: Iterable[Rule], policy: Mapping[str, str]
+    digests: Mapping[str, str], rubric: Rubric | None, rules: Iterable[Rule], policy: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What a content was decided on: digests of task, context, reference, rubric and rules, and the gate's policy."""
-    basis: dict[str, Any] = {name: data.get(name) for name in DATA}
+    """Describe the basis of a decision: digests of task, context, reference, rubric and rules, and the policy."""
+    basis: dict[str, Any] = {name: digests.get(name) for name in CONTEXT}
     basis["rubric"] = None if rubric is None else _digest_rubric(rubric)
     return basis | {"rules": _digest([_describe_rule(rule) for rule in rules]), "policy": dict(policy)}
 
 
-def find_other(pending: Decision, given: Mapping[str, object]) -> str | None:
-    """Which of the content, task, context or reference in ``given`` is not the one that a decision holds back."""
-    for name, value in given.items():
-        known = pending.subject if name == "content" else pending.basis.get(name)
+def find_other(pending: Decision, contents: Mapping[str, object]) -> str | None:
+    """Name the content, task, context or reference that is not the one that a decision holds back."""
+    for name, value in contents.items():
+        expected = pending.subject if name == "content" else pending.basis.get(name)
         try:
-            digest = None if value is None and name != "content" else digest_text(content_text(value, what=name))
+            digest = None if value is None and name != "content" else digest_text(content_text(value, label=name))
         except AdjudgeError:
             digest = ""
-        if digest != known:
+        if digest != expected:
             return name
     return None
 
 
 def describe_terms(ask: Mapping[str, Any]) -> dict[str, Any]:
-    """Who is asked, and how, as plain data: the same for equal terms, however they were written down.
+    """Describe who is asked, and how, as plain data: the same for equal terms, however they were written down.
 
-    What ``Approvals`` would take as the default is written like what was said; what only another asker knows is kept.
+    What ``Approvals`` would take as the default is written like what was given; what only another asker knows is kept.
     """
-    said = {"required": 1, "expires_in": None, "on_expiry": "deny", "first": None, "execution": None} | dict(ask)
-    people, first = said.pop("approvers", ()), said.pop("first")
-    listed = isinstance(people, Iterable) and not isinstance(people, str | Mapping)
-    terms = {name: _describe(value) for name, value in said.items() if name != "metadata"}
+    arguments = {"required": 1, "expires_in": None, "on_expiry": "deny", "first": None, "execution": None} | dict(ask)
+    people, first = arguments.pop("approvers", ()), arguments.pop("first")
+    is_list = isinstance(people, Iterable) and not isinstance(people, str | Mapping)
+    terms = {name: _describe(value) for name, value in arguments.items() if name != "metadata"}
     # Sorted: the same people are the same people, and a set has another order in every process.
-    terms["approvers"] = sorted({_compose(item) for item in people}) if listed else _describe(people)
+    terms["approvers"] = sorted({_compose(name) for name in people}) if is_list else _describe(people)
     terms["first"] = None if first is None else _describe_judge(first)
-    terms["metadata"] = to_plain(said.get("metadata") or {})
+    terms["metadata"] = to_plain(arguments.get("metadata") or {})
     return terms
 
 
@@ -93,50 +93,53 @@ def _digest(value: Any) -> str:
 
 def _digest_rubric(rubric: Rubric) -> str:
     # A rubric's own digest names a function that is one of its rules, and does not know what it does.
-    rules = [item.rule for item in rubric.criteria if item.rule is not None]
+    rules = [criterion.rule for criterion in rubric.criteria if criterion.rule is not None]
     return _digest([rubric.digest, *[_describe_rule(rule) for rule in rules]]) if rules else rubric.digest
 
 
 def _describe_rule(rule: Rule) -> dict[str, Any]:
-    said = {"name": rule.name, "severity": rule.severity, "description": rule.description}
-    said |= {"needs_reference": rule.needs_reference, "spec": to_plain(rule.spec)}
-    runs = rule.evaluate
-    if isinstance(runs, Shipped):
-        said["given"] = [runs.kind, to_plain(runs.given)]
-        if runs.kind != "python":
-            return said
-        runs = runs.run
+    description = {"name": rule.name, "severity": rule.severity, "description": rule.description}
+    description |= {"needs_reference": rule.needs_reference, "spec": to_plain(rule.spec)}
+    function = rule.evaluate
+    if isinstance(function, Shipped):
+        description["given"] = [function.kind, to_plain(function.options)]
+        if function.kind != "python":
+            return description
+        function = function.run
     # Its name is not enough: another function can have the same one.
-    return {**said, "function": _describe_function(runs)}
+    return {**description, "function": _describe_function(function)}
 
 
 def _describe_function(function: Any, depth: int = 0) -> dict[str, Any]:
-    """A function by its place, its code, and the plain values it was made with; the same in every process."""
+    """Describe a function by its place, its code, and the plain values it was made with; the same in every process."""
     if isinstance(function, functools.partial):
-        given = [_describe(function.args, depth + 1), _describe(function.keywords, depth + 1)]
-        return {"partial": _describe_function(function.func, depth + 1), "given": given}
+        arguments = [_describe(function.args, depth + 1), _describe(function.keywords, depth + 1)]
+        return {"partial": _describe_function(function.func, depth + 1), "given": arguments}
     bound = getattr(function, "__func__", function)
     if not hasattr(bound, "__code__"):  # an object that can be called
         bound = getattr(type(function), "__call__", bound)  # noqa: B004 - what it runs is looked for, not whether
     code = getattr(bound, "__code__", None)
     place = [getattr(bound, "__module__", None), getattr(bound, "__qualname__", type(bound).__qualname__)]
-    said: dict[str, Any] = {"place": place}
+    description: dict[str, Any] = {"place": place}
     if isinstance(code, CodeType):
-        said["code"] = _digest(_describe_code(code))
-        held = [_read_cell(cell) for cell in getattr(bound, "__closure__", None) or ()]
+        description["code"] = _digest(_describe_code(code))
+        cells = [_read_cell(cell) for cell in getattr(bound, "__closure__", None) or ()]
         defaults = [getattr(bound, "__defaults__", None), getattr(bound, "__kwdefaults__", None)]
-        said["made_with"] = [_describe(item, depth + 1) for item in (held, *defaults)]
-    return said
+        description["made_with"] = [_describe(value, depth + 1) for value in (cells, *defaults)]
+    return description
 
 
 def _describe_code(code: CodeType) -> list[Any]:
-    """What a code does, without where it stands: a moved line is no other rule."""
-    constants = [_describe_code(item) if isinstance(item, CodeType) else repr(_order(item)) for item in code.co_consts]
+    """Describe what a code does, without where it stands: a moved line is no other rule."""
+    constants = [_describe_constant(constant) for constant in code.co_consts]
     return [code.co_code.hex(), constants, list(code.co_names), list(code.co_varnames), list(code.co_freevars)]
 
 
-def _order(constant: object) -> object:
-    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
+def _describe_constant(constant: object) -> object:
+    if isinstance(constant, CodeType):
+        return _describe_code(constant)
+    # A set has another order in every process.
+    return repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
 
 
 def _read_cell(cell: Any) -> Any:
@@ -147,41 +150,43 @@ def _read_cell(cell: Any) -> Any:
 
 
 def _describe_judge(judge: Any, depth: int = 0) -> Any:
-    """A judge by its name, its rubric and its seats: what stays the same in another process."""
+    """Describe a judge by its name, its rubric and its seats: what stays the same in another process."""
     if isinstance(judge, str):
         return judge
     name = getattr(judge, "name", None)
     if not isinstance(name, str):
         return _describe_function(judge) if callable(judge) else _describe(judge)
     rubric, seats = getattr(judge, "rubric", None), getattr(judge, "judges", None)
-    said: dict[str, Any] = {"name": name, "rubric": _digest_rubric(rubric) if isinstance(rubric, Rubric) else None}
+    rubric_digest = _digest_rubric(rubric) if isinstance(rubric, Rubric) else None
+    description: dict[str, Any] = {"name": name, "rubric": rubric_digest}
     if isinstance(seats, tuple | list) and depth < MOST_DEPTH:
-        said["strategy"] = _describe([getattr(judge, key, None) for key in ("strategy", "quorum", "fail_open")])
-        said["seats"] = [_describe_judge(seat[-1] if isinstance(seat, tuple) else seat, depth + 1) for seat in seats]
-    return said
+        description["strategy"] = _describe([getattr(judge, key, None) for key in ("strategy", "quorum", "fail_open")])
+        judges = [seat[-1] if isinstance(seat, tuple) else seat for seat in seats]
+        description["seats"] = [_describe_judge(each, depth + 1) for each in judges]
+    return description
 
 
 def _describe(value: Any, depth: int = 0) -> Any:
-    """A value as plain data that is the same in every process: of what has no plain form, what it is called."""
+    """Describe a value as plain data that is the same in every process: by its name, where it has no plain form."""
     if value is None or isinstance(value, str | bool | int | float):
         return to_plain(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
-    held = _describe_held(value, depth + 1) if depth < MOST_DEPTH else None
-    if held is not None:
-        return held
-    called = getattr(value, "name", None) or getattr(value, "__qualname__", None)
-    return [f"{type(value).__module__}.{type(value).__qualname__}", called if isinstance(called, str) else None]
+    parts = _describe_members(value, depth + 1) if depth < MOST_DEPTH else None
+    if parts is not None:
+        return parts
+    label = getattr(value, "name", None) or getattr(value, "__qualname__", None)
+    return [f"{type(value).__module__}.{type(value).__qualname__}", label if isinstance(label, str) else None]
 
 
-def _describe_held(value: Any, depth: int) -> Any:
-    """A value by what it holds, or what it does; ``None`` where that cannot be looked at."""
+def _describe_members(value: Any, depth: int) -> Any:
+    """Describe a value by its members, or by its code; ``None`` where neither can be looked at."""
     if isinstance(value, Mapping):
-        return {str(key): _describe(item, depth) for key, item in value.items()}
+        return {str(key): _describe(member, depth) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_describe(item, depth) for item in value]
+        return [_describe(member, depth) for member in value]
     if isinstance(value, set | frozenset):  # in one order, whatever the process
-        return sorted([_describe(item, depth) for item in value], key=repr)
+        return sorted([_describe(member, depth) for member in value], key=repr)
     return _describe_function(value, depth) if hasattr(value, "__code__") else None
 
 

@@ -1,17 +1,16 @@
-"""A gate's decision as a value, with who decided and why, and what is told of it on the way. Pure."""
+"""A gate's decision as a value, with who decided and why, and the events on the way. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args
+from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice
-from adjudge.formats.plain import AS_IS, to_plain
+from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import clean
-from adjudge.formats.typed import read_typed
 from adjudge.result import DecidedBy, JudgeResult, make_id, read_result
 
 
@@ -45,61 +44,44 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class _Six(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswer:
+    """The answer of an ``Asker``: approved or not, by whom and why. A tuple of these three is enough.
+
+    What the answer is about is compared with the decision that waits for it; ``None`` says that the asker does not
+    know it, and is taken on trust.
+    """
+
     approved: bool
     by: str | None
-    """Who decided; ``None`` when it was a policy, because the request expired."""
+    """The name of who decided; ``None`` when it was a policy, because the request expired."""
     reason: str | None = ""
     judged: JudgeResult | None = None
     """The result of the judge that answered in people's place; ``None`` when no judge did."""
     subject: str | None = None
-    """Digest of the content that was asked about; ``None`` where the asker does not know it."""
+    """Digest of the content that was asked about."""
     gate: str | None = None
-    """The gate whose decision was asked about, empty where it was none's; ``None`` where the asker does not know it."""
-
-
-class ApprovalAnswer(_Six):
-    """The answer of an ``Asker``: approved or not, by whom and why. A plain tuple of these three is enough.
-
-    As a tuple it has six members, as in earlier versions; ``request`` and ``result_id`` are attributes only.
-    """
-
-    request: str | None
-    """Digest of the request that was answered, empty where it has none; ``None`` where the asker does not know it."""
-    result_id: str | None
-    """The result that was asked about; ``None`` where the asker does not know it."""
-
-    def __new__(  # noqa: PLR0917 - the members of a tuple, in their order
-        cls,
-        approved: bool,  # noqa: FBT001 - the first member of a tuple
-        by: str | None,
-        reason: str | None = "",
-        judged: JudgeResult | None = None,
-        subject: str | None = None,
-        gate: str | None = None,
-        request: str | None = None,
-        result_id: str | None = None,
-    ) -> Self:
-        """Put the six members into the tuple, and the others beside it."""
-        made = super().__new__(cls, approved, by, reason, judged, subject, gate)
-        made.request, made.result_id = request, result_id
-        return made
-
-    def _replace(self, **changes: Any) -> Self:
-        # The inherited one goes by the six alone: the answer would lose what it is about, and be taken on trust.
-        known: dict[str, Any] = {**self._asdict(), "request": self.request, "result_id": self.result_id}
-        return type(self)(**{**known, **changes})
+    """The gate whose decision was asked about, empty where it was none's."""
+    request: str | None = None
+    """Digest of the request that was answered, empty where it has none."""
+    result_id: str | None = None
+    """The result that was asked about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Decision:
-    """Whether content may go through a gate, who decided that, and why.
+    """The answer whether content may go through a gate, with who decided that, and why.
 
     A decision is true exactly when it allows. Durations are in milliseconds, digests are hexadecimal SHA-256.
     """
 
     schema: ClassVar[str] = "adjudge/decision/1"
     writes_plain: ClassVar[bool] = True
+    _layout: ClassVar[Layout] = Layout(
+        last=("result",),
+        required=("id", "created_at", "pending"),
+        readers={"result": read_result, "answer": read_result},
+    )
 
     gate: str
     """The name of the gate."""
@@ -114,7 +96,7 @@ class Decision:
     """One sentence: which policy decided, who approved, or what went wrong."""
     mode: Mode = "enforce"
     would_allow: bool | None = None
-    """What ``mode="enforce"`` would have decided without a person; ``None`` if nothing was judged."""
+    """The decision of ``mode="enforce"`` without a person; ``None`` if nothing was judged."""
     sampled: bool = True
     """False when the content was let through unjudged, because ``sample`` is below 1."""
     approval_id: str | None = None
@@ -125,7 +107,7 @@ class Decision:
     answer: JudgeResult | None = None
     """The result of the judge that was asked first and approved instead of people; else ``None``."""
     ledger_seq: int | None = None
-    """Where the ledger holds this decision; ``None`` without a ledger, and in the entry itself."""
+    """The place of this decision in the ledger; ``None`` without a ledger, and in the entry itself."""
     config: str | None = None
     """Digest of the configuration file that the gate was read from; ``None`` for a gate written in code."""
     subject: str | None = None
@@ -137,12 +119,14 @@ class Decision:
 
     def __post_init__(self) -> None:
         for name, choices in (("decided_by", get_args(DecidedBy)), ("mode", get_args(Mode))):
-            check_choice(f"a decision's {name}", getattr(self, name), choices)
+            check_choice(name, getattr(self, name), choices, where="a decision")
         if self.pending and self.allowed:
             raise UsageError("a decision that is pending is not allowed; leave allowed false until a person approved")
         # Held here, no gate of today or tomorrow can let something through in a judge's name that no judge passed.
-        said = (self.result, self.answer if self.decided_by == "judge" else None)
-        passed = any(item is not None and item.passed and item.decided_by == self.decided_by for item in said)
+        results = (self.result, self.answer if self.decided_by == "judge" else None)
+        passed = any(
+            result is not None and result.passed and result.decided_by == self.decided_by for result in results
+        )
         if self.allowed and self.decided_by in ("judge", "rule") and not passed:
             raise UsageError(
                 f"a decision allowed by a {self.decided_by} needs a result that this {self.decided_by} passed"
@@ -154,56 +138,43 @@ class Decision:
 
     def explain(self) -> str:
         """Return the decision in one line: what, by whom, and why; it may quote the content."""
-        word = "pending" if self.pending else "allowed" if self.allowed else "blocked"
+        state = "pending" if self.pending else "allowed" if self.allowed else "blocked"
         parts = [self.detail] if self.detail else []
         parts += [self.result.explain()] if self.result is not None else []
-        return clean(f"{word} by {self.decided_by}" + (f": {'; '.join(parts)}" if parts else ""), keep_lines=False)
+        return clean(f"{state} by {self.decided_by}" + (f": {'; '.join(parts)}" if parts else ""), keep_lines=False)
 
     def to_dict(self) -> dict[str, Any]:
         """This decision as plain data that JSON can hold; ``from_dict`` reads it back."""
-        data: dict[str, Any] = {"schema": self.schema}
-        for name in _NAMES:
-            value = getattr(self, name)
-            data[name] = value if type(value) in AS_IS else to_plain(value)
-        data["result"] = self.result.to_dict() if self.result is not None else None
-        return data
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
-            raise UsageError(f"a decision is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
-        for name in ("id", "created_at", "gate", "allowed", "pending", "decided_by"):
-            if name not in data:
-                raise UsageError(f"this is not a dictionary that Decision.to_dict wrote: it has no {name!r}")
-        flags = {name: data[name] for name in ("allowed", "pending")}
-        if not all(isinstance(value, bool) for value in flags.values()):
-            kinds = ", ".join(type(value).__name__ for value in flags.values())
-            raise UsageError(f"allowed and pending of a decision are true or false; got {kinds}")
-        results = {name: read_result(data[name]) for name in ("result", "answer") if data.get(name) is not None}
-        try:
-            # Read as a blocked one, whose members are checked; what it allows is added together with its result.
-            read = read_typed({**data, "allowed": False, "pending": False, "result": None, "answer": None}, cls)
-        except (TypeError, ValueError) as error:
-            said = clean(" ".join(str(error).split())[:200], keep_lines=False)
-            raise UsageError(f"this is not a dictionary that Decision.to_dict wrote: {said}") from None
-        return replace(read, **flags, **results)  # type: ignore[arg-type]
+        return read_record(cls, data)
 
     def __repr__(self) -> str:
         return f"<Decision {self.gate!r} {self.explain()}>"
 
 
-def renew() -> dict[str, Any]:
-    """The members of a decision that takes the place of a pending one: a new id and time, and pending no more."""
-    return {"pending": False, "id": make_id(), "created_at": _now()}
+def supersede(
+    decision: Decision, *, allowed: bool, decided_by: DecidedBy, detail: str, answer: JudgeResult | None = None
+) -> Decision:
+    """Make the decision that takes the place of a pending one: with an id and a time of its own, and not pending."""
+    return replace(
+        decision,
+        pending=False,
+        id=make_id(),
+        created_at=_now(),
+        allowed=allowed,
+        decided_by=decided_by,
+        detail=detail,
+        answer=answer,
+    )
 
 
 def block(decision: Decision, why: str) -> Decision:
-    """The decision that takes the place of one, and blocks by policy."""
-    return replace(decision, **renew(), allowed=False, decided_by="policy", detail=why)
-
-
-_NAMES = tuple([item.name for item in fields(Decision) if item.name != "result"])
+    """Make the decision that takes the place of one, and blocks by policy."""
+    return supersede(decision, allowed=False, decided_by="policy", detail=why, answer=decision.answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,12 +203,7 @@ class Recorder(Protocol):
 
 
 class Asker(Protocol):
-    """An object that asks people: ``Approvals``, or an object of yours with these methods.
-
-    Two further methods are optional. ``check_request(**how)`` is called when a gate is made; it raises ``UsageError``
-    for arguments of a request that it could not take. ``await is_open(id)`` is called by a gate that does not wait; if
-    the request has ended by then, the gate reads the answer at once.
-    """
+    """An object that asks people: ``Approvals``, or an object of yours with these methods."""
 
     # A property and not a method: a type checker would have every asker take any argument, and those of `ask` differ.
     @property

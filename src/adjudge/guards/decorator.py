@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from adjudge.content import call_unchanged, content_text, has_changed
+from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
 from adjudge.guards.decision import Blocked, Decision
 from adjudge.sync import run_sync
@@ -17,8 +17,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checks:
-    """What the decorator needs of a gate."""
+class GuardingGate:
+    """The part of a gate that the decorator needs."""
 
     name: str
     check: Callable[[object], Awaitable[Decision]]
@@ -26,8 +26,8 @@ class Checks:
     """Record that an allowed content was changed, and return the decision that then counts."""
 
 
-def make_guard(gate: Checks, argument: str | None) -> Callable[[F], F]:
-    """The decorator behind ``Gate.guard``."""
+def make_guard(gate: GuardingGate, argument: str | None) -> Callable[[F], F]:
+    """Make the decorator behind ``Gate.guard``."""
 
     def decorate(function: F) -> F:
         _check_function(gate, function, argument)
@@ -39,39 +39,33 @@ def make_guard(gate: Checks, argument: str | None) -> Callable[[F], F]:
 
 
 def _wrap_async(
-    gate: Checks, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
+    gate: GuardingGate, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
 ) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def guarded(*given: Any, **how: Any) -> Any:
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
         if argument is not None:
-            bound = _bind(signature, given, how)
+            bound = _bind(signature, args, kwargs)
             await _let_through(gate, bound.arguments[argument], _ARGUMENT.format(argument))
             return await function(*bound.args, **bound.kwargs)
-        said = await function(*given, **how)
-        await _let_through(gate, said, _RETURNED)
-        return said
+        returned = await function(*args, **kwargs)
+        await _let_through(gate, returned, _RETURNED)
+        return returned
 
     return guarded
 
 
 def _wrap_sync(
-    gate: Checks, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
+    gate: GuardingGate, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
 ) -> Callable[..., Any]:
     @functools.wraps(function)
-    def guarded(*given: Any, **how: Any) -> Any:
+    def guarded(*args: Any, **kwargs: Any) -> Any:
         if argument is None:
-            said = function(*given, **how)
-            run_sync(_let_through(gate, said, _RETURNED))
-            return said
-        bound = _bind(signature, given, how)
-        value, what = bound.arguments[argument], _ARGUMENT.format(argument)
-        decision = run_sync(_let_through(gate, value, what))
-
-        def refuse() -> None:
-            if _differs(decision, value):
-                run_sync(_stop(gate, decision, what))
-
-        return call_unchanged(function, bound, refuse)
+            returned = function(*args, **kwargs)
+            run_sync(_let_through(gate, returned, _RETURNED))
+            return returned
+        bound = _bind(signature, args, kwargs)
+        run_sync(_let_through(gate, bound.arguments[argument], _ARGUMENT.format(argument)))
+        return function(*bound.args, **bound.kwargs)
 
     return guarded
 
@@ -79,41 +73,38 @@ def _wrap_sync(
 _ARGUMENT, _RETURNED = "the argument {!r}", "what the function returned"
 
 
-async def _let_through(gate: Checks, value: object, what: str) -> Decision:
-    """The decision that lets a value through, as it is now; raises ``Blocked`` where there is none."""
+async def _let_through(gate: GuardingGate, value: object, label: str) -> None:
+    """Raise ``Blocked`` unless the gate lets a value through."""
     decision = await gate.check(value)
+    # People take hours, and the program may change its own list meanwhile: they approved what it was.
+    if decision.allowed and decision.approval_id is not None and not _is_same(decision, value):
+        decision = await gate.withdraw(decision, f"{label} was changed while a person was waited for")
     if not decision.allowed:
         raise Blocked(decision)
-    if _differs(decision, value):
-        await _stop(gate, decision, what)
-    return decision
 
 
-def _differs(decision: Decision, value: object) -> bool:
-    """Whether a value is not what was decided about: somebody else holds the same list, and judges take a while."""
-    if decision.subject is None and decision.mode == "observe":  # nobody could read it, which has been said
+def _is_same(decision: Decision, value: object) -> bool:
+    try:
+        return digest_text(content_text(value)) == decision.subject
+    except UsageError:  # it cannot be read any more
         return False
-    return has_changed(decision.subject, lambda: content_text(value))
 
 
-async def _stop(gate: Checks, decision: Decision, what: str) -> None:
-    stopped = await gate.withdraw(decision, f"{what} was changed while it was judged")
-    if not stopped.allowed:
-        raise Blocked(stopped)
-
-
-def _bind(signature: inspect.Signature, given: tuple[Any, ...], how: dict[str, Any]) -> inspect.BoundArguments:
-    bound = signature.bind(*given, **how)
+def _bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()  # a default goes through the gate like anything else
     return bound
 
 
-def _check_function(gate: Checks, function: Callable[..., Any], argument: str | None) -> None:
+def _check_function(gate: GuardingGate, function: Callable[..., Any], argument: str | None) -> None:
     where = f"gate {gate.name!r} cannot guard {getattr(function, '__qualname__', function)!r}"
     if not inspect.isroutine(function):
         raise UsageError(f"{where}: it is not a function")
     if inspect.isasyncgenfunction(function) or (argument is None and inspect.isgeneratorfunction(function)):
         raise UsageError(f"{where}: what a generator yields is out before it could be checked; return it whole")
-    known = list(inspect.signature(function).parameters)
-    if argument is not None and argument not in known:
-        raise UsageError(f"{where}: it has no parameter {argument!r} (its parameters are {', '.join(known) or 'none'})")
+    parameters = list(inspect.signature(function).parameters)
+    if argument is not None and argument not in parameters:
+        raise UsageError(
+            f"{where}: it has no parameter {argument!r} (its parameters are {', '.join(parameters) or 'none'})",
+            argument="argument",
+        )

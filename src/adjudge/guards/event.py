@@ -1,13 +1,13 @@
-"""Shared by the guards: the chain that is asked, and the event that reports the outcome of a check."""
+"""Shared by the guards: the question that is asked, and the event that reports the outcome of a check."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
-from adjudge.formats.plain import to_plain
+from adjudge.formats.record import write_record
 from adjudge.question.question import Answer, Part, Question, Wording, digest_question
 from adjudge.result import DecidedBy
 
@@ -37,12 +37,11 @@ class GuardEvent:
     at: datetime = field(default_factory=_now)
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as plain data."""
-        # Member by member: to_plain asks an object for its to_dict first, which is this.
-        return {"schema": self.schema, **{item.name: to_plain(getattr(self, item.name)) for item in fields(self)}}
+        """Write the event as plain data."""
+        return write_record(self)
 
 
-def make_question(
+def make_guard_question(
     wording: Wording,
     parts: Sequence[Part],
     answer: Callable[[Mapping[str, Any], Question], Answer],
@@ -51,15 +50,15 @@ def make_question(
     metadata: Mapping[str, Any] | None = None,
     wants_everybody: bool = False,
 ) -> Question:
-    """A question of a guard: its wording, what is checked as data, and how to read the reply.
+    """Make a question of a guard: its wording, what is checked as data, and how to read the reply.
 
     ``subject`` is the SHA-256 of what is checked; ``wants_everybody`` lets counting chains wait for every seat.
     """
-    given = tuple(parts)
-    digest = digest_question(wording, given)
+    all_parts = tuple(parts)
+    digest = digest_question(wording, all_parts)
     return Question(
         wording=wording,
-        parts=given,
+        parts=all_parts,
         answer=answer,
         digest=digest,
         subject=subject,

@@ -11,17 +11,15 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar, get_args
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar, get_args
 
-from adjudge.concurrency import is_for_us
-from adjudge.content import check_extent, content_text, copy_plain, digest_text, has_changed
-from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_share
+from adjudge.content import check_extent, copy_plain, digest_text, read_content, write_plain
+from adjudge.errors import AdjudgeError, Argument, UsageError
+from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_functions, check_share, read_options
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
-from adjudge.guards.approval_digest import DATA, describe_terms, digest_request, find_other, make_basis
+from adjudge.guards.approval_digest import CONTEXT, describe_terms, digest_request, find_other, make_basis
 from adjudge.guards.decision import (
     ApprovalAnswer,
     Asker,
@@ -34,23 +32,24 @@ from adjudge.guards.decision import (
     OnUndecided,
     Recorder,
     block,
-    renew,
+    supersede,
 )
-from adjudge.guards.decorator import Checks, make_guard
+from adjudge.guards.decorator import GuardingGate, make_guard
 from adjudge.guards.gate_policy import Policy, choose_step, was_failed_by_rule
 from adjudge.guards.http_request import HttpRequest
+from adjudge.guards.pending_store import PendingStore
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_broken, since
+from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_failed_rules, since
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
-from adjudge.result import JudgeResult, RuleResult
+from adjudge.result import DecidedBy, JudgeResult, RuleResult
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
 from adjudge.rules.ruleset import AnyRule
 from adjudge.rules.shipped import as_rule
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Status
@@ -60,16 +59,15 @@ if TYPE_CHECKING:
 class Check:
     """One check under way: what was asked and since when. It lives as long as the call."""
 
-    __slots__ = ("content", "data", "digests", "gate", "metadata", "request", "started", "subject")
+    __slots__ = ("content", "context", "digests", "gate", "metadata", "request", "started", "subject")
 
     def __init__(
-        self, gate: Gate, data: Mapping[str, object], metadata: dict[str, Any], request: HttpRequest | None
+        self, gate: Gate, context: Mapping[str, object], metadata: dict[str, Any], request: HttpRequest | None
     ) -> None:
         self.gate = gate
         self.request = request
-        # Copies, like the content: what is judged, what an approval is bound to and what is recorded are one thing,
-        # whatever somebody else does to a list meanwhile.
-        self.data = {name: copy_plain(value) for name, value in data.items() if value is not None}
+        self.context = {name: value for name, value in context.items() if value is not None}
+        """Task, context and reference; plain data once ``run`` has read them, like the content."""
         self.digests: dict[str, str] = {}
         self.metadata = metadata
         self.started = time.perf_counter()
@@ -77,122 +75,125 @@ class Check:
         self.content: object = None
 
     async def run(self, content: object) -> Decision:
-        """Rules, then the judge, then the policy, then perhaps a person; recorded."""
+        """Check by rules, then the judge, then the policy, then perhaps a person, and record the decision."""
         gate = self.gate
-        content = copy_plain(content)
         try:
-            self.subject = digest_text(content_text(content))
-            self.digests = {name: digest_text(content_text(value, what=name)) for name, value in self.data.items()}
-        except BaseException as error:  # an object of anybody's may raise anything when it is opened
-            if is_for_us(error):
-                raise
+            # Read once: this copy is judged, bound to an approval, shown to people and recorded, so that all of them
+            # are about one thing, whatever becomes of the caller's object.
+            content = read_content(content)
+            self.subject = digest_text(write_plain(content)[0])
+            self.context = {name: read_content(value, label=name) for name, value in self.context.items()}
+            texts = {name: write_plain(value, label=name)[0] for name, value in self.context.items()}
+            self.digests = {name: digest_text(text) for name, text in texts.items()}
+        except Exception as error:  # noqa: BLE001 - content that cannot be read is blocked, whatever is wrong with it
             return await self._conclude(self._make_undecided(error), readable=False)
         self.content = content
-        reference = self.data.get("reference")
+        reference = self.context.get("reference")
         # Each is handed a copy of its own: a rule that changes what it is given changes nothing for the next.
-        ran = [await rule.check(copy_plain(content), copy_plain(reference)) for rule in read_parts(gate).rules]
-        result, readable = self._settle(ran), True
+        rule_results = [await rule.check(copy_plain(content), copy_plain(reference)) for rule in gate.rules]
+        result, readable = self._decide_by_rules(rule_results), True
         sampled = result is not None or gate.takes(self.subject)
         if result is None and sampled:
-            result, readable = await self._judge(copy_plain(content), ran)
-        opens = result is None or choose_step(result, gate.policy, readable=readable)[0] == "allow"
-        if opens and self._has_changed():
-            # An object of somebody's own cannot be copied, and may have been judged in another state than it is in.
-            result, readable = self._make_undecided(AdjudgeError(_CHANGED)), False
+            result, readable = await self._judge(copy_plain(content), rule_results)
         if result is None:
-            said = f"not sampled (sample={gate.sample:g})"
-            return await self._record(self._make("policy", allowed=True, detail=said, sampled=False))
+            detail = f"not sampled (sample={gate.sample:g})"
+            return await self._record(self._make("policy", allowed=True, detail=detail, sampled=False))
         return await self._conclude(result, readable=readable)
 
     async def refuse(self, why: str) -> Decision:
-        """The decision about what could not be read."""
+        """Make and record the decision about what could not be read."""
         if self.gate.mode == "observe":
             decision = self._make("policy", allowed=True, detail=f"observed: {why}", would_allow=False)
         else:
             decision = self._make("policy", detail=why, would_allow=False)
         return await self._record(decision)
 
-    async def resume(self, pending: Decision, given: Mapping[str, object]) -> Decision:
-        """The decision in place of a pending one, once the person has answered; ``given`` is to be what was held."""
+    async def resume(self, pending: Decision, contents: Mapping[str, object]) -> Decision:
+        """Make and record the decision in place of a pending one, once people have answered.
+
+        ``contents`` are the content, task, context and reference that are about to be used. ``Gate.resume`` has found
+        that the decision is pending at this gate, and, where it was given an id, that it is the one in the ledger. A
+        ``Decision`` that a program hands in is bound by 2 and 4. Then a decision allows only after these checks, in
+        this order:
+
+        1. The contents are those that were held back, since people said yes to those (``_find_other_content``).
+        2. The gate has the rubric, rules, policy and approval terms under which people were asked, since a yes under
+           stricter ones must not open a laxer gate (``_find_changed_terms``).
+        3. The answer is a plain yes or no, since nothing else may be taken for a yes (``_read_answer``). ``Approvals``
+           return one only if the ledger confirms it, since the table beside it can be changed by hand.
+        4. The answer is about this content, gate, request and judgement, since people answer many
+           (``_find_other_request``).
+        5. The terms are still the same, since people take hours (``_find_changed_terms`` again).
+        6. The approval is still valid, and one of an HTTP request was not used before: such a request goes through
+           once. Its use is marked in one transaction with the ledger's entry (``_use``). The decision of a program can
+           be resumed again, after a crash for instance; an ``ask`` of a program's own has no such mark.
+
+        1 and 2 come before people are waited for, whose answer could open nothing. 3 to 5 are in ``_apply_answer``,
+        which also follows when a gate asks and waits at once; 6 is part of recording.
+        """
         self.subject = pending.subject
-        # Before anybody is waited for: what they say could open nothing.
-        other = find_other(pending, given)
-        doubt = f"the {other} is not what was held back; {_AGAIN}" if other else self._find_doubt(pending)
-        return await self._record(block(pending, doubt) if doubt else await self._apply_answer(pending))
+        problem = _find_other_content(pending, contents) or self._find_changed_terms(pending)
+        return await self._record(block(pending, problem) if problem else await self._apply_answer(pending))
 
     async def withdraw(self, decision: Decision, why: str) -> Decision:
-        """The decision in place of one that allowed what is not the same any more."""
+        """Record the decision that blocks what is not the approved value any more."""
         self.subject = decision.subject
-        blocked = replace(block(decision, why), would_allow=False, ledger_seq=None)
-        if self.gate.mode == "observe":
-            blocked = replace(blocked, allowed=True, detail=f"observed: {why}")
-        return await self._record(blocked)
-
-    def _has_changed(self) -> bool:
-        given = {"content": (self.content, self.subject)}
-        given |= {name: (value, self.digests[name]) for name, value in self.data.items()}
-        return any(has_changed(known, partial(content_text, value)) for value, known in given.values())
+        return await self._record(replace(block(decision, why), would_allow=False, ledger_seq=None))
 
     # ------------------------------------------------------------ judging
 
-    def _settle(self, ran: Sequence[RuleResult]) -> JudgeResult | None:
-        """The result when rules settle the matter: one that decides failed, or there is nobody else to ask."""
-        broken = explain_broken(ran)
-        if not broken and read_parts(self.gate).judge is not None:
+    def _decide_by_rules(self, rule_results: Sequence[RuleResult]) -> JudgeResult | None:
+        """Return the result if rules decide: an ``error`` rule failed, or there is no judge to ask."""
+        failed_rules = explain_failed_rules(rule_results)
+        if not failed_rules and self.gate.judge is not None:
             return None
         return JudgeResult(
-            outcome="failed" if broken else "passed",
+            outcome="failed" if failed_rules else "passed",
             judge="rules",
             decided_by="rule",
-            detail=broken or "no error rule failed",
-            rule_results=tuple(ran),
+            detail=failed_rules or "no error rule failed",
+            rule_results=tuple(rule_results),
             attempts=0,
             subject=self.subject,
             metadata=self.metadata,
         )
 
-    async def _judge(self, content: object, ran: Sequence[RuleResult]) -> tuple[JudgeResult, bool]:
-        """What the judge says, and whether the content could be put to it at all."""
+    async def _judge(self, content: object, rule_results: Sequence[RuleResult]) -> tuple[JudgeResult, bool]:
+        """Return the judge's result, and whether the content could be put to it at all."""
         gate = self.gate
-        how: dict[str, Any] = {name: copy_plain(value) for name, value in self.data.items()}
-        rules = [_repeat(item) for item in ran]
+        parts: dict[str, Any] = {"content": content}
+        parts |= {name: copy_plain(value) for name, value in self.context.items()}
+        rules = [_repeat(rule_result) for rule_result in rule_results]
         if gate.redact is not None:
-            given = {"content": content, **how}
-            for name, value in given.items():
-                said, error = await call_safely(gate.redact, value)
-                if error is not None or said is None:
-                    # Its type alone: what a redaction raises is likely to quote what it should have hidden.
-                    kind = type(error).__name__ if error is not None else "None"
-                    return self._make_undecided(
-                        AdjudgeError(f"the redaction of the {name} gave {kind}; nothing was sent")
-                    ), False
-                how[name] = said
-            content = how.pop("content")
+            try:
+                parts = await _redact(gate.redact, parts)
+            except AdjudgeError as error:
+                return self._make_undecided(error), False
             # Warnings quote what they found, so what the judge is shown of them comes from the redacted content.
             rules = [
-                own if item.severity == "warning" else _repeat(item)
-                for own, item in zip(read_parts(gate).rules, ran, strict=True)
+                rule if rule_result.severity == "warning" else _repeat(rule_result)
+                for rule, rule_result in zip(gate.rules, rule_results, strict=True)
             ]
-        how |= {"rules": rules, "metadata": self.metadata}
-        result, error = await call_safely(self._ask_judge, content, how)
+        shown = parts.pop("content")
+        arguments = {**parts, "rules": rules, "metadata": self.metadata}
+        result, error = await call_safely(self._ask_judge, shown, arguments)
         if error is not None:
             return self._make_undecided(error), False
-        settled = result.rule_results[len(ran) :]
-        return replace(result, subject=self.subject, rule_results=(*ran, *settled)), True
+        criterion_results = result.rule_results[len(rule_results) :]
+        return replace(result, subject=self.subject, rule_results=(*rule_results, *criterion_results)), True
 
-    async def _ask_judge(self, content: object, how: EvaluateArguments) -> JudgeResult:
-        """The judge's result; a gate that can open, or ask, has every seat heard that might object."""
-        made: Any = self.gate.judge  # there is one, or rules alone would have settled it
-        judge: Judge | JudgeChain = made
-        rubric = read_parts(self.gate).rubric
+    async def _ask_judge(self, content: object, arguments: EvaluateArguments) -> JudgeResult:
+        """Return the judge's result; a gate that can open, or ask, waits for every seat that might object."""
+        judge, rubric = self.gate.judge, self.gate.rubric
+        assert judge is not None  # noqa: S101 - for the type checker; without one, rules alone have decided
         if type(judge).evaluate is not Evaluates.evaluate:  # a class of somebody's own, which evaluates in its own way
-            return await judge.evaluate(content, rubric, **how)
-        opens = not self.gate.policy.blocks_all
-        wants = {"wants_objections": opens, "wants_reasons": True}
-        return await judge._evaluate(content, rubric, how, **wants)  # noqa: SLF001 - evaluate, and what a gate wants
+            return await judge.evaluate(content, rubric, **arguments)
+        return await judge._evaluate(  # noqa: SLF001 - evaluate, and what a gate wants
+            content, rubric, arguments, wants_objections=not self.gate.policy.blocks_all, wants_reasons=True
+        )
 
     def _make_undecided(self, error: BaseException) -> JudgeResult:
-        """The result when nobody could be asked."""
+        """Make the result when nobody could be asked."""
         ours = isinstance(error, AdjudgeError)
         if not ours:
             logger.debug("gate %r could not put the content to its judge", self.gate.name, exc_info=error)
@@ -200,7 +201,7 @@ class Check:
             outcome="undecided",
             undecided_because="error",
             decided_by="policy",
-            judge=judge.name if (judge := read_parts(self.gate).judge) is not None else "rules",
+            judge=judge.name if (judge := self.gate.judge) is not None else "rules",
             detail=str(error) if ours else f"{type(error).__name__} was raised while the content was read or judged",
             attempts=0,
             subject=self.subject,
@@ -210,7 +211,7 @@ class Check:
     # ------------------------------------------------------------ deciding
 
     async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
-        await notify(self.gate.on_result, result, what="on_result")
+        await notify(self.gate.on_result, result, name="on_result")
         await self._notify("judged", detail=result.outcome)
         return await self._record(await self._decide(result, readable=readable))
 
@@ -234,7 +235,7 @@ class Check:
             # Without a digest an approval is bound to nothing, and could be used for anything else that has none.
             return replace(blocked, detail="nobody was asked: content that cannot be read cannot be told apart")
         message = f"gate {gate.name!r} held this back: {result.explain()}"
-        ask, shown = dict(gate.ask), await self._show()
+        content = await self._read_shown_content()
         basis = self._make_basis(self.digests)
         basis |= {} if self.request is None else {"http": self.request.describe(gate.name)}
         detail = f"{_ASKED}: on_rule='ask'" if was_failed_by_rule(result) else _ASKED
@@ -244,72 +245,83 @@ class Check:
             blocked = replace(blocked, request=self._digest(blocked))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - metadata of somebody's own may be anything
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
-        said, error = await call_safely(gate.approvals.request, blocked, message, **shown, **ask)
-        if error is not None or not isinstance(said, str) or not said:
+        approval_id, error = await call_safely(gate.approvals.request, blocked, message, **content, **gate.ask)
+        if error is not None or not isinstance(approval_id, str) or not approval_id:
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
-        await self._notify("asked", detail=said)
-        pending = replace(blocked, pending=True, approval_id=said)
-        return await self._apply_answer(pending) if gate.wait or await self._is_answered(said) else pending
+        await self._notify("asked", detail=approval_id)
+        pending = replace(blocked, pending=True, approval_id=approval_id)
+        return await self._apply_answer(pending) if gate.wait or await self._is_answered(approval_id) else pending
 
-    async def _is_answered(self, approval: str) -> bool:
-        """Whether a request has an end already: a judge that was asked first may have approved it."""
-        ask = getattr(self.gate.approvals, "is_open", None)
-        said, _ = await call_safely(ask, approval) if ask is not None else (None, None)
-        return said is False
+    async def _is_answered(self, approval_id: str) -> bool:
+        """Return whether a request is closed already: a judge that was asked first may have approved it."""
+        store = self.gate.pending_store
+        if store is None:
+            return False
+        is_open, _ = await call_safely(store.is_open, approval_id)
+        return is_open is False
 
-    async def _show(self) -> dict[str, Any]:
-        """The content for whoever is asked, where the gate shows it: redacted, since it leaves the gate."""
+    async def _read_shown_content(self) -> dict[str, Any]:
+        """Return the content for whoever is asked, where the gate shows it: redacted, since it leaves the gate."""
         if not self.gate.show_content or self.content is None:
             return {}
         if self.gate.redact is None:
             return {"content": copy_plain(self.content)}
-        said, error = await call_safely(self.gate.redact, copy_plain(self.content))
-        return {} if error is not None or said is None else {"content": said}
+        redacted, error = await call_safely(self.gate.redact, copy_plain(self.content))
+        return {} if error is not None or redacted is None else {"content": redacted}
 
     async def _apply_answer(self, pending: Decision) -> Decision:
-        """The decision once somebody has answered; anything but a plain yes about this content blocks."""
+        """Wait for the answer and apply it; anything but a plain yes to this request blocks. See ``resume``."""
         assert self.gate.approvals is not None  # noqa: S101 - for the type checker; _ask and resume have looked
-        said, error = await call_safely(self.gate.approvals.wait, pending.approval_id)
-        answer = _read_answer(said) if error is None else None
+        reply, error = await call_safely(self.gate.approvals.wait, pending.approval_id)
+        answer = _read_answer(reply) if error is None else None
         if answer is None:
             return block(pending, self._report(error, "the approval could not be read"))
-        # Once more, since people take hours: who is asked may have been changed in the meantime.
-        doubt = _doubt_answer(answer, pending, self.gate.name) or self._find_doubt(pending)
-        if doubt is not None:
-            return block(pending, doubt)
-        word = "approved" if answer.approved else "denied"
-        await self._notify("answered", detail=word)
-        detail = f"{word} by {answer.by}" if answer.by else f"{word} by policy"
-        by = "policy" if not answer.by else "judge" if answer.judged is not None else "human"
-        new = renew() | {"allowed": answer.approved, "decided_by": by, "answer": answer.judged}
-        return replace(pending, **new, detail=f"{detail}: {answer.reason}" if answer.reason else detail)
+        problem = _find_other_request(answer, pending, self.gate.name) or self._find_changed_terms(pending)
+        if problem is not None:
+            return block(pending, problem)
+        verdict = "approved" if answer.approved else "denied"
+        await self._notify("answered", detail=verdict)
+        detail = f"{verdict} by {answer.by}" if answer.by else f"{verdict} by policy"
+        decided_by: DecidedBy = "policy"
+        if answer.by:
+            decided_by = "human" if answer.judged is None else "judge"
+        return supersede(
+            pending,
+            allowed=answer.approved,
+            decided_by=decided_by,
+            detail=f"{detail}: {answer.reason}" if answer.reason else detail,
+            answer=answer.judged,
+        )
 
     # ------------------------------------------------------------ what an approval is bound to
 
-    def _find_doubt(self, pending: Decision) -> str | None:
-        """Why no approval of this can open the gate: it was asked for under something else than the gate has now."""
+    def _find_changed_terms(self, pending: Decision) -> str | None:
+        """Say what this gate has other than when people were asked, or return ``None`` if all of it is the same.
+
+        The request's digest is computed anew, from what the pending decision is about and the gate as it is now.
+        """
         if pending.request is None:
-            return f"the decision that waits has no request digest, as those of older versions have none; {_AGAIN}"
-        given = {name: pending.basis.get(name) for name in DATA}
-        own = self._make_basis({name: said for name, said in given.items() if isinstance(said, str)})
-        own |= {name: pending.basis[name] for name in ("http",) if name in pending.basis}
+            return f"the decision that waits has no request digest; {_AGAIN}"
+        held = {name: pending.basis.get(name) for name in CONTEXT}
+        basis = self._make_basis({name: digest for name, digest in held.items() if isinstance(digest, str)})
+        basis |= {name: pending.basis[name] for name in ("http",) if name in pending.basis}
         try:
-            same = self._digest(replace(pending, basis=own)) == pending.request
+            is_same = self._digest(replace(pending, basis=basis)) == pending.request
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what was read back may hold anything
             return self._report(error, "the request could not be compared")
-        if same:
+        if is_same:
             return None
-        changed = [name for name in ("rubric", "rules", "policy") if pending.basis.get(name) != own[name]]
-        what = f"other {' and '.join(changed)}" if changed else "other terms, or about something else"
-        return f"people were asked under {what} than this gate has now; {_AGAIN}"
+        changed = [name for name in ("rubric", "rules", "policy") if pending.basis.get(name) != basis[name]]
+        terms = f"other {' and '.join(changed)}" if changed else "other terms, or about something else"
+        return f"people were asked under {terms} than this gate has now; {_AGAIN}"
 
-    def _make_basis(self, data: Mapping[str, str]) -> dict[str, Any]:
-        gate, parts = self.gate, read_parts(self.gate)
-        own = parts.judge._own_rubric() if parts.judge is not None else None  # noqa: SLF001 - as the gate itself asks
-        policy = {item.name: getattr(gate.policy, item.name) for item in fields(gate.policy)}
+    def _make_basis(self, digests: Mapping[str, str]) -> dict[str, Any]:
+        gate = self.gate
+        judge_rubric = gate.judge._get_default_rubric() if gate.judge is not None else None  # noqa: SLF001
+        policy = {option.name: getattr(gate.policy, option.name) for option in fields(gate.policy)}
         if policy["on_rule"] == policy["on_failed"]:
-            del policy["on_rule"]  # a default that is written down is the same gate, and so is an earlier version's
-        return make_basis(data, parts.rubric if parts.rubric is not None else own, parts.rules, policy)
+            del policy["on_rule"]  # a default that is written down is the same gate
+        return make_basis(digests, gate.rubric if gate.rubric is not None else judge_rubric, gate.rules, policy)
 
     def _digest(self, decision: Decision) -> str:
         return digest_request(
@@ -323,10 +335,12 @@ class Check:
     # ------------------------------------------------------------ recording
 
     async def _record(self, decision: Decision) -> Decision:
-        """The decision with its place in the ledger; one that cannot be recorded does not let anything through."""
+        """Record the decision; one that cannot be recorded does not let anything through."""
         gate = self.gate
         decision = replace(decision, duration_ms=since(self.started))
-        decision = await (self._use(decision) if self._uses(decision) else self._append(decision))
+        uses_approval = decision.allowed and decision.approval_id is not None
+        store = gate.pending_store if uses_approval else None
+        decision = await (self._append(decision) if store is None else self._use(decision, store))
         logger.info(
             "gate %r %s by %s, decision %s",
             gate.name,
@@ -337,83 +351,102 @@ class Check:
         await self._notify("decided", decision=decision)
         return decision
 
-    def _uses(self, decision: Decision) -> bool:
-        """Whether recording this decision uses an approval."""
-        return decision.allowed and decision.approval_id is not None and hasattr(self.gate.approvals, "use")
-
-    async def _use(self, decision: Decision) -> Decision:
+    async def _use(self, decision: Decision, store: PendingStore) -> Decision:
         """Record the decision and mark its approval as used, in one transaction."""
-        approvals: Any = self.gate.approvals
-        seq, error = await call_safely(approvals.use, decision)
+        seq, error = await call_safely(store.use, decision)
         if error is not None:
-            return await self._lose(decision, self._report(error, "not recorded"))
+            return await self._make_unrecorded(decision, self._report(error, "not recorded"))
         if not _is_place(seq):
             logger.warning("gate %r: approval %s was to be used again", self.gate.name, decision.approval_id)
             return await self._append(block(decision, _USED))
         decision = replace(decision, ledger_seq=seq)
-        own = getattr(self.gate.ledger, "ledger", self.gate.ledger)  # one that records for a command holds a ledger
+        ledger = getattr(self.gate.ledger, "ledger", self.gate.ledger)  # one that records for a command holds a ledger
         # It is recorded already, unless the gate has another ledger than its approvals.
-        return decision if own is None or own is getattr(approvals, "ledger", None) else await self._append(decision)
+        return decision if ledger is None or ledger is store.ledger else await self._append(decision)
 
     async def _append(self, decision: Decision) -> Decision:
+        """Append the decision to the gate's ledger, if there is one, and return it with its place there."""
         gate = self.gate
-        if gate.ledger is not None:
-            seq, error = await call_safely(
-                gate.ledger.append, decision, kind="decision", subject=decision.subject, gate=gate.name
-            )
-            if error is not None:
-                decision = await self._lose(decision, self._report(error, "not recorded"))
-            elif not _is_place(seq):
-                # 0, -1 and None are how stores say that they kept nothing.
-                found = "a number below 1" if type(seq) is int else type(seq).__name__
-                said = f"not recorded: the ledger answered {found}, and a place in it is a whole number from 1"
-                decision = await self._lose(decision, said)
-            else:
-                decision = replace(decision, ledger_seq=seq)
-        return decision
+        if gate.ledger is None:
+            return decision
+        seq, error = await call_safely(
+            gate.ledger.append, decision, kind="decision", subject=decision.subject, gate=gate.name
+        )
+        if error is not None:
+            return await self._make_unrecorded(decision, self._report(error, "not recorded"))
+        if not _is_place(seq):
+            # 0, -1 and None are how stores say that they kept nothing.
+            kind = "a number below 1" if type(seq) is int else type(seq).__name__
+            problem = f"not recorded: the ledger answered {kind}, and a place in it is a whole number from 1"
+            return await self._make_unrecorded(decision, problem)
+        return replace(decision, ledger_seq=seq)
 
-    async def _lose(self, decision: Decision, why: str) -> Decision:
-        logger.error("gate %r: decision %s was %s", self.gate.name, decision.id, why)
-        await self._notify("unrecorded", detail=why)
-        said = f"{why}; {decision.detail}" if decision.detail else why
+    async def _make_unrecorded(self, decision: Decision, problem: str) -> Decision:
+        """Return the decision in place of one that could not be recorded: it blocks, except with ``observe``."""
+        logger.error("gate %r: decision %s was %s", self.gate.name, decision.id, problem)
+        await self._notify("unrecorded", detail=problem)
+        detail = f"{problem}; {decision.detail}" if decision.detail else problem
         allowed = self.gate.mode == "observe"
-        return replace(decision, allowed=allowed, pending=False, decided_by="policy", would_allow=False, detail=said)
+        return replace(decision, allowed=allowed, pending=False, decided_by="policy", would_allow=False, detail=detail)
 
-    def _report(self, error: BaseException | None, what: str) -> str:
-        """What went wrong, without its text: a database's error quotes what it was given."""
+    def _report(self, error: BaseException | None, problem: str) -> str:
+        """Log an error, and return the problem without its text: a database's error quotes what it was given."""
         if error is None:
-            return f"{what}: the answer is of the wrong type"
-        logger.debug("gate %r: %s", self.gate.name, what, exc_info=error)
-        return f"{what}: {error}" if isinstance(error, UsageError) else f"{what}: {type(error).__name__}"
+            return f"{problem}: the answer is of the wrong type"
+        logger.debug("gate %r: %s", self.gate.name, problem, exc_info=error)
+        return f"{problem}: {error}" if isinstance(error, UsageError) else f"{problem}: {type(error).__name__}"
 
     async def _notify(self, kind: EventKind, *, detail: str = "", decision: Decision | None = None) -> None:
         if self.gate.on_event is not None:
             event = GateEvent(kind=kind, gate=self.gate.name, subject=self.subject, detail=detail, decision=decision)
-            await notify(self.gate.on_event, event, what="on_event")
+            await notify(self.gate.on_event, event, name="on_event")
 
-    def _make(self, by: Any, **more: Any) -> Decision:
-        more.setdefault("allowed", False)
+    def _make(
+        self,
+        by: DecidedBy,
+        *,
+        allowed: bool = False,
+        result: JudgeResult | None = None,
+        detail: str = "",
+        would_allow: bool | None = None,
+        sampled: bool = True,
+    ) -> Decision:
         return Decision(
             gate=self.gate.name,
+            allowed=allowed,
             decided_by=by,
+            result=result,
+            detail=detail,
             mode=self.gate.mode,
+            would_allow=would_allow,
+            sampled=sampled,
             config=self.gate.config,
             subject=self.subject,
             metadata=self.metadata,
-            **more,
         )
 
 
-def _repeat(known: RuleResult) -> Rule:
-    """A rule that has been evaluated already, for the question: no check runs twice."""
+async def _redact(redact: Callable[[Any], Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Redact the content and its context; raise ``AdjudgeError`` where that fails, since nothing may be sent then."""
+    redacted_parts = {}
+    for name, value in parts.items():
+        redacted, error = await call_safely(redact, value)
+        if error is not None or redacted is None:
+            # Its type alone: what a redaction raises is likely to quote what it should have hidden.
+            kind = type(error).__name__ if error is not None else "None"
+            raise AdjudgeError(f"the redaction of the {name} gave {kind}; nothing was sent")
+        redacted_parts[name] = redacted
+    return redacted_parts
+
+
+def _repeat(result: RuleResult) -> Rule:
+    """Make a rule of one that has been evaluated already, for the question: no check runs twice."""
 
     def repeat(_content: object) -> RuleResult:
-        return known
+        return result
 
-    return Rule(name=known.name, evaluate=repeat, severity=known.severity)
+    return Rule(name=result.name, evaluate=repeat, severity=result.severity)
 
-
-_CHANGED = "the content, or what it is judged with, was changed while it was judged"
 
 _ASKED = "a person was asked"
 
@@ -421,17 +454,26 @@ _USED = "the approval was used before, and can be used once"
 
 _AGAIN = "put the content through the gate again"
 
-_MOST_MEMBERS = 8
-"""Of an answer: the six of the tuple, and the digest of the request and the result's id, where a plain one has them."""
+_PLAIN_ANSWER = 3
+"""Members of an answer that is a tuple: approved, by whom, and why."""
 
 
 def _is_place(seq: object) -> TypeGuard[int]:
-    """Whether a ledger has said where it keeps something."""
+    """Return whether a ledger's answer is a place in it."""
     return isinstance(seq, int) and not isinstance(seq, bool) and seq >= 1
 
 
-def _doubt_answer(answer: ApprovalAnswer, pending: Decision, gate: str) -> str | None:
-    """Why an answer is not about what waits; what the asker does not know (``None``) is taken on trust."""
+def _find_other_content(pending: Decision, contents: Mapping[str, object]) -> str | None:
+    """Say which of the contents is not the one that was held back, or return ``None`` if all are."""
+    other = find_other(pending, contents)
+    return None if other is None else f"the {other} is not what was held back; {_AGAIN}"
+
+
+def _find_other_request(answer: ApprovalAnswer, pending: Decision, gate: str) -> str | None:
+    """Say what else an answer is about than the pending decision, or return ``None`` if it is about that.
+
+    What the asker does not know (``None``) is taken on trust.
+    """
     if answer.subject is not None and answer.subject != pending.subject:
         # Else whoever keeps pending decisions could open one with the approval of something harmless.
         return "the approval is about something else"
@@ -439,7 +481,7 @@ def _doubt_answer(answer: ApprovalAnswer, pending: Decision, gate: str) -> str |
         # Else those whom a laxer gate asks about the same content would decide for a stricter one.
         return "the approval was asked for elsewhere than at this gate"
     if answer.request == "":
-        return f"the approval has no request digest, as those of older versions have none; {_AGAIN}"
+        return f"the approval has no request digest, because no gate asked for it; {_AGAIN}"
     if answer.request is not None and answer.request != pending.request:
         # Else a yes for one task, or by the people of other terms, would open the same content for another.
         return "the approval is about another request: another task, context, reference, metadata, or other terms"
@@ -449,13 +491,11 @@ def _doubt_answer(answer: ApprovalAnswer, pending: Decision, gate: str) -> str |
     return None
 
 
-def _read_answer(said: object) -> ApprovalAnswer | None:
-    """What was answered, if it is plain: exactly a boolean, a name or nobody, and a reason; a judge's yes is a pass."""
-    if not isinstance(said, tuple | list) or not 3 <= len(said) <= _MOST_MEMBERS:
+def _read_answer(reply: object) -> ApprovalAnswer | None:
+    """Read an answer that is plain: exactly a boolean, a name or nobody, and a reason; a judge's yes is a pass."""
+    answer = ApprovalAnswer(*reply) if isinstance(reply, tuple | list) and len(reply) == _PLAIN_ANSWER else reply
+    if not isinstance(answer, ApprovalAnswer):
         return None
-    if not all(isinstance(item, str) for item in said[len(ApprovalAnswer._fields) :]):
-        return None
-    answer = said if isinstance(said, ApprovalAnswer) else ApprovalAnswer(*said)
     texts = (answer.by, answer.reason, answer.subject, answer.gate, answer.request, answer.result_id)
     if not isinstance(answer.approved, bool) or not all(text is None or isinstance(text, str) for text in texts):
         return None
@@ -472,85 +512,110 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ASKS = ("request", "wait")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Gate:
+class Gate(ReadOnly):
     """Decide whether some content may go through: by rules first, then a judge, then perhaps a person.
 
     ``await gate.check(content)`` returns a ``Decision``, which is true only if the content may go through. Undecided
-    content is blocked unless an option says otherwise. Raises ``UsageError`` for an unknown value of an option, an
-    ``"ask"`` without ``approvals``, and a gate that has nothing to check.
+    content is blocked unless an option says otherwise. A gate is not changed once it is made; ``replace`` makes
+    another.
+
+    Raises ``UsageError`` for an unknown value of an option, an ``"ask"`` without ``approvals``, and a gate that has
+    nothing to check.
+
+    Args:
+        name: How decisions, approvals and the ledger call the gate.
+        rubric: A ``Rubric``, a path or a shipped name; ``None`` for the judge's own rubric, or a gate of rules alone.
+        judge: A judge, a chain, an object with ``ask``, or anything that ``Judge`` takes as its model. ``None`` for a
+            gate of rules alone, and for a rubric whose criteria are all rules.
+        rules: Checked first, on the content before ``redact``. A failed ``error`` rule decides before a model is asked;
+            a failed ``warning`` is shown to the judge.
+        on_failed: What to do with content that the judge failed, and, without ``on_rule``, with content that a rule
+            failed: ``block``, or ``ask`` a person.
+        on_rule: What to do when a failed ``error`` rule decided; ``None`` means the same as ``on_failed``.
+        on_undecided: What to do with undecided content: ``block``, ``ask`` a person, or ``allow`` it, by policy, if no
+            judge objected.
+        on_tampering: What to do with content that was tampered with: ``block``, or ``ask`` a person.
+        mode: ``enforce``, or ``observe``: decide and record, ask no person, and let everything through.
+        sample: The share of contents that the judge is asked about, in 0 to 1. Rules check all of them. The rest is let
+            through, by policy. One gate always treats the same content alike, and its author cannot know how.
+        seed: Fixes which contents are sampled, for a repeatable experiment; by default a secret of this process does.
+            Anyone who knows the seed can write content that is not judged.
+        approvals: ``Approvals``, or an object of yours that asks people.
+        ask: Further arguments of every approval request, such as ``approvers`` and ``expires_in``.
+        show_content: Give the content, after ``redact``, to the approvals, which store it: for people to read, and for
+            a judge that answers first. By default they get only the digest.
+        wait: Wait for the person. ``False`` returns a pending decision for ``resume``, unless a judge that was asked
+            first has approved.
+        ledger: Records every decision. A decision that cannot be recorded is blocked.
+        redact: A function, sync or async, from content to what may be sent. Applied to content, task, context and
+            reference.
+        on_result: Called with every result; sync or async. What it raises is logged and not raised.
+        on_event: Called with every event; sync or async. What it raises is logged and not raised.
+        config: Digest of the configuration file this gate was read from; copied to every decision.
     """
 
-    name: str = field(kw_only=False)
-    rubric: RubricSource | None = field(default=None, kw_only=False)
-    """A ``Rubric``, a path or a shipped name; ``None`` for the judge's own rubric, or a gate of rules alone."""
-    judge: JudgeLike | ModelSource | None = field(default=None, kw_only=False)
-    """A judge, a chain, an object with ``ask``, or anything that ``Judge`` takes as its model. ``None`` for a gate of
-    rules alone, and for a rubric whose criteria are all rules."""
-    rules: Sequence[AnyRule] = ()
-    """Checked first, on the content before ``redact``. A failed ``error`` rule decides before a model is asked; a
-    failed ``warning`` is shown to the judge."""
-    on_failed: OnFailed = "block"
-    """What to do with content that the judge failed, and, without ``on_rule``, with content that a rule failed:
-    ``block``, or ``ask`` a person."""
-    on_rule: OnFailed | None = None
-    """What to do when a failed ``error`` rule decided; ``None`` means the same as ``on_failed``."""
-    on_undecided: OnUndecided = "block"
-    """What to do with undecided content: ``block``, ``ask`` a person, or ``allow`` it, by policy, if no judge
-    objected."""
-    on_tampering: OnTampering = "block"
-    mode: Mode = "enforce"
-    """``enforce``, or ``observe``: decide and record, ask no person, and let everything through."""
-    sample: float = 1.0
-    """The share of contents that the judge is asked about, in 0 to 1. Rules check all of them. The rest is let
-    through, by policy. One gate always treats the same content alike, and its author cannot know how."""
-    seed: str | None = None
-    """Fixes which contents are sampled, for a repeatable experiment; by default a secret of this process does. Anyone
-    who knows the seed can write content that is not judged."""
-    approvals: Asker | None = None
-    ask: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of every approval request, such as ``approvers`` and ``expires_in``."""
-    show_content: bool = False
-    """Give the content, after ``redact``, to the approvals, which store it: for people to read, and for a judge that
-    answers first. By default they get only the digest."""
-    wait: bool = True
-    """Wait for the person. ``False`` returns a pending decision for ``resume``, unless a judge that was asked first
-    has approved."""
-    ledger: Recorder | None = None
-    """Records every decision. A decision that cannot be recorded is blocked."""
-    redact: Callable[[Any], Any] | None = None
-    """A function, sync or async, from content to what may be sent. Applied to content, task, context and
-    reference."""
-    on_result: Callable[[JudgeResult], Any] | None = None
-    """Called with every result; sync or async. What it raises is logged and not raised."""
-    on_event: Callable[[GateEvent], Any] | None = None
-    """Called with every event; sync or async. What it raises is logged and not raised."""
-    config: str | None = None
-    """Digest of the configuration file this gate was read from; copied to every decision."""
-    policy: Policy = field(init=False)
-    _secret: bytes = field(init=False)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
-            raise UsageError(f"a gate's name must be a printable text that is not empty, got {self.name!r}")
-        set_field = object.__setattr__
-        if isinstance(self.rules, str | Mapping):
-            raise UsageError(f"gate {self.name!r}: rules must be a list of rules, got {type(self.rules).__name__}")
-        set_field(self, "rules", tuple(as_rule(item) for item in self.rules))
-        set_field(self, "rubric", load_rubric(self.rubric) if self.rubric is not None else None)
-        set_field(self, "judge", _make_judge(self))
-        set_field(
-            self,
-            "policy",
-            Policy(
-                on_failed=self.on_failed,
-                on_undecided=self.on_undecided,
-                on_tampering=self.on_tampering,
-                on_rule=self.on_rule,
-            ),
-        )
-        set_field(self, "_secret", secrets.token_bytes(32) if self.seed is None else str(self.seed).encode())
+    def __init__(
+        self,
+        name: str,
+        rubric: RubricSource | None = None,
+        judge: JudgeLike | ModelSource | None = None,
+        *,
+        rules: Sequence[AnyRule] = (),
+        on_failed: OnFailed = "block",
+        on_rule: OnFailed | None = None,
+        on_undecided: OnUndecided = "block",
+        on_tampering: OnTampering = "block",
+        mode: Mode = "enforce",
+        sample: float = 1.0,
+        seed: str | None = None,
+        approvals: Asker | None = None,
+        ask: Mapping[str, Any] | None = None,
+        show_content: bool = False,
+        wait: bool = True,
+        ledger: Recorder | None = None,
+        redact: Callable[[Any], Any] | None = None,
+        on_result: Callable[[JudgeResult], Any] | None = None,
+        on_event: Callable[[GateEvent], Any] | None = None,
+        config: str | None = None,
+    ) -> None:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise UsageError(
+                f"name must be a printable text that is not empty, got {name!r}", argument="name", where="a gate"
+            )
+        if isinstance(rules, str | Mapping):
+            raise UsageError(
+                f"rules must be a list of rules, got {type(rules).__name__}", argument="rules", where=f"gate {name!r}"
+            )
+        self.name = name
+        self.rules: tuple[Rule, ...] = tuple(as_rule(rule) for rule in rules)
+        self.rubric: Rubric | None = load_rubric(rubric) if rubric is not None else None
+        self.judge = _make_judge(name, self.rules, self.rubric, judge)
+        self.policy = Policy(on_failed=on_failed, on_undecided=on_undecided, on_tampering=on_tampering, on_rule=on_rule)
+        self.on_failed: OnFailed = on_failed
+        self.on_rule: OnFailed | None = on_rule
+        self.on_undecided: OnUndecided = on_undecided
+        self.on_tampering: OnTampering = on_tampering
+        self.mode: Mode = mode
+        self.sample = sample
+        self.seed = seed
+        self.approvals = approvals
+        self.pending_store = approvals if isinstance(approvals, PendingStore) else None
+        """The approvals, if they store pending decisions."""
+        self.ask: Mapping[str, Any] = {} if ask is None else ask
+        self.show_content = show_content
+        self.wait = wait
+        self.ledger = ledger
+        self.redact = redact
+        self.on_result = on_result
+        self.on_event = on_event
+        self.config = config
+        self._secret = secrets.token_bytes(32) if seed is None else str(seed).encode()
         _check_options(self)
+        self._is_made = True
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a gate like this one with other ``changes``, which are arguments of ``Gate``."""
+        return type(self)(**(read_options(self, Gate) | changes))
 
     async def check(
         self,
@@ -569,17 +634,7 @@ class Gate:
         """
         return await self._start({"task": task, "context": context, "reference": reference}, metadata).run(content)
 
-    def check_sync(
-        self,
-        content: object,
-        *,
-        task: object = None,
-        context: object = None,
-        reference: object = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Decision:
-        """``check`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.check(content, task=task, context=context, reference=reference, metadata=metadata))
+    check_sync = make_sync_method(check)
 
     async def refuse(self, why: str, *, metadata: Mapping[str, Any] | None = None) -> Decision:
         """Block and record something that cannot be read; ``mode="observe"`` lets it through."""
@@ -602,25 +657,27 @@ class Gate:
         ``UsageError`` when this gate has no such pending decision, and ``LedgerError`` when the ledger does not confirm
         the stored one.
         """
-        waits = await self._find_pending(decision) if isinstance(decision, str) else decision
-        if not waits.pending or waits.approval_id is None or self.approvals is None:
-            raise UsageError(f"only a pending decision can be resumed; this one is {waits.explain()}")
-        if waits.gate != self.name:
-            raise UsageError(f"a decision of gate {waits.gate!r} cannot be resumed by gate {self.name!r}")
-        given = {"content": content, "task": task, "context": context, "reference": reference}
-        given = {name: value for name, value in given.items() if value is not ...}
-        return await self._start({}, waits.metadata).resume(waits, given)
+        pending = await self._find_pending(decision) if isinstance(decision, str) else decision
+        if not pending.pending or pending.approval_id is None or self.approvals is None:
+            raise UsageError(
+                f"only a pending decision can be resumed; this one is {pending.explain()}", argument="decision"
+            )
+        if pending.gate != self.name:
+            raise UsageError(
+                f"a decision of gate {pending.gate!r} cannot be resumed by gate {self.name!r}", argument="decision"
+            )
+        arguments = {"content": content, "task": task, "context": context, "reference": reference}
+        contents = {name: value for name, value in arguments.items() if value is not ...}
+        return await self._start({}, pending.metadata).resume(pending, contents)
 
     async def pending(self, *, status: Status | None = "open") -> tuple[Decision, ...]:
-        """This gate's pending decisions that have not been resumed, oldest first.
+        """List this gate's pending decisions that have not been resumed, oldest first.
 
         ``status`` is that of the approval: ``open`` (people have still to decide), ``approved``, ``denied``, or
         ``None`` for all. Raises ``UsageError`` when the gate's ``approvals`` do not store pending decisions.
         """
-        approvals: Any = self.approvals
-        if not hasattr(approvals, "list_pending"):
-            raise UsageError(f"gate {self.name!r} does not store pending decisions; give approvals=Approvals(...)")
-        return tuple([item.decision for item in await approvals.list_pending(gate=self.name, status=status)])
+        stored = await self._require_store().list_pending(gate=self.name, status=status)
+        return tuple([each.decision for each in stored])
 
     def guard(self, *, argument: str | None = None) -> Callable[[F], F]:
         """Return a decorator that checks an argument of a function before it runs, or else its return value.
@@ -630,13 +687,12 @@ class Gate:
         ``UsageError`` if the function has no such parameter, for an async generator, and, without ``argument``, for a
         generator, because its pieces would be out before the check.
         """
-        return make_guard(Checks(name=self.name, check=self.check, withdraw=self._withdraw), argument)
+        return make_guard(GuardingGate(name=self.name, check=self.check, withdraw=self._withdraw), argument)
 
     async def aclose(self) -> None:
         """Close the connections of the judge's models."""
-        judge = read_parts(self).judge
-        if judge is not None:
-            await judge.aclose()
+        if self.judge is not None:
+            await self.judge.aclose()
 
     def takes(self, subject: str) -> bool:
         """Return whether ``sample`` selects the content with this digest for the judge."""
@@ -649,93 +705,75 @@ class Gate:
     def __repr__(self) -> str:
         return f"Gate({self.name!r}, mode={self.mode!r})"
 
-    async def _find_pending(self, ident: str) -> Decision:
-        approvals: Any = self.approvals
-        if not hasattr(approvals, "pending"):
-            raise UsageError(f"gate {self.name!r} does not store pending decisions; give approvals=Approvals(...)")
-        found = await approvals.pending(ident)
-        if found is None:
-            shown = show(ident[:80])
-            raise UsageError(f"no pending decision is stored for approval {shown}; {_AGAIN}")
-        if found.decision.approval_id != ident:
-            shown, other = show(ident[:80]), show(str(found.decision.approval_id)[:80])
-            raise UsageError(f"the decision stored for approval {shown} waits for approval {other}; {_AGAIN}")
-        return found.decision
+    def _require_store(self) -> PendingStore:
+        if self.pending_store is None:
+            raise UsageError(
+                f"gate {self.name!r} does not store pending decisions; give ",
+                Argument("approvals"),
+                argument="approvals",
+            )
+        return self.pending_store
+
+    async def _find_pending(self, approval_id: str) -> Decision:
+        stored = await self._require_store().pending(approval_id)
+        if stored is None:
+            shown_id = show(approval_id[:80])
+            raise UsageError(f"no pending decision is stored for approval {shown_id}; {_AGAIN}")
+        if stored.decision.approval_id != approval_id:
+            shown_id, other = show(approval_id[:80]), show(str(stored.decision.approval_id)[:80])
+            raise UsageError(f"the decision stored for approval {shown_id} waits for approval {other}; {_AGAIN}")
+        return stored.decision
 
     def _start(
         self,
-        data: Mapping[str, object],
+        context: Mapping[str, object],
         metadata: Mapping[str, Any] | None,
         *,
         request: HttpRequest | None = None,
     ) -> Check:
         if metadata is not None and not isinstance(metadata, Mapping):
-            raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}")
+            raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}", argument="metadata")
         check_extent(metadata, "metadata")
-        return Check(self, data, dict(metadata or {}), request)
+        return Check(self, context, dict(metadata or {}), request)
 
     async def _withdraw(self, decision: Decision, why: str) -> Decision:
-        """The decision in place of one that let something through which is not the same any more: blocked, recorded.
-
-        ``mode="observe"`` lets it through, and records that as well.
-        """
+        """Record the decision that blocks what is not the approved value any more."""
         return await self._start({}, decision.metadata).withdraw(decision, why)
 
 
-class Parts(NamedTuple):
-    """What a gate was given to check with, in the types that it has since the gate was made."""
-
-    rules: tuple[Rule, ...]
-    rubric: Rubric | None
-    judge: Judge | JudgeChain | None
-
-
-def read_parts(gate: Gate) -> Parts:
-    """The rules, rubric and judge of a gate, which its fields say less exactly: they also say what may be given."""
-    made: Any = gate
-    return Parts(rules=made.rules, rubric=made.rubric, judge=made.judge)
-
-
-def _refuse_screen_alone(gate: Gate) -> None:
-    """Refuse a gate whose only guard is a screen that is a warning: whoever named it would have an open door."""
-    rules = read_parts(gate).rules
-    screens = any(item.kind == "injection-screen" for item in rules)
-    if screens and all(item.severity != "error" for item in rules):
-        raise UsageError(
-            f"gate {gate.name!r}: injection-screen is a warning and no other rule is an error, so it would let "
-            "everything through; give the rule severity: error, or give a judge"
-        )
-
-
-def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
-    source: Any = gate.judge
-    rubric = read_parts(gate).rubric
+def _make_judge(
+    gate: str, rules: Sequence[Rule], rubric: Rubric | None, source: JudgeLike | ModelSource | None
+) -> Judge | JudgeChain | None:
+    """Return the judge of a gate, or ``None`` for rules alone; raises ``UsageError`` where nothing can be judged."""
     if source is None:
-        if rubric is not None and all(item.rule for item in rubric.criteria):
+        if rubric is not None and all(criterion.rule for criterion in rubric.criteria):
             return Judge("rules")
-        if rubric is None and gate.rules:
-            _refuse_screen_alone(gate)
+        if rubric is None and rules:
             return None
-        wants = (
-            f"rubric {rubric.name!r} needs a judge; give judge="
-            if rubric
-            else "there is nothing to check; give rules, or a rubric and a judge"
-        )
-        raise UsageError(f"gate {gate.name!r}: {wants}")
-    made = as_judge(source, keep_name=True)
-    if rubric is None and made._own_rubric() is None:  # noqa: SLF001 - asked here, or every single check would say it
+        where = f"gate {gate!r}"
+        if rubric is None:
+            raise UsageError(
+                "there is nothing to check; give rules, or a rubric and a judge", argument="rules", where=where
+            )
+        raise UsageError(f"rubric {rubric.name!r} needs a judge; give judge", argument="judge", where=where)
+    gate_judge = as_judge(source, keep_name=True)
+    if rubric is None and gate_judge._get_default_rubric() is None:  # noqa: SLF001 - asked here, or every single check would say it
         raise UsageError(
-            f"gate {gate.name!r}: nothing says what good means; give rubric=, as "
-            "{'name': '...', 'criteria': [{'name': '...', 'description': '...'}]}, or the name or path of one"
+            "nothing says what good means; give rubric: the name or path of one, or its name and its criteria, each "
+            "with a name and a description",
+            argument="rubric",
+            where=f"gate {gate!r}",
         )
     if (
-        rubric is not None and rubric.model is not None and isinstance(made, JudgeChain)
+        rubric is not None and rubric.model is not None and isinstance(gate_judge, JudgeChain)
     ):  # said by every check otherwise, as a blocked content
         raise UsageError(
-            f"gate {gate.name!r}: rubric {rubric.name!r} names the model {rubric.model!r}, and the seats of the chain "
-            "that judges have models of their own; take the model out of the rubric"
+            f"rubric {rubric.name!r} names the model {rubric.model!r}, and the seats of the chain that judges have "
+            "models of their own; take the model out of the rubric",
+            argument="rubric",
+            where=f"gate {gate!r}",
         )
-    return made
+    return gate_judge
 
 
 def _check_options(gate: Gate) -> None:
@@ -743,37 +781,43 @@ def _check_options(gate: Gate) -> None:
     check_choice("mode", gate.mode, get_args(Mode))
     check_flag("wait", gate.wait)
     check_flag("show_content", gate.show_content)
-    check_share(f"{where}: sample", gate.sample)
+    check_share("sample", gate.sample, where=where)
     if gate.sample < 1 and gate.judge is None:
-        raise UsageError(f"{where}: sample spares the judge, and this gate has none; leave it out")
+        raise UsageError(
+            "sample spares the judge, and this gate has none; leave it out", argument="sample", where=where
+        )
     if gate.policy.asks and gate.approvals is None:
-        raise UsageError(f"{where}: 'ask' needs somebody to ask; give approvals=")
-    _check_keepers(gate, where)
+        raise UsageError("'ask' needs somebody to ask; give ", Argument("approvals"), argument="ask", where=where)
+    _check_stores(gate, where)
     _check_ask(gate, where)
     check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
 
 
-def _check_keepers(gate: Gate, where: str) -> None:
-    """An address in place of what it is the address of would block, or raise, only once there is something to keep."""
+def _check_stores(gate: Gate, where: str) -> None:
+    """Refuse a ledger or approvals that are none, such as an address: they would block only when first used."""
     if gate.ledger is not None and not callable(getattr(gate.ledger, "append", None)):
-        found = type(gate.ledger).__name__
-        raise UsageError(f"{where}: ledger must be a Ledger, or have its append, got {found}; open it with Ledger(...)")
+        kind = type(gate.ledger).__name__
+        raise UsageError(f"ledger must be a Ledger, or have its append, got {kind}", argument="ledger", where=where)
     if gate.approvals is not None and not all(callable(getattr(gate.approvals, name, None)) for name in _ASKS):
-        found = type(gate.approvals).__name__
+        kind = type(gate.approvals).__name__
         raise UsageError(
-            f"{where}: approvals must be Approvals, or have their request and wait, got {found}; "
-            "open them with Approvals(...)"
+            f"approvals must be Approvals, or have their request and wait, got {kind}",
+            argument="approvals",
+            where=where,
         )
 
 
 def _check_ask(gate: Gate, where: str) -> None:
-    """What the approvals would refuse, said at once: a gate that can ask nobody blocks everything it asks about."""
+    """Refuse at once what the approvals would refuse: a gate that can ask nobody blocks everything it asks about."""
     if not isinstance(gate.ask, Mapping):
-        raise UsageError(f"{where}: ask must be a mapping of arguments, got {type(gate.ask).__name__}")
-    check = getattr(gate.approvals, "check_request", None)
-    if check is None or not gate.policy.asks:
+        raise UsageError(
+            f"ask must be a mapping of arguments, got {type(gate.ask).__name__}", argument="ask", where=where
+        )
+    if gate.pending_store is None or not gate.policy.asks:
         return
     try:
-        check(has_content=gate.show_content, **gate.ask)
-    except (TypeError, UsageError) as error:
-        raise UsageError(f"{where}: ask: {error}") from None
+        gate.pending_store.check_request(has_content=gate.show_content, **gate.ask)
+    except UsageError as error:
+        raise error.within(f"{where}: ask") from None
+    except TypeError as error:
+        raise UsageError(f"ask: {error}", argument="ask", where=where) from None

@@ -1,4 +1,4 @@
-"""When a gate may open: what its policy does with a result that is no pass (allow, ask or block). Pure.
+"""A gate's policy: what it does with a result that is no pass (allow, ask or block). Pure.
 
 Sampling, ``mode="observe"`` and what an approval changes are in ``gate.py``.
 """
@@ -10,19 +10,19 @@ from typing import get_args
 
 from adjudge.formats.arguments import check_choice
 from adjudge.guards.decision import OnFailed, OnTampering, OnUndecided, Step
-from adjudge.judges.chain_outcome import may_open, was_cut
+from adjudge.judges.chain_outcome import has_stopped_seat, may_open
 from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What a gate does with a result that is not a pass."""
+    """The steps that a gate takes for a result that is not a pass."""
 
     on_failed: OnFailed = "block"
     on_undecided: OnUndecided = "block"
     on_tampering: OnTampering = "block"
     on_rule: OnFailed | None = None
-    """What happens if a failed ``error`` rule decided; ``None`` is replaced by ``on_failed``."""
+    """The step if a failed ``error`` rule decided; ``None`` is replaced by ``on_failed``."""
 
     def __post_init__(self) -> None:
         for name, kind in (("on_failed", OnFailed), ("on_undecided", OnUndecided), ("on_tampering", OnTampering)):
@@ -33,12 +33,12 @@ class Policy:
 
     @property
     def asks(self) -> bool:
-        """Whether a person may have to be asked."""
+        """True if a person may have to be asked."""
         return "ask" in (self.on_failed, self.on_undecided, self.on_tampering, self.on_rule)
 
     @property
     def blocks_all(self) -> bool:
-        """Whether every result of a judge that is not a pass is blocked, so a chain may stop early.
+        """True if every result of a judge that is not a pass is blocked, so that a chain may stop early.
 
         ``on_rule`` does not count, because no judge is asked when a rule decides.
         """
@@ -46,7 +46,7 @@ class Policy:
 
 
 def choose_step(result: JudgeResult, policy: Policy, *, readable: bool = True) -> tuple[Step, DecidedBy]:
-    """What to do with a result, and who decided that.
+    """Choose what to do with a result, and say who decided that.
 
     ``on_undecided="allow"`` opens only where nobody objected: not over tampering or a contradiction, nor over a seat
     that failed, at any depth, and not over content that could not be read (``readable=False``). Nobody knows what a
@@ -54,31 +54,31 @@ def choose_step(result: JudgeResult, policy: Policy, *, readable: bool = True) -
     """
     if result.passed:
         return "allow", result.decided_by
-    wanted = _list_wanted(result, policy)
+    steps = _list_steps(result, policy)
     # A gate waits for every seat, but a judge of somebody's own may not have: it may hide a no, or tampering.
-    cut = was_cut([result])
-    if "block" in wanted or (cut and ("allow" in wanted or policy.on_tampering == "block")):
+    is_stopped = has_stopped_seat([result])
+    if "block" in steps or (is_stopped and ("allow" in steps or policy.on_tampering == "block")):
         return "block", result.decided_by if result.outcome == "failed" else "policy"
-    if "ask" in wanted:
+    if "ask" in steps:
         return "ask", "policy"
     # Whoever can make content unreadable, or make one of two judges fail, must not get it through by doing so.
-    return ("allow", "policy") if readable and not cut and may_open([result]) else ("block", "policy")
+    return ("allow", "policy") if readable and not is_stopped and may_open([result]) else ("block", "policy")
 
 
-def _list_wanted(result: JudgeResult, policy: Policy) -> list[Step]:
-    """What each policy that applies says; the strictest counts."""
-    wanted: list[Step] = [_choose_failed(result, policy)] if result.outcome == "failed" else []
+def _list_steps(result: JudgeResult, policy: Policy) -> list[Step]:
+    """List the step of each policy that applies; the strictest counts."""
+    steps: list[Step] = [_choose_failed(result, policy)] if result.outcome == "failed" else []
     if _was_tampered_with(result):
-        return [*wanted, policy.on_tampering]
-    return wanted or [policy.on_undecided]
+        return [*steps, policy.on_tampering]
+    return steps or [policy.on_undecided]
 
 
 def was_failed_by_rule(result: JudgeResult) -> bool:
-    """Whether a failed ``error`` rule decided, before any judge was asked."""
-    asked = (
+    """Return whether a failed ``error`` rule decided, before any judge was asked."""
+    has_seats = (
         isinstance(result, JudgeChainResult) and result.results
     )  # a seat that judges in code is a judge all the same
-    return result.outcome == "failed" and result.decided_by == "rule" and not asked
+    return result.outcome == "failed" and result.decided_by == "rule" and not has_seats
 
 
 def _choose_failed(result: JudgeResult, policy: Policy) -> Step:

@@ -1,4 +1,4 @@
-"""What an approval of an HTTP request is bound to, so that it cannot be used for another request. Pure."""
+"""The HTTP request that an approval is bound to, so that it cannot be used for another one. Pure."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class HttpRequest:
     body: Sequence[bytes]
     """The headers that say how to read the body, then the whole body."""
     caller: str | None = None
-    """Who sent the request; ``None`` when unknown."""
+    """The sender of the request; ``None`` when unknown."""
     key: bytes | None = None
     """The client's ``Idempotency-Key``."""
 
     def describe(self, gate: str) -> dict[str, str | None]:
-        """Salted digests of the parts, for the pending decision."""
+        """Describe the parts by salted digests, for the pending decision."""
         salt = secrets.token_hex(16)
         return {"salt": salt, **self._digest(salt), "key": self.digest_key(gate)}
 
-    def differs(self, described: object) -> list[str]:
-        """The names of the parts that differ from what ``describe`` returned; all of them for anything else."""
+    def list_differences(self, described: object) -> list[str]:
+        """List the parts that differ from what ``describe`` returned; all of them for anything else."""
         salt = described.get("salt") if isinstance(described, Mapping) else None
         if not isinstance(described, Mapping) or not isinstance(salt, str):
             return list(PARTS)
-        own = self._digest(salt)
-        return [name for name in PARTS if name not in described or described[name] != own[name]]
+        digests = self._digest(salt)
+        return [name for name in PARTS if name not in described or described[name] != digests[name]]
 
     def digest_key(self, gate: str) -> str | None:
-        """Digest of gate, caller and idempotency key; ``None`` without a key, or when the caller is unknown.
+        """Digest gate, caller and idempotency key; ``None`` without a key, or when the caller is unknown.
 
         Clients choose their own keys, so two may choose the same. Without the caller, another user could send the same
         key and body and use somebody else's approval.
@@ -55,12 +55,12 @@ class HttpRequest:
 
     def _digest(self, salt: str) -> dict[str, str | None]:
         # Salted, because a query or a caller's name is often short enough to be found by trying.
-        said: dict[str, Any] = {"method": list(self.method), "target": list(self.target)}
-        texts = {name: _write(value) for name, value in said.items()}
-        lengths = _write([len(item) for item in self.body])
+        lists: dict[str, Any] = {"method": list(self.method), "target": list(self.target)}
+        texts = {name: _write(value) for name, value in lists.items()}
+        lengths = _write([len(chunk) for chunk in self.body])
         texts |= {"query": self.query, "body": b"".join((lengths, *self.body))}
-        found: dict[str, str | None] = {name: _sign(salt, name, text) for name, text in texts.items()}
-        return found | {"caller": None if self.caller is None else _sign(salt, "caller", _write(self.caller))}
+        digests: dict[str, str | None] = {name: _sign(salt, name, text) for name, text in texts.items()}
+        return digests | {"caller": None if self.caller is None else _sign(salt, "caller", _write(self.caller))}
 
 
 def _sign(salt: str, name: str, text: bytes) -> str:

@@ -24,7 +24,7 @@ RepetitionStatus = Literal["allowed", "waiting", "denied", "expired", "changed",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
-    """What happens to a request that was sent again.
+    """The fate of a request that was sent again.
 
     ``unknown``: there is no approval with this id, or it belongs to another caller, gate, method, address or body. The
     client must not learn which.
@@ -42,28 +42,36 @@ async def check_request(gate: Gate, content: object, request: HttpRequest, metad
 
 
 def can_repeat(gate: Gate) -> bool:
-    """Whether a request that this gate holds back can be sent again, because its approvals store pending decisions."""
-    keeps = all(callable(getattr(gate.approvals, name, None)) for name in ("pending", "find_pending", "use"))
-    return gate.mode == "enforce" and gate.policy.asks and keeps
+    """Return whether a request that this gate holds back can be sent again: its approvals store pending decisions."""
+    return gate.mode == "enforce" and gate.policy.asks and gate.pending_store is not None
 
 
 async def find_repeated(gate: Gate, request: HttpRequest) -> str | None:
-    """The id of the approval that this caller's idempotency key belongs to, if any; raises what the store raises."""
-    approvals: Any = gate.approvals
+    """Return the id of the approval that this caller's idempotency key belongs to, if any.
+
+    Raises what the store raises.
+    """
     key = request.digest_key(gate.name)
-    return None if key is None else await approvals.find_pending(key)
+    return None if key is None or gate.pending_store is None else await gate.pending_store.find_pending(key)
 
 
 async def repeat_request(
-    gate: Gate, ident: str, request: HttpRequest, content: object, *, within: float | None
+    gate: Gate, approval_id: str, request: HttpRequest, content: object, *, within: float | None
 ) -> Repetition:
     """Resume a request that was held back, if it is the same request and was approved; ``content`` is its body.
 
-    ``within`` is the number of seconds after the approval in which it can be resumed; ``None`` is no limit. A store
-    that fails, or that the ledger does not confirm, blocks the request, and that decision is recorded.
+    These checks come before those of ``Check.resume`` in ``gate.py``, in this order:
+
+    1. An approval with this id is stored, and the ledger confirms its pending decision; a store that fails, or a
+       decision that is not confirmed, blocks the request, and that is recorded.
+    2. The request is the one that was held back: same gate, method, address, body and caller, since an id may be
+       guessed or passed on (``_is_other``).
+    3. The approval was not used, since it is good for one request; it is not open any more; and it was given at most
+       ``within`` seconds ago (``None`` is no limit), since an old yes is about an old state (``_find_status``).
     """
-    approvals: Any = gate.approvals
-    stored, error = await call_safely(approvals.pending, ident)
+    if gate.pending_store is None:
+        return Repetition(status="unknown")
+    stored, error = await call_safely(gate.pending_store.pending, approval_id)
     if isinstance(error, UsageError):  # there is none
         return Repetition(status="unknown")
     if error is not None:
@@ -71,19 +79,19 @@ async def repeat_request(
         return Repetition(status="blocked", decision=await gate.refuse(f"{type(error).__name__}: {error}"))
     if stored is None or _is_other(gate, stored, request, content):
         return Repetition(status="unknown")
-    return await _go_on(gate, stored, within)
+    return await _resume(gate, stored, within)
 
 
 def _is_other(gate: Gate, stored: PendingDecision, request: HttpRequest, content: object) -> bool:
-    """Whether this is another request than the one that was held back; only the log says which part differs."""
-    waits = stored.decision
-    differs = ["gate"] * (waits.gate != gate.name) + request.differs(waits.basis.get("http"))
+    """Return whether this is another request than the one that was held back; only the log says what differs."""
+    pending = stored.decision
+    different = ["gate"] * (pending.gate != gate.name) + request.list_differences(pending.basis.get("http"))
     # The same bytes and headers are read alike, unless another version of adjudge held them back.
-    differs += ["content"] * (not differs and _digest(content) != waits.subject)
-    if differs:
-        said = ", ".join(differs)
-        logger.warning("gate %r: a request named approval %s of another one (%s)", gate.name, stored.approval.id, said)
-    return bool(differs)
+    different += ["content"] * (not different and _digest(content) != pending.subject)
+    if different:
+        parts = ", ".join(different)
+        logger.warning("gate %r: a request named approval %s of another one (%s)", gate.name, stored.approval.id, parts)
+    return bool(different)
 
 
 def _digest(content: object) -> str | None:
@@ -93,20 +101,20 @@ def _digest(content: object) -> str | None:
         return None
 
 
-async def _go_on(gate: Gate, stored: PendingDecision, within: float | None) -> Repetition:
-    waits = stored.decision
+async def _resume(gate: Gate, stored: PendingDecision, within: float | None) -> Repetition:
+    pending = stored.decision
     # Tell the client at once: an approval that is still to come could not be used either.
-    changed = gate._start({}, waits.metadata)._find_doubt(waits) is not None  # noqa: SLF001 - as resume asks
-    status = _find_status(stored, within, changed=changed)
+    is_changed = gate._start({}, pending.metadata)._find_changed_terms(pending) is not None  # noqa: SLF001 - as resume asks
+    status = _find_status(stored, within, changed=is_changed)
     if status is not None:
-        return Repetition(status=status, approval_id=stored.approval.id, decision=waits)
-    decision = await gate.resume(waits)
-    status = "allowed" if decision.allowed else "changed" if changed else await _explain_blocked(gate, stored)
+        return Repetition(status=status, approval_id=stored.approval.id, decision=pending)
+    decision = await gate.resume(pending)
+    status = "allowed" if decision.allowed else "changed" if is_changed else await _explain_blocked(gate, stored)
     return Repetition(status=status, approval_id=stored.approval.id, decision=decision)
 
 
 def _find_status(stored: PendingDecision, within: float | None, *, changed: bool) -> RepetitionStatus | None:
-    """The status if there is nothing to resume; ``None`` if the gate has to decide."""
+    """Return the status if there is nothing to resume; ``None`` if the gate has to decide."""
     if stored.used_at is not None:
         return "used"
     if changed:
@@ -114,14 +122,15 @@ def _find_status(stored: PendingDecision, within: float | None, *, changed: bool
     if stored.approval.status == "open":
         return "waiting"
     # Without a number nobody knows how old the approval is, so it counts as too old.
-    late = within is not None and not (stored.answered_for is not None and stored.answered_for <= within)
-    return "expired" if stored.approval.status == "approved" and late else None
+    is_late = within is not None and not (stored.answered_for is not None and stored.answered_for <= within)
+    return "expired" if stored.approval.status == "approved" and is_late else None
 
 
 async def _explain_blocked(gate: Gate, stored: PendingDecision) -> RepetitionStatus:
-    """Why an approved or denied request was blocked, given that the gate has not changed."""
+    """Return why an approved or denied request was blocked, given that the gate has not changed."""
     if stored.approval.status == "denied":
         return "expired" if stored.approval.decided_by == "policy" else "denied"
-    approvals: Any = gate.approvals
-    again, _ = await call_safely(approvals.pending, stored.approval.id)  # another client may have been faster
-    return "used" if isinstance(again, PendingDecision) and again.used_at is not None else "blocked"
+    if gate.pending_store is None:
+        return "blocked"
+    again, _ = await call_safely(gate.pending_store.pending, stored.approval.id)  # another client may have been faster
+    return "used" if again is not None and again.used_at is not None else "blocked"

@@ -86,19 +86,19 @@ def check_whole_response(status: object, headers: Headers) -> None:
     _refuse_parts(headers, {b"content-range"})
 
 
-def _refuse_parts(headers: Headers, known: set[bytes]) -> None:
-    partial = sorted(name.decode("latin-1") for name in known & {name.lower().strip() for name, _ in headers})
+def _refuse_parts(headers: Headers, part_headers: set[bytes]) -> None:
+    partial = sorted(name.decode("latin-1") for name in part_headers & {name.lower().strip() for name, _ in headers})
     if partial:
         raise UnreadableBodyError(f"the body is a part of something: it has {partial[0]}", status=400)
 
 
 def drop_ranges(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """A request's headers without those that ask for a part; a server may always answer with the whole."""
+    """Drop the headers of a request that ask for a part; a server may always answer with the whole."""
     return [(name, value) for name, value in headers if name.lower().strip() not in _ASKS_FOR_PARTS]
 
 
 def read_body(raw: bytes, headers: Headers, *, largest: int) -> object:
-    """The content of a JSON or text body: the JSON value, the text, or what its records say.
+    """Read the content of a JSON or text body: the JSON value, the text, or what its records say.
 
     Raises ``UnreadableBodyError``. Text that is JSON is read as JSON: many frameworks parse a body whatever it calls
     itself, and a character that is written as an escape must not hide from a rule what the application will see.
@@ -141,27 +141,28 @@ def _read_text(text: str) -> object:
     if _holds_json(text):
         return read_json(text.lstrip("\ufeff"))
     records = find_records(text)
-    said = read_escapes(text)
-    if records is None and said == text:
+    unescaped = read_escapes(text)
+    if records is None and unescaped == text:
         return text
+    readings = {"text": text} if records is None else records
     # As it is, and as a program shows it that reads it: a rule that refuses looks at both.
-    return {**({"text": text} if records is None else records), **({} if said == text else {"read": said})}
+    return readings if unescaped == text else readings | {"read": unescaped}
 
 
 def _read_markup(text: str) -> object:
-    found, shown = _read_text(text), read_markup(text)
-    if shown == [text]:
-        return found
+    content, renderings = _read_text(text), read_markup(text)
+    if renderings == [text]:
+        return content
     if "<!entity" in text.lower():
         raise ValueError("it defines entities of its own")
     return {
-        **(found if isinstance(found, dict) and "text" in found else {"text": found}),
-        "shown": shown[0] if len(shown) == 1 else shown,
+        **(content if isinstance(content, dict) and "text" in content else {"text": content}),
+        "shown": renderings[0] if len(renderings) == 1 else renderings,
     }
 
 
 def _read_kind(headers: Headers) -> tuple[str, str]:
-    """The media type and the charset; what is ambiguous, or packed, is refused."""
+    """Read the media type and the charset; what is ambiguous, or packed, is refused."""
     listed = [(name.lower().strip(), value.decode("latin-1").strip().lower()) for name, value in headers]
     packed = [
         value
@@ -181,11 +182,11 @@ def _read_kind(headers: Headers) -> tuple[str, str]:
 def _holds_json(text: str) -> bool:
     # More than JSON's own blanks: a framework that strips what it is about to parse strips these as well. What is then
     # no JSON to the strict reader is blocked.
-    found = text.replace("\ufeff", " ").strip()
-    if found[:1] not in {"{", "[", '"'}:
+    stripped = text.replace("\ufeff", " ").strip()
+    if stripped[:1] not in {"{", "[", '"'}:
         return False
     try:
-        json.loads(found)
+        json.loads(stripped)
     except RecursionError:
         return True  # the strict reader says that it is nested too deeply
     except ValueError:
@@ -227,14 +228,14 @@ def identify_caller(scope: Scope) -> str | None:
     # Both: behind one shared password (Basic authentication in front of the application) the cookie alone tells users
     # apart, and one of them could otherwise use another's approval, by the same Idempotency-Key without its id.
     headers: Headers = scope.get("headers", ())
-    found = {name.decode(): _list_values(headers, name) for name in (b"authorization", b"cookie")}
+    values_by_header = {name.decode(): _list_values(headers, name) for name in (b"authorization", b"cookie")}
     # An empty header proves nothing: all clients that send one would be the same caller.
-    said = {name: values for name, values in found.items() if any(values)}
-    if not said:
+    sent = {name: values for name, values in values_by_header.items() if any(values)}
+    if not sent:
         return None
-    listed = [[item.hex() for item in values] for values in said.values()]
+    listed = [[value.hex() for value in values] for values in sent.values()]
     written = json.dumps(listed if len(listed) > 1 else listed[0])
-    return f"{'+'.join(said)}:{sha256(written.encode()).hexdigest()}"
+    return f"{'+'.join(sent)}:{sha256(written.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,24 +243,24 @@ class Answer:
     """A response in place of the application's."""
 
     status: int
-    said: Mapping[str, str]
+    members: Mapping[str, str]
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
     async def send(self, send: Send) -> None:
         """Send it as JSON."""
-        body = json.dumps(self.said).encode()
-        own = [
+        body = json.dumps(self.members).encode()
+        fixed_headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
             (b"cache-control", b"no-store"),
         ]
-        await send({"type": "http.response.start", "status": self.status, "headers": [*own, *self.headers]})
+        await send({"type": "http.response.start", "status": self.status, "headers": [*fixed_headers, *self.headers]})
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 _UNKNOWN = Answer(
     status=404,
-    said={
+    members={
         "error": "unknown_approval",
         "detail": "this id belongs to no request of yours; repeat exactly the request that was held back, with the "
         "same credentials, or send it without the id to have it checked again",
@@ -268,12 +269,12 @@ _UNKNOWN = Answer(
 """The same response in every case, so that a client cannot find out which ids exist."""
 
 _BAD_KEY = Answer(
-    status=400, said={"error": "bad_idempotency_key", "detail": "give one Idempotency-Key of 1 to 255 characters"}
+    status=400, members={"error": "bad_idempotency_key", "detail": "give one Idempotency-Key of 1 to 255 characters"}
 )
 
 _REUSED_KEY = Answer(
     status=422,
-    said={"error": "reused_idempotency_key", "detail": "this Idempotency-Key belongs to another request of yours"},
+    members={"error": "reused_idempotency_key", "detail": "this Idempotency-Key belongs to another request of yours"},
 )
 
 _STATUSES: Mapping[RepetitionStatus, int] = {"denied": 403, "expired": 403, "changed": 403, "blocked": 403, "used": 409}
@@ -323,10 +324,12 @@ class GateMiddleware:
         check_whole_number("retry_after", self.retry_after, least=1, of=" of seconds")
         within = self.resume_within
         if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or not within > 0):
-            raise UsageError(f"resume_within must be seconds above 0, or None for no limit; got {within!r}")
+            raise UsageError(
+                f"resume_within must be seconds above 0, or None for no limit; got {within!r}", argument="resume_within"
+            )
         check_functions("middleware", identify=self.identify)
         if not isinstance(self.gate, Gate):
-            raise UsageError(f"gate must be a Gate, got {type(self.gate).__name__}")
+            raise UsageError(f"gate must be a Gate, got {type(self.gate).__name__}", argument="gate")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -341,23 +344,23 @@ class GateMiddleware:
             await self._guard_other(scope, receive, send)
 
     async def _guard_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        held = await _hold(receive, self.largest)
-        if held is None:  # the client went away
+        received = await _receive_body(receive, self.largest)
+        if received is None:  # the client went away
             return
-        raw, more = held
-        found = await _Admission(self, scope, raw).decide()
-        if found is not None:
-            await found.send(send)
+        raw, has_more = received
+        answer = await _Admission(self, scope, raw).decide()
+        if answer is not None:
+            await answer.send(send)
             return
-        first: list[Message] = [{"type": "http.request", "body": raw, "more_body": more}]
+        first: list[Message] = [{"type": "http.request", "body": raw, "more_body": has_more}]
 
         async def replay() -> Message:
             return first.pop() if first else await receive()
 
         if _list_values(scope["headers"], _APPROVAL):
             # The id is used. A second gate further in does not know it and would answer 404.
-            kept = [item for item in scope["headers"] if item[0].lower().strip() != _APPROVAL]
-            scope = {**scope, "headers": kept}
+            headers = [header for header in scope["headers"] if header[0].lower().strip() != _APPROVAL]
+            scope = {**scope, "headers": headers}
         await self.app(scope, replay, send)
 
     async def _guard_response(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -383,7 +386,7 @@ class GateMiddleware:
             await send({"type": "websocket.close", "code": 1008})
 
     async def decide(self, raw: bytes, headers: Headers, scope: Scope) -> tuple[Decision, int]:
-        """The decision about a body, and the status of the answer where it is not allowed."""
+        """Decide about a body; also return the status of the answer where it is not allowed."""
         metadata = _describe(scope, self.on)
         try:
             if self.on == "request":
@@ -393,20 +396,20 @@ class GateMiddleware:
             return await self.gate.refuse(str(error), metadata=metadata), error.status
         return await self.gate.check(content, metadata=metadata), 403
 
-    def tell(self, decision: Decision, status: int = 403) -> Answer:
-        """The response to a request or response that is not allowed."""
-        said = {"error": "pending" if decision.pending else "blocked", "decision": decision.id}
-        return Answer(status=status, said=self._explain(said, decision))
+    def make_answer(self, decision: Decision, status: int = 403) -> Answer:
+        """Make the response to a request or response that is not allowed."""
+        members = {"error": "pending" if decision.pending else "blocked", "decision": decision.id}
+        return Answer(status=status, members=self._add_reason(members, decision))
 
-    def tell_waiting(self, decision: Decision) -> Answer:
-        """The response to a request that waits for a person, with the id for sending it again."""
-        ident = decision.approval_id or ""
-        said = {"status": "pending", "approval": ident, "decision": decision.id}
-        headers = ((_APPROVAL, ident.encode()), (b"retry-after", str(self.retry_after).encode()))
-        return Answer(status=202, said=self._explain(said, decision), headers=headers)
+    def make_waiting_answer(self, decision: Decision) -> Answer:
+        """Make the response to a request that waits for a person, with the id for sending it again."""
+        approval_id = decision.approval_id or ""
+        members = {"status": "pending", "approval": approval_id, "decision": decision.id}
+        headers = ((_APPROVAL, approval_id.encode()), (b"retry-after", str(self.retry_after).encode()))
+        return Answer(status=202, members=self._add_reason(members, decision), headers=headers)
 
-    def _explain(self, said: dict[str, str], decision: Decision) -> dict[str, str]:
-        return said | {"reason": decision.explain()} if self.explain else said
+    def _add_reason(self, members: dict[str, str], decision: Decision) -> dict[str, str]:
+        return members | {"reason": decision.explain()} if self.explain else members
 
 
 _APPROVAL = b"adjudge-approval"
@@ -420,15 +423,15 @@ class _Admission:
         self._metadata = _describe(scope, "request")
 
     async def decide(self) -> Answer | None:
-        """``None`` to let the request through, otherwise the response."""
-        given = _list_values(self._scope["headers"], _APPROVAL)
+        """Return ``None`` to let the request through, otherwise the response."""
+        ids = _list_values(self._scope["headers"], _APPROVAL)
         # A gate that observes lets everything through and holds nothing back, so it ignores ids.
-        if given and self._middleware.gate.mode == "enforce":
-            known = can_repeat(self._middleware.gate) and len(given) == 1 and _ID.fullmatch(given[0])
-            return await self._read(given[0].decode()) if known and self._raw else _UNKNOWN
+        if ids and self._middleware.gate.mode == "enforce":
+            is_valid = can_repeat(self._middleware.gate) and len(ids) == 1 and _ID.fullmatch(ids[0])
+            return await self._read(ids[0].decode()) if is_valid and self._raw else _UNKNOWN
         return await self._read(None) if self._raw else None
 
-    async def _read(self, ident: str | None) -> Answer | None:
+    async def _read(self, approval_id: str | None) -> Answer | None:
         middleware = self._middleware
         try:
             check_whole_request(self._scope["headers"])
@@ -436,7 +439,7 @@ class _Admission:
         except UnreadableBodyError as error:
             return await self._refuse(str(error), error.status)
         if not can_repeat(middleware.gate):
-            return self._tell(await middleware.gate.check(content, metadata=self._metadata))
+            return self._answer(await middleware.gate.check(content, metadata=self._metadata))
         keys = _list_values(self._scope["headers"], b"idempotency-key")
         if len(keys) > 1 or any(not 0 < len(key) <= _LONGEST_KEY for key in keys):
             return _BAD_KEY
@@ -445,54 +448,58 @@ class _Admission:
             return await self._refuse("the caller could not be identified", 403)
         # An empty name is no caller: all anonymous clients would share their keys and approvals.
         request = _describe_request(self._scope, self._raw, caller or None, keys[0] if keys else None)
-        return await (self._check(content, request) if ident is None else self._repeat(ident, content, request))
+        return await (
+            self._check(content, request) if approval_id is None else self._repeat(approval_id, content, request)
+        )
 
     async def _check(self, content: object, request: HttpRequest) -> Answer | None:
         """Check a new request, or resume the one that this caller sent with the same idempotency key."""
         gate = self._middleware.gate
-        found, error = await call_safely(find_repeated, gate, request)
+        approval_id, error = await call_safely(find_repeated, gate, request)
         if error is not None:
             return await self._refuse(f"the approvals could not be read: {type(error).__name__}", 403)
-        if found is not None:
-            return await self._repeat(found, content, request, by_key=True)
+        if approval_id is not None:
+            return await self._repeat(approval_id, content, request, by_key=True)
         decision = await check_request(gate, content, request, self._metadata)
         if not decision.allowed and not decision.pending and request.key is not None:
             # The same request may have arrived twice at once; the other one may wait by now.
-            found, _ = await call_safely(find_repeated, gate, request)
-            if found is not None:
-                return await self._repeat(found, content, request, by_key=True)
-        return self._tell(decision)
+            approval_id, _ = await call_safely(find_repeated, gate, request)
+            if approval_id is not None:
+                return await self._repeat(approval_id, content, request, by_key=True)
+        return self._answer(decision)
 
     async def _repeat(
-        self, ident: str, content: object, request: HttpRequest, *, by_key: bool = False
+        self, approval_id: str, content: object, request: HttpRequest, *, by_key: bool = False
     ) -> Answer | None:
         middleware = self._middleware
-        found = await repeat_request(middleware.gate, ident, request, content, within=middleware.resume_within)
-        if found.status == "allowed":
+        repetition = await repeat_request(
+            middleware.gate, approval_id, request, content, within=middleware.resume_within
+        )
+        if repetition.status == "allowed":
             return None
-        if found.status == "unknown":
+        if repetition.status == "unknown":
             return _REUSED_KEY if by_key else _UNKNOWN
-        if found.status == "waiting" and found.decision is not None:
-            return middleware.tell_waiting(found.decision)
-        return self._tell_end(found)
+        if repetition.status == "waiting" and repetition.decision is not None:
+            return middleware.make_waiting_answer(repetition.decision)
+        return self._make_end_answer(repetition)
 
-    def _tell_end(self, found: Repetition) -> Answer:
-        said = {"error": found.status}
-        said |= {"approval": found.approval_id} if found.approval_id is not None else {}
-        if found.decision is not None and found.status != "used":
-            said |= {"decision": found.decision.id}
-            said |= {"reason": found.decision.explain()} if self._middleware.explain else {}
-        return Answer(status=_STATUSES[found.status], said=said)
+    def _make_end_answer(self, repetition: Repetition) -> Answer:
+        members = {"error": repetition.status}
+        members |= {"approval": repetition.approval_id} if repetition.approval_id is not None else {}
+        if repetition.decision is not None and repetition.status != "used":
+            members |= {"decision": repetition.decision.id}
+            members |= {"reason": repetition.decision.explain()} if self._middleware.explain else {}
+        return Answer(status=_STATUSES[repetition.status], members=members)
 
-    def _tell(self, decision: Decision) -> Answer | None:
+    def _answer(self, decision: Decision) -> Answer | None:
         if decision.allowed:
             return None
         waits = decision.pending and can_repeat(self._middleware.gate)
-        return self._middleware.tell_waiting(decision) if waits else self._middleware.tell(decision)
+        return self._middleware.make_waiting_answer(decision) if waits else self._middleware.make_answer(decision)
 
-    async def _refuse(self, why: str, status: int) -> Answer | None:
-        decision = await self._middleware.gate.refuse(why, metadata=self._metadata)
-        return None if decision.allowed else self._middleware.tell(decision, status)
+    async def _refuse(self, reason: str, status: int) -> Answer | None:
+        decision = await self._middleware.gate.refuse(reason, metadata=self._metadata)
+        return None if decision.allowed else self._middleware.make_answer(decision, status)
 
 
 _METHODS = (b"x-http-method-override", b"x-http-method", b"x-method-override")
@@ -506,7 +513,7 @@ _READ_BY = (b"content-type", b"content-encoding")
 
 def _describe_request(scope: Scope, raw: bytes, caller: str | None, key: bytes | None) -> HttpRequest:
     headers = scope["headers"]
-    hosts = [item.decode("latin-1") for item in _list_values(headers, b"host")]
+    hosts = [host.decode("latin-1") for host in _list_values(headers, b"host")]
     sent = scope.get("raw_path")
     path = [str(scope.get("root_path", "")), str(scope.get("path", ""))]
     return HttpRequest(
@@ -518,27 +525,27 @@ def _describe_request(scope: Scope, raw: bytes, caller: str | None, key: bytes |
             *_list_named(headers, _ADDRESSES),
         ],
         query=bytes(scope.get("query_string", b"")),
-        body=[*(item for name in _READ_BY for item in _list_values(headers, name)), raw],
+        body=[*(value for name in _READ_BY for value in _list_values(headers, name)), raw],
         caller=caller,
         key=key,
     )
 
 
-def _list_named(headers: Headers, wanted: Iterable[bytes]) -> list[str]:
-    """Headers with their names: an application goes by one of them, and does not look at another of the same value.
+def _list_named(headers: Headers, names: Iterable[bytes]) -> list[str]:
+    """List headers with their names: an application goes by one of them, and ignores another of the same value.
 
     A bridge to WSGI takes ``_`` in a name for ``-``.
     """
     listed = [(name.replace(b"_", b"-"), value) for name, value in headers]
-    return [f"{name.decode()}: {value.decode('latin-1')}" for name in wanted for value in _list_values(listed, name)]
+    return [f"{name.decode()}: {value.decode('latin-1')}" for name in names for value in _list_values(listed, name)]
 
 
-def _list_values(headers: Headers, wanted: bytes) -> list[bytes]:
-    return [bytes(value).strip() for name, value in headers if name.lower().strip() == wanted]
+def _list_values(headers: Headers, header: bytes) -> list[bytes]:
+    return [bytes(value).strip() for name, value in headers if name.lower().strip() == header]
 
 
 class _StoppedError(OSError):
-    """Told to an application that goes on sending what was blocked, as a closed connection would tell it."""
+    """Raised to an application that goes on sending what was blocked, as a closed connection would."""
 
 
 class _Response:
@@ -555,7 +562,7 @@ class _Response:
     async def send(self, message: Message) -> None:
         """Take a message of the application."""
         if message["type"] == "http.response.start":  # a copy: the headers by which a body is read are those sent
-            message = {**message, "headers": [tuple(item) for item in message.get("headers", ())]}
+            message = {**message, "headers": [tuple(header) for header in message.get("headers", ())]}
         if self._state == "open":
             await self._send(message)
         elif self._state == "done":
@@ -585,8 +592,8 @@ class _Response:
             await self._refuse(message, "a response with trailers cannot be held")
             return
         self._held += message.get("body", b"")
-        more = bool(message.get("more_body", False))
-        if more and len(self._held) <= self._middleware.largest:
+        has_more = bool(message.get("more_body", False))
+        if has_more and len(self._held) <= self._middleware.largest:
             return
         raw = bytes(self._held)
         if raw:
@@ -595,50 +602,50 @@ class _Response:
                 self.stopped = True
                 raise _StoppedError("the response was decided about meanwhile")
             if decision.allowed and len(self._held) != len(raw):
-                said = "the response went on while it was judged"
-                decision = await self._middleware.gate.refuse(said, metadata=_describe(self._scope, "response"))
+                reason = "the response went on while it was judged"
+                decision = await self._middleware.gate.refuse(reason, metadata=_describe(self._scope, "response"))
             if not decision.allowed:
                 await self._block(decision)
                 return
-        await self._open(more=more)
+        await self._open(has_more=has_more)
 
-    async def _refuse(self, message: Message, why: str) -> None:
+    async def _refuse(self, message: Message, reason: str) -> None:
         gate = self._middleware.gate
-        decision = await gate.refuse(why, metadata=_describe(self._scope, "response"))
+        decision = await gate.refuse(reason, metadata=_describe(self._scope, "response"))
         if not decision.allowed:
             await self._block(decision)
             return
         if self._start is not None:
-            await self._open(more=True)
+            await self._open(has_more=True)
         self._state = "open"
         await self._send(message)
 
-    async def _open(self, *, more: bool) -> None:
+    async def _open(self, *, has_more: bool) -> None:
         """Hand on what was held; what follows is handed on as it comes."""
-        self._state = "open" if more else "done"
+        self._state = "open" if has_more else "done"
         await self._send(self._start or {})
-        if self._held or not more:
-            await self._send({"type": "http.response.body", "body": bytes(self._held), "more_body": more})
+        if self._held or not has_more:
+            await self._send({"type": "http.response.body", "body": bytes(self._held), "more_body": has_more})
 
     async def _block(self, decision: Decision) -> None:
         self._state = "blocked"
         self._held.clear()
-        await self._middleware.tell(decision).send(self._send)
+        await self._middleware.make_answer(decision).send(self._send)
 
 
-async def _hold(receive: Receive, largest: int) -> tuple[bytes, bool] | None:
-    """A request's body up to the limit, and whether there is more; ``None`` when the client went away."""
-    held = bytearray()
-    more = True
-    while more and len(held) <= largest:
+async def _receive_body(receive: Receive, largest: int) -> tuple[bytes, bool] | None:
+    """Receive a request's body up to the limit, and whether there is more; ``None`` when the client went away."""
+    body = bytearray()
+    has_more = True
+    while has_more and len(body) <= largest:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        held += message.get("body", b"")
-        more = bool(message.get("more_body", False))
-    return bytes(held), more
+        body += message.get("body", b"")
+        has_more = bool(message.get("more_body", False))
+    return bytes(body), has_more
 
 
 def _describe(scope: Scope, side: str) -> dict[str, str]:
-    """Where it was, for the record. Not the query: it may hold what nobody asked to have kept."""
+    """Describe a request for the record. Not its query: it may hold what nobody asked to have kept."""
     return {"on": side, "method": str(scope.get("method", "")), "path": str(scope.get("path", ""))}

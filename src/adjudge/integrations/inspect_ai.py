@@ -18,7 +18,7 @@ from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import find_judge
 from adjudge.result import JudgeResult
 from adjudge.rules.ruleset import AnyRule
-from adjudge.runs.judging import Assignment, settle
+from adjudge.runs.judging import Assignment, resolve_contents
 
 try:
     from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer, stderr
@@ -79,18 +79,18 @@ def judge_scorer(
     check_choice("value", value, get_args(ScoreValue))
     check_flag("use_input", use_input)
     check_flag("use_target", use_target)
-    asked = find_judge(judge)
-    how: EvaluateArguments = {
+    opened_judge = find_judge(judge)
+    options: EvaluateArguments = {
         "criteria": criteria,
         "threshold": threshold,
         "rules": rules,
         "instructions": instructions,
     }
-    settled: list[Assignment] = []
+    assignments: list[Assignment] = []
 
     async def score(state: TaskState, target: Target) -> Score:
-        if not settled:
-            settled.append(await settle(asked, rubric, how))
+        if not assignments:
+            assignments.append(await resolve_contents(opened_judge, rubric, options))
         task = _read_input(state) if use_input else None
         case = Case(
             id=str(state.sample_id),
@@ -98,9 +98,11 @@ def judge_scorer(
             task=task,
             reference=_read_target(target) if use_target else None,
         )
-        result = await settled[0].judge_case(case, 0)
+        result = await assignments[0].judge_case(case, 0)
         if not isinstance(result, JudgeResult):
-            raise UsageError(f"a scorer needs a result about one content, got {type(result).__name__}")
+            raise UsageError(
+                f"a scorer needs a result about one content, got {type(result).__name__}", argument="result"
+            )
         return _make_score(result, state.output.completion, value)
 
     return score
@@ -114,8 +116,8 @@ def _read_input(state: TaskState) -> str | None:
 
 
 def _read_target(target: Target) -> str | list[str] | None:
-    """The target as one text, or as a list where several are right; an empty one is none."""
-    texts = [item for item in target if item]
+    """Read the target as one text, or as a list where several are right; an empty one is none."""
+    texts = [text for text in target if text]
     return texts[0] if len(texts) == 1 else texts or None
 
 
@@ -147,8 +149,12 @@ def _choose_value(result: JudgeResult, value: ScoreValue) -> str | float:
 
 
 def _explain(result: JudgeResult) -> str:
-    said = [result.explain(), result.reasoning, *[f"{item.name}: {item.reasoning}" for item in result.criteria]]
-    return clean("\n\n".join(filter(None, said)))
+    parts = [
+        result.explain(),
+        result.reasoning,
+        *[f"{criterion.name}: {criterion.reasoning}" for criterion in result.criteria],
+    ]
+    return clean("\n\n".join(filter(None, parts)))
 
 
 def _describe(result: JudgeResult) -> dict[str, Any]:
@@ -158,7 +164,7 @@ def _describe(result: JudgeResult) -> dict[str, Any]:
         "decided_by": result.decided_by,
         "score": result.score,
         "threshold": result.threshold,
-        "criteria": {item.name: item.score for item in result.criteria},
+        "criteria": {criterion.name: criterion.score for criterion in result.criteria},
         "judge": result.judge,
         "model": result.model,
         "result_id": result.id,

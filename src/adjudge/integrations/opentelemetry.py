@@ -77,7 +77,7 @@ class EvaluationEmitter:
     logger_provider: LoggerProvider | None = None
     """Where events go; without one, the provider that the program has set for all."""
     _logger: Logger = field(init=False, repr=False)
-    _tells_evaluator: bool = field(init=False, repr=False)
+    _names_evaluator: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_label("name", self.name)
@@ -87,9 +87,9 @@ class EvaluationEmitter:
             check_choice("evaluator_type", self.evaluator_type, get_args(EvaluatorType))
         version = sys.modules["adjudge"].__version__
         logger = get_logger("adjudge", version, logger_provider=self.logger_provider, schema_url=_SCHEMA)
-        wanted = os.environ.get("OTEL_SEMCONV_STABILITY_OPT_IN", "").split(",")
+        opted_in = os.environ.get("OTEL_SEMCONV_STABILITY_OPT_IN", "").split(",")
         object.__setattr__(self, "_logger", logger)
-        object.__setattr__(self, "_tells_evaluator", _OPT_IN in [item.strip() for item in wanted])
+        object.__setattr__(self, "_names_evaluator", _OPT_IN in [name.strip() for name in opted_in])
 
     def __call__(self, result: JudgeResult) -> None:
         """Emit the event of a result, in the current context."""
@@ -102,12 +102,12 @@ class EvaluationEmitter:
         has ended by now; without it, the current one is taken. Raises ``UsageError`` for what is no result.
         """
         if not isinstance(result, JudgeResult):
-            raise UsageError(f"an event is emitted for a JudgeResult, got {type(result).__name__}")
+            raise UsageError(f"an event is emitted for a JudgeResult, got {type(result).__name__}", argument="result")
         attributes = self._describe(result)
         if self.span_attributes:
             # Without error.type: on a span it says that the span's own operation failed.
-            shown = {name: value for name, value in attributes.items() if name != "error.type"}
-            trace.get_current_span(context).set_attributes(shown)
+            span_attributes = {name: value for name, value in attributes.items() if name != "error.type"}
+            trace.get_current_span(context).set_attributes(span_attributes)
         self._logger.emit(
             timestamp=(result.created_at - _EPOCH) // timedelta(microseconds=1) * 1000,
             context=context,
@@ -116,7 +116,7 @@ class EvaluationEmitter:
         )
 
     def _describe(self, result: JudgeResult) -> dict[str, AttributeValue]:
-        found: dict[str, AttributeValue | None] = {
+        attributes: dict[str, AttributeValue | None] = {
             "gen_ai.evaluation.name": self.name,
             "gen_ai.evaluation.score.value": None if result.score is None else float(result.score),
             "gen_ai.evaluation.score.label": result.outcome,
@@ -124,13 +124,15 @@ class EvaluationEmitter:
             "gen_ai.response.id": clean_id(result.metadata.get("response_id")),
         }
         if self.include_explanation:
-            found["gen_ai.evaluation.explanation"] = clean(result.reasoning) or result.explain()
-        if self._tells_evaluator:
-            found["gen_ai.evaluation.evaluator.id"] = clean_id(result.judge)
-            found["gen_ai.evaluation.evaluator.version"] = result.question
-            found["gen_ai.evaluation.evaluator.type"] = self._find_type(result)
-        return {name: value for name, value in found.items() if value is not None}
+            attributes["gen_ai.evaluation.explanation"] = clean(result.reasoning) or result.explain()
+        if self._names_evaluator:
+            attributes["gen_ai.evaluation.evaluator.id"] = clean_id(result.judge)
+            attributes["gen_ai.evaluation.evaluator.version"] = result.question
+            attributes["gen_ai.evaluation.evaluator.type"] = self._find_type(result)
+        return {name: value for name, value in attributes.items() if value is not None}
 
     def _find_type(self, result: JudgeResult) -> EvaluatorType | None:
-        said = _TYPES.get(result.decided_by)
-        return self.evaluator_type if said == "llm_judge" and self.evaluator_type is not None else said
+        evaluator_type = _TYPES.get(result.decided_by)
+        return (
+            self.evaluator_type if evaluator_type == "llm_judge" and self.evaluator_type is not None else evaluator_type
+        )

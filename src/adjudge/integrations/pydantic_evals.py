@@ -21,7 +21,7 @@ from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import find_judge
 from adjudge.result import JudgeResult, JudgmentFailed
 from adjudge.rules.ruleset import AnyRule
-from adjudge.runs.judging import Assignment, settle
+from adjudge.runs.judging import Assignment, resolve_contents
 
 try:
     from pydantic import GetPydanticSchema
@@ -37,8 +37,8 @@ except ModuleNotFoundError as error:
 __all__ = ["JudgeEvaluator"]
 
 
-def _write_as(kind: Any) -> GetPydanticSchema:
-    """How a file of cases writes a parameter, for the JSON Schema that ``Dataset.to_file`` puts beside it."""
+def _declare_as(kind: Any) -> GetPydanticSchema:
+    """Declare a parameter's type in a file of cases, for the JSON Schema that ``Dataset.to_file`` puts beside it."""
     return GetPydanticSchema(get_pydantic_core_schema=lambda _, make_schema: make_schema(kind))
 
 
@@ -59,16 +59,16 @@ class JudgeEvaluator(Evaluator[object, object, object]):
     no rubric) is raised from every case, and is an evaluator failure there.
     """
 
-    judge: Annotated[JudgeLike | ModelSource | None, _write_as(str | None)] = None
+    judge: Annotated[JudgeLike | ModelSource | None, _declare_as(str | None)] = None
     """A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model; without one,
     what ``ADJUDGE_JUDGE`` names, read when the evaluator is made."""
-    rubric: Annotated[RubricSource | None, _write_as(str | dict[str, Any] | None)] = None
+    rubric: Annotated[RubricSource | None, _declare_as(str | dict[str, Any] | None)] = None
     """What good means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's own."""
     criteria: str | Sequence[str] | Mapping[str, str] | None = None
     """Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences."""
     threshold: float | None = None
     """The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1."""
-    rules: Annotated[Sequence[AnyRule], _write_as(list[str | dict[str, Any]])] = ()
+    rules: Annotated[Sequence[AnyRule], _declare_as(list[str | dict[str, Any]])] = ()
     """Checks in code that run first; a failed ``error`` rule decides before a model is asked."""
     instructions: str | None = None
     """More instructions, which the judge obeys; never put content here."""
@@ -86,53 +86,55 @@ class JudgeEvaluator(Evaluator[object, object, object]):
         check_flag("include_input", self.include_input)
         check_flag("include_expected_output", self.include_expected_output)
         # No fields: what pydantic-evals writes of an evaluator, and the schema it makes, are those of its fields.
-        self._asked: Judge | JudgeChain = find_judge(self.judge)
-        self._settled: Assignment | None = None
+        self._opened_judge: Judge | JudgeChain = find_judge(self.judge)
+        self._assignment: Assignment | None = None
 
     async def evaluate(
         self, ctx: EvaluatorContext[object, object, object]
     ) -> Mapping[str, bool | float | EvaluationReason]:
-        """The assertion and the score of one case."""
+        """Judge one case; returns the assertion and the score."""
         case = Case(
             id=_name_case(ctx),
             content=ctx.output,
             task=ctx.inputs if self.include_input else None,
             reference=ctx.expected_output if self.include_expected_output else None,
         )
-        result = await (await self._settle()).judge_case(case, 0)
+        result = await (await self._prepare()).judge_case(case, 0)
         if not isinstance(result, JudgeResult):
-            raise UsageError(f"an evaluator needs a result about one content, got {type(result).__name__}")
+            raise UsageError(
+                f"an evaluator needs a result about one content, got {type(result).__name__}", argument="result"
+            )
         if result.undecided_because is not None and self.on_undecided == "raise":
             raise JudgmentFailed(result)
-        return self._read(result)
+        return self._make_results(result)
 
     def get_default_evaluation_name(self) -> str:
-        """What the results are called."""
+        """Return the name of the results."""
         return self.evaluation_name or self.get_serialization_name()
 
     def build_serialization_arguments(self) -> dict[str, Any]:
-        """The arguments that a report or a file keeps; a judge, a rubric and rules of Python's by their names."""
+        """List the arguments that a report or a file keeps; a judge, a rubric and rules of Python's by their names."""
         return {name: _name_object(value) for name, value in super().build_serialization_arguments().items()}
 
-    async def _settle(self) -> Assignment:
-        if self._settled is None:
-            how: EvaluateArguments = {
+    async def _prepare(self) -> Assignment:
+        if self._assignment is None:
+            options: EvaluateArguments = {
                 "criteria": self.criteria,
                 "threshold": self.threshold,
                 "rules": self.rules,
                 "instructions": self.instructions,
             }
-            self._settled = await settle(self._asked, self.rubric, how)
-        return self._settled
+            self._assignment = await resolve_contents(self._opened_judge, self.rubric, options)
+        return self._assignment
 
-    def _read(self, result: JudgeResult) -> dict[str, bool | float | EvaluationReason]:
+    def _make_results(self, result: JudgeResult) -> dict[str, bool | float | EvaluationReason]:
         name = self.get_default_evaluation_name()
-        found: dict[str, bool | float | EvaluationReason] = {
+        results: dict[str, bool | float | EvaluationReason] = {
             f"{name}_pass": EvaluationReason(value=result.passed, reason=_explain(result))
         }
         if result.score is not None:
-            found[f"{name}_score"] = float(result.score)
-        return found
+            results[f"{name}_score"] = float(result.score)
+        return results
 
 
 def _name_case(ctx: EvaluatorContext[object, object, object]) -> str:
@@ -145,16 +147,20 @@ def _name_case(ctx: EvaluatorContext[object, object, object]) -> str:
 
 
 def _explain(result: JudgeResult) -> str:
-    said = [result.explain(), result.reasoning, *[f"{item.name}: {item.reasoning}" for item in result.criteria]]
-    return clean("\n\n".join(filter(None, said)))
+    parts = [
+        result.explain(),
+        result.reasoning,
+        *[f"{criterion.name}: {criterion.reasoning}" for criterion in result.criteria],
+    ]
+    return clean("\n\n".join(filter(None, parts)))
 
 
 def _name_object(value: Any) -> Any:
-    """Plain data as it is, anything else by its name: what a judge is made of may hold a key."""
+    """Name anything but plain data, which is returned as it is: what a judge is made of may hold a key."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _name_object(item) for key, item in value.items()}
+        return {str(key): _name_object(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_name_object(item) for item in value]
+        return [_name_object(member) for member in value]
     return str(getattr(value, "name", None) or getattr(value, "__qualname__", None) or type(value).__qualname__)

@@ -1,4 +1,4 @@
-"""Who answers a question: one model as a judge, several as a chain."""
+"""Judges: one model that answers a question, or several as a chain."""
 
 from adjudge.lazy import export_lazily
 

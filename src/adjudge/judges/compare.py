@@ -7,35 +7,35 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypedDict, Unpack, cast, get_args
+from typing import Any, TypedDict, Unpack, get_args
 
 from adjudge.content import check_extent, content_text, digest_text
 from adjudge.dataset.case import Case
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import JudgeLike, NoOther, RubricSource, add_usage, merge_case, since
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import find_judge
-from adjudge.judges.pair import PREFERENCES, OnConflict, Order, PairOrder, PairResult, settle_orders
+from adjudge.judges.pair import PREFERENCES, OnConflict, Order, PairOrder, PairResult, decide_pair
 from adjudge.models.model import UNBOUND, Call
 from adjudge.question.question import Question, Wording, digest_question, write_part
 from adjudge.question.score import answer_preference
 from adjudge.result import JudgeResult
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Criterion, Rubric, make_rubric
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync
 
-_DATA = ("task", "context", "reference")
+_CONTEXT = ("task", "context", "reference")
 
 
 class CompareArguments(TypedDict, total=False):
-    """What ``compare`` may be told about both contents."""
+    """The arguments of ``compare`` that are about both contents."""
 
     task: object
-    """What both were asked to do; shown to the judge as data."""
+    """The task of both; shown to the judge as data."""
     context: object
-    """What both may rely on (passages, policies); shown to the judge as data."""
+    """Material that both may rely on (passages, policies); shown to the judge as data."""
     reference: object
     """A known good answer to compare both with; shown to the judge as data."""
     instructions: str | None
@@ -55,20 +55,22 @@ def prepare_pair(
     about: CompareArguments,
     call: Call = UNBOUND,
 ) -> tuple[Question, ...]:
-    """The question in each of the orders; raises ``UsageError`` for what is wrong before anything is asked."""
+    """Return the question in each of the orders; raise ``UsageError`` for what is wrong before anything is asked."""
     _check_about(about)
     instructions = about.get("instructions") or ""
-    given = [write_part(label, about.get(label)) for label in _DATA if about.get(label) is not None]
-    both = {"a": write_part("first", a, what="first content"), "b": write_part("second", b, what="second content")}
+    shared_parts = [write_part(label, about.get(label)) for label in _CONTEXT if about.get(label) is not None]
+    parts_of = {"a": write_part("first", a, name="first content"), "b": write_part("second", b, name="second content")}
     metadata = dict(about.get("metadata") or {})
     check_extent(metadata, "metadata")
     case = metadata.get("case")
     wording, subject = word_pair(rubric, instructions, ties), digest_pair(a, b)
-    made = []
+    questions = []
     for order in orders:
-        shown = [replace(both[name], label=label) for label, name in zip(("first", "second"), order, strict=True)]
-        parts = (*given, *shown)
-        made.append(
+        pair_parts = [
+            replace(parts_of[name], label=label) for label, name in zip(("first", "second"), order, strict=True)
+        ]
+        parts = (*shared_parts, *pair_parts)
+        questions.append(
             Question(
                 wording=wording,
                 parts=parts,
@@ -84,7 +86,7 @@ def prepare_pair(
                 metadata=metadata,
             )
         )
-    return tuple(made)
+    return tuple(questions)
 
 
 def digest_pair(a: object, b: object) -> str:
@@ -92,38 +94,45 @@ def digest_pair(a: object, b: object) -> str:
     return digest_text(content_text({"a": a, "b": b}))
 
 
-NOTHING_BETTER = "nothing says what better means: give a rubric or criteria='...'"
+def make_nothing_better(*more: object) -> UsageError:
+    """Make the error for a comparison that does not say what better means; ``more`` is what else can say it."""
+    remedy = ("give ", Argument("rubric"), " or ", Argument("criteria"), *more)
+    return UsageError("nothing says what better means: ", *remedy, argument="criteria")
 
 
-def choose_rubric(rubric: RubricSource | None, criteria: Any, own: Rubric | None) -> Rubric:
-    """What better means in this comparison; raises ``UsageError`` when nothing, or two things, say it."""
+def choose_rubric(rubric: RubricSource | None, criteria: Any, default_rubric: Rubric | None) -> Rubric:
+    """Return the rubric that says what better means; raise ``UsageError`` when nothing, or two things, say it."""
     if rubric is not None and criteria is not None:
-        raise UsageError("give a rubric or criteria, not both")
-    chosen = load_rubric(rubric) if rubric is not None else make_rubric(criteria, None) if criteria is not None else own
+        raise UsageError("give ", Argument("rubric"), " or ", Argument("criteria"), ", not both", argument="criteria")
+    if rubric is not None:
+        chosen: Rubric | None = load_rubric(rubric)
+    else:
+        chosen = make_rubric(criteria, None) if criteria is not None else default_rubric
     if chosen is None:
-        raise UsageError(NOTHING_BETTER)
+        raise make_nothing_better()
     if chosen.has_rules:
-        ruled = ", ".join(repr(item.name) for item in chosen.criteria if item.rule is not None)
+        ruled_criteria = ", ".join(repr(criterion.name) for criterion in chosen.criteria if criterion.rule is not None)
         raise UsageError(
-            f"the rubric {chosen.name!r} leaves {ruled} to rules, which judge one content by itself; a comparison "
-            "needs a rubric whose criteria are all for the judge"
+            f"the rubric {chosen.name!r} leaves {ruled_criteria} to rules, which judge one content by itself; a "
+            "comparison needs a rubric whose criteria are all for the judge",
+            argument="rubric",
         )
     return chosen
 
 
 @lru_cache(maxsize=256)
 def word_pair(rubric: Rubric, instructions: str, ties: bool) -> Wording:  # noqa: FBT001 - a cache key
-    """The constant part of the question: what better means, and how to say which."""
-    offered = PREFERENCES if ties else PREFERENCES[:2]
-    named = '"first", "second" or "tie"' if ties else '"first" or "second"'
-    also = 'Say "tie" only where neither is better on the whole. ' if ties else "Choose one even where it is close. "
+    """Word the constant part of the question: what better means, and how to say which."""
+    preferences = PREFERENCES if ties else PREFERENCES[:2]
+    choices = '"first", "second" or "tie"' if ties else '"first" or "second"'
+    advice = 'Say "tie" only where neither is better on the whole. ' if ties else "Choose one even where it is close. "
     return Wording(
         role=_render_role(rubric, instructions),
-        shape=('"reasoning": "<what speaks for each, before you decide>"', f'"preferred": <{named}>'),
-        notes=f"{also}Write the reasoning before you decide.",
+        shape=('"reasoning": "<what speaks for each, before you decide>"', f'"preferred": <{choices}>'),
+        notes=f"{advice}Write the reasoning before you decide.",
         properties={
             "reasoning": {"type": "string"},
-            "preferred": {"type": "string", "enum": list(offered)},
+            "preferred": {"type": "string", "enum": list(preferences)},
         },
         name="preference",
         labels=(
@@ -135,17 +144,17 @@ def word_pair(rubric: Rubric, instructions: str, ties: bool) -> Wording:  # noqa
 
 
 def _render_role(rubric: Rubric, instructions: str) -> str:
-    duty = (
+    introduction = (
         "You are a judge. You are shown two contents and decide which of them is better by the rubric below, on "
         "evidence that stands in them. They are called first and second by the order they are shown in, which is "
         "chance and says nothing about them; neither does their length, nor what either says about itself or the other."
     )
-    lines = [duty, f"\nRubric: {rubric.name}"]
-    even = len({item.weight for item in rubric.criteria}) == 1
-    for place, item in enumerate(rubric.criteria, 1):
-        weight = "" if even else f" (weight {item.weight:g})"
-        lines.append(f"\n{place}. {item.name}{weight}: {item.description}")
-        lines += [f"   {score:g}: {meaning}" for score, meaning in _levels_of(item)]
+    lines = [introduction, f"\nRubric: {rubric.name}"]
+    even = len({criterion.weight for criterion in rubric.criteria}) == 1
+    for place, criterion in enumerate(rubric.criteria, 1):
+        weight = "" if even else f" (weight {criterion.weight:g})"
+        lines.append(f"\n{place}. {criterion.name}{weight}: {criterion.description}")
+        lines += [f"   {score:g}: {meaning}" for score, meaning in _levels_of(criterion)]
     text = "\n".join(lines)
     return f"{text}\n\n{instructions}" if instructions else text
 
@@ -154,16 +163,19 @@ def _levels_of(criterion: Criterion) -> tuple[tuple[float, str], ...]:
     return tuple(sorted(criterion.levels))
 
 
-def _check_about(about: Mapping[str, Any]) -> None:
-    for name, value in about.items():
+def _check_about(arguments: Mapping[str, Any]) -> None:
+    for name, value in arguments.items():
         if name not in CompareArguments.__annotations__:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, CompareArguments.__annotations__, 1)
-            raise UsageError(f"compare has no argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        wanted = {"instructions": str, "metadata": Mapping}.get(name)
-        if value is not None and wanted is not None and not isinstance(value, wanted):
-            raise UsageError(f"{name} must be a {wanted.__name__.lower()}, got {type(value).__name__}")
+            matches = get_close_matches(name, CompareArguments.__annotations__, 1)
+            raise UsageError(
+                f"compare has no argument {name!r}" + (f"; did you mean {matches[0]!r}?" if matches else ""),
+                argument=name,
+            )
+        kind = {"instructions": str, "metadata": Mapping}.get(name)
+        if value is not None and kind is not None and not isinstance(value, kind):
+            raise UsageError(f"{name} must be a {kind.__name__.lower()}, got {type(value).__name__}", argument=name)
 
 
 Source = JudgeLike | ModelSource | None
@@ -171,7 +183,7 @@ Source = JudgeLike | ModelSource | None
 Criteria = str | Sequence[str] | Mapping[str, str] | None
 
 
-class Comparing(CompareArguments, total=False):
+class CompareOptions(CompareArguments, total=False):
     """The options of ``compare``."""
 
     criteria: Criteria
@@ -214,8 +226,8 @@ async def compare(
             own.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
         reference: A known good answer to compare both with; shown to the judge as data.
-        task: What both were asked to do; shown to the judge as data.
-        context: What both may rely on (passages, policies); shown to the judge as data.
+        task: The task of both; shown to the judge as data.
+        context: Material that both may rely on (passages, policies); shown to the judge as data.
         instructions: More instructions, which the judge obeys; never put content here.
         both_orders: Ask with either shown first, since judges favour a place; ``False`` shows ``a`` first
             alone.
@@ -225,98 +237,12 @@ async def compare(
         metadata: Copied to the result, never sent to a model; ``case`` also selects recorded replies.
     """
     _check_about(unknown)
-    how = {
-        "reference": reference,
-        "task": task,
-        "context": context,
-        "instructions": instructions,
-        "metadata": metadata,
-        "both_orders": both_orders,
-        "on_conflict": on_conflict,
-        "ties": ties,
-        "sample": sample,
-    }
-    return await _compare((a, b), find_judge(judge), rubric, how | {"criteria": criteria}, UNBOUND)
-
-
-async def _compare(
-    pair: tuple[object, object],
-    asked: Judge | JudgeChain,
-    rubric: RubricSource | None,
-    how: Mapping[str, Any],
-    call: Call,
-) -> PairResult:
-    (a, b), about = pair, cast("Any", dict(how))
-    criteria, ties, sample = about.pop("criteria", None), about.pop("ties", True), about.pop("sample", 0)
-    both_orders, on_conflict = about.pop("both_orders", True), about.pop("on_conflict", "tie")
-    _check_options(both_orders, on_conflict, ties, sample)
-    chosen = choose_rubric(rubric, criteria, asked._own_rubric())  # noqa: SLF001 - as evaluate does
-    orders = get_args(Order) if both_orders else get_args(Order)[:1]
-    questions = prepare_pair(a, b, chosen, orders, ties=ties, sample=sample, about=about, call=call)
-    for question in questions:
-        asked.check(question)
-    started = time.perf_counter()
-    said = await _ask_all(asked, questions)
-    settled = settle_orders(said, on_conflict)
-    return PairResult(
-        preferred=settled.preferred,
-        judge=said[0].result.judge,
-        orders=said,
-        undecided_because=settled.because,
-        detail=settled.detail,
-        decided_by=settled.decided_by,
-        confidence=settled.confidence,
-        duration_ms=since(started),
-        usage=add_usage([item.result for item in said]),
-        subject=questions[0].subject,
-        subjects=(digest_text(content_text(a)), digest_text(content_text(b))),
-        metadata=questions[0].metadata,
-    )
-
-
-def compare_sync(
-    a: object,
-    b: object,
-    *,
-    judge: JudgeLike | ModelSource | None,
-    rubric: RubricSource | None = None,
-    criteria: str | Sequence[str] | Mapping[str, str] | None = None,
-    reference: object = None,
-    task: object = None,
-    context: object = None,
-    instructions: str | None = None,
-    both_orders: bool = True,
-    on_conflict: OnConflict = "tie",
-    ties: bool = True,
-    sample: int = 0,
-    metadata: Mapping[str, Any] | None = None,
-    **unknown: Unpack[NoOther],
-) -> PairResult:
-    """``compare`` for callers without an event loop; works inside a running loop too, and blocks it.
-
-    Args:
-        a: One content.
-        b: The other.
-        judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
-        rubric: What better means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's
-            own.
-        criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
-        reference: A known good answer to compare both with; shown to the judge as data.
-        task: What both were asked to do; shown to the judge as data.
-        context: What both may rely on (passages, policies); shown to the judge as data.
-        instructions: More instructions, which the judge obeys; never put content here.
-        both_orders: Ask with either shown first, since judges favour a place; ``False`` shows ``a`` first
-            alone.
-        on_conflict: What orders that disagree come to: ``tie``, or ``undecided`` (``split``).
-        ties: Whether a judge may call a tie; two orders that disagree can be one even so.
-        sample: Tells repeated comparisons of the same two apart, for caches.
-        metadata: Copied to the result, never sent to a model; ``case`` also selects recorded replies.
-    """
-    work = compare(
+    return await _compare(
         a,
         b,
-        judge=judge,
-        rubric=rubric,
+        find_judge(judge),
+        rubric,
+        UNBOUND,
         criteria=criteria,
         reference=reference,
         task=task,
@@ -327,40 +253,81 @@ def compare_sync(
         ties=ties,
         sample=sample,
         metadata=metadata,
-        **unknown,
     )
-    return run_sync(work)
+
+
+async def _compare(
+    a: object,
+    b: object,
+    judge: Judge | JudgeChain,
+    rubric: RubricSource | None,
+    call: Call,
+    *,
+    criteria: Criteria | None = None,
+    both_orders: bool = True,
+    on_conflict: OnConflict = "tie",
+    ties: bool = True,
+    sample: int = 0,
+    **about: Unpack[CompareArguments],
+) -> PairResult:
+    _check_options(both_orders, on_conflict, ties, sample)
+    chosen = choose_rubric(rubric, criteria, judge._get_default_rubric())  # noqa: SLF001 - as evaluate does
+    order_names = get_args(Order) if both_orders else get_args(Order)[:1]
+    questions = prepare_pair(a, b, chosen, order_names, ties=ties, sample=sample, about=about, call=call)
+    for question in questions:
+        judge.check(question)
+    started = time.perf_counter()
+    orders = await _ask_orders(judge, questions)
+    verdict = decide_pair(orders, on_conflict)
+    return PairResult(
+        preferred=verdict.preferred,
+        judge=orders[0].result.judge,
+        orders=orders,
+        undecided_because=verdict.because,
+        detail=verdict.detail,
+        decided_by=verdict.decided_by,
+        confidence=verdict.confidence,
+        duration_ms=since(started),
+        usage=add_usage([order.result for order in orders]),
+        subject=questions[0].subject,
+        subjects=(digest_text(content_text(a)), digest_text(content_text(b))),
+        metadata=questions[0].metadata,
+    )
+
+
+compare_sync = make_sync(compare)
 
 
 async def compare_case(
-    case: Case, judge: Source, rubric: RubricSource | None = None, **how: Unpack[Comparing]
+    case: Case, judge: Source, rubric: RubricSource | None = None, **options: Unpack[CompareOptions]
 ) -> PairResult:
-    """Compare the two contents of a case, ``{"a": ..., "b": ...}``, with what belongs to it; ``how`` as in ``compare``.
+    """Compare the two contents of a case, ``{"a": ..., "b": ...}``, with what belongs to it.
+
+    ``options`` are those of ``compare``.
 
     The criteria or the rubric of the case replace those of the call. Raises ``UsageError`` when the case is not a
     pair, and when it has rules or a threshold, which judge one content by itself.
     """
-    return await compare_case_as(UNBOUND, case, judge, rubric, how)
+    return await compare_case_as(UNBOUND, case, judge, rubric, options)
 
 
 async def compare_case_as(
-    call: Call, case: Case, judge: Source, rubric: RubricSource | None, how: Comparing
+    call: Call, case: Case, judge: Source, rubric: RubricSource | None, options: CompareOptions
 ) -> PairResult:
-    """``compare_case`` under the terms of whoever makes the call, such as a run."""
+    """Compare as ``compare_case`` does, under the terms of whoever makes the call, such as a run."""
     content = case.content
     if not isinstance(content, Mapping) or set(content) != {"a", "b"}:
         raise UsageError(f'the case {case.id[:80]!r} is not a pair; its content must be {{"a": ..., "b": ...}}')
     check_pair_case(case)
-    asked = find_judge(judge)
-    chosen, merged = merge_case(case, rubric, how)
-    about: Any = {name: value for name, value in merged.items() if name != "threshold"}
-    return await _compare((content["a"], content["b"]), asked, chosen, about, call)
+    case_rubric, merged = merge_case(case, rubric, options)
+    arguments: Any = {name: value for name, value in merged.items() if name != "threshold"}
+    return await _compare(content["a"], content["b"], find_judge(judge), case_rubric, call, **arguments)
 
 
 def check_pair_case(case: Case) -> None:
-    """Raise ``UsageError`` for what a case brings that no comparison has."""
-    for name, given in (("rules", bool(case.rules)), ("threshold", case.threshold is not None)):
-        if given:
+    """Raise ``UsageError`` for a case with rules or a threshold, which no comparison has."""
+    for name, is_set in (("rules", bool(case.rules)), ("threshold", case.threshold is not None)):
+        if is_set:
             raise UsageError(f"the case {case.id[:80]!r} has {name}, which judge one content by itself; leave it out")
 
 
@@ -371,15 +338,15 @@ def _check_options(both_orders: Any, on_conflict: Any, ties: Any, sample: Any) -
     check_whole_number("sample", sample, least=0)
 
 
-async def _ask_all(judge: Judge | JudgeChain, questions: Sequence[Question]) -> tuple[PairOrder, ...]:
+async def _ask_orders(judge: Judge | JudgeChain, questions: Sequence[Question]) -> tuple[PairOrder, ...]:
     # A group, so that a caller who goes away leaves no order being asked and paid for.
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(judge.ask(question)) for question in questions]
     except ExceptionGroup as several:  # a judge answers with results; what it raises all the same is one exception
         raise several.exceptions[0] from None
-    said = [task.result() for task in tasks]
-    return tuple(_make_order(question, result) for question, result in zip(questions, said, strict=True))
+    results = [task.result() for task in tasks]
+    return tuple(_make_order(question, result) for question, result in zip(questions, results, strict=True))
 
 
 def _make_order(question: Question, result: JudgeResult) -> PairOrder:

@@ -1,4 +1,4 @@
-"""What judges and chains share: building a question from a call, and asking it.
+"""The part that judges and chains share: building a question from a call, and asking it.
 
 ``evaluate``, its sync door and ``evaluate_many`` are written once, over ``ask``.
 """
@@ -14,23 +14,23 @@ from dataclasses import replace
 from typing import Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from adjudge.concurrency import work_through
-from adjudge.content import check_extent, content_text, copy_plain, digest_text
+from adjudge.content import check_extent, content_text, digest_text, read_content
 from adjudge.dataset.case import Case
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.text import clean_id
 from adjudge.hooks import logger, notify
 from adjudge.models.model import UNBOUND, Call, Reply
-from adjudge.question.prompt import _choose_wording
+from adjudge.question.prompt import choose_wording
 from adjudge.question.question import Answer, Part, Question, digest_question, write_part
 from adjudge.question.result_format import answer_rubric_and_value, answer_value, check_format
-from adjudge.question.score import answer_rubric, answer_yes_no, grade_criterion, settle_rubric
+from adjudge.question.score import answer_by_rules, answer_rubric, answer_yes_no, grade_criterion
 from adjudge.result import CriterionResult, JudgeResult, RuleResult, Usage
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric, make_rubric
 from adjudge.rules.ruleset import AnyRule
 from adjudge.rules.shipped import as_rule
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method
 
 RubricSource = Rubric | Mapping[str, Any] | str | os.PathLike[str]
 
@@ -45,9 +45,9 @@ class EvaluateArguments(TypedDict, total=False):
     reference: object
     """A known good answer to compare with; shown to the judge as data."""
     task: object
-    """What the content was asked to do; shown to the judge as data."""
+    """The task of the content; shown to the judge as data."""
     context: object
-    """What the content may rely on (passages, policies); shown to the judge as data."""
+    """Material that the content may rely on (passages, policies); shown to the judge as data."""
     model: str | None
     """The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain."""
     rules: Sequence[AnyRule]
@@ -77,46 +77,52 @@ _TYPES: Mapping[str, tuple[Any, str]] = {
     "rules": ((tuple, list, Sequence), "a list of rules"),
     "passes": (Callable, "a function"),
 }
-"""What would fail later, and less clearly, than at the call. The usual types come first: asking an ABC takes longer."""
+"""Types of arguments that would fail later, and less clearly, than at the call.
+
+The usual types come first: asking an ABC takes longer.
+"""
 
 
 async def prepare(
     content: object,
     rubric: RubricSource | None,
-    own: Rubric | None,
-    how: EvaluateArguments,
+    default_rubric: Rubric | None,
+    arguments: EvaluateArguments,
     *,
     sample: int = 0,
     call: Call = UNBOUND,
 ) -> Question:
-    """The question a call asks, its rules evaluated; ``own`` is the judge's rubric, used when the call brings none."""
-    _check_names(how)
-    chosen = resolve_rubric(rubric, own, how)
-    kind, passes = how.get("result_format"), how.get("passes")
-    properties = check_format(kind, passes) if kind is not None else None
-    metadata = dict(how["metadata"] or {}) if "metadata" in how else {}
+    """Make the question a call asks, and evaluate its rules; ``default_rubric`` is used when the call brings none."""
+    _check_names(arguments)
+    chosen_rubric = resolve_rubric(rubric, default_rubric, arguments)
+    value_type, passes = arguments.get("result_format"), arguments.get("passes")
+    properties = check_format(value_type, passes) if value_type is not None else None
+    metadata = dict(arguments["metadata"] or {}) if "metadata" in arguments else {}
     check_extent(metadata, "metadata")
-    content = copy_plain(content)  # the judge is shown one thing and the rules look at it, whatever its owner does
-    parts = _make_parts(content, how)
-    rules = how.get("rules")
-    ran = [await rule.check(content, how.get("reference")) for rule in map(as_rule, rules)] if rules else []
-    parts = _add_warnings(parts, ran) if ran else parts
-    settled = await _settle(chosen, content, how.get("reference")) if chosen and chosen.has_rules else {}
-    instructions = content_text(how.get("instructions") or "", what="text of instructions=")
-    wording = _choose_wording(chosen, frozenset(settled), instructions, kind, properties)
+    content = read_content(content)  # the judge and the rules look at this one copy
+    parts = _make_parts(content, arguments)
+    rules, reference = arguments.get("rules"), arguments.get("reference")
+    rule_results = [await rule.check(content, reference) for rule in map(as_rule, rules)] if rules else []
+    parts = _add_warnings(parts, rule_results) if rule_results else parts
+    ruled_criteria = (
+        await _evaluate_rules(chosen_rubric, content, reference) if chosen_rubric and chosen_rubric.has_rules else {}
+    )
+    criterion_results = [_as_rule_result(criterion, chosen_rubric) for criterion in ruled_criteria.values()]
+    instructions = content_text(arguments.get("instructions") or "", label="text of instructions=")
+    wording = choose_wording(chosen_rubric, frozenset(ruled_criteria), instructions, value_type, properties)
     return Question(
         wording=wording,
         parts=parts,
-        answer=_choose_answer(chosen, kind),
+        answer=_choose_answer(chosen_rubric, value_type),
         digest=digest_question(wording, parts),
         subject=digest_text(parts[-1].text),
-        rubric=chosen,
-        settled=settled,
-        rule_results=(*ran, *[_as_rule_result(item, chosen) for item in settled.values()]) if ran or settled else (),
-        value_type=kind,
+        rubric=chosen_rubric,
+        decided_by_rules=ruled_criteria,
+        rule_results=(*rule_results, *criterion_results),
+        value_type=value_type,
         passes=passes,
-        model=how.get("model") or (chosen.model if chosen else None),
-        threshold=chosen.passing_threshold if chosen else None,
+        model=arguments.get("model") or (chosen_rubric.model if chosen_rubric else None),
+        threshold=chosen_rubric.passing_threshold if chosen_rubric else None,
         case=_text_of(metadata.get("case")),
         order=_text_of(metadata.get("order")),
         sample=sample,
@@ -126,75 +132,102 @@ async def prepare(
 
 
 def make_prompt(prompt: str) -> Question:
-    """A ready-made yes/no prompt as a question: sent as it is, answered by ``safe``, ``passed`` or ``allowed``."""
+    """Make a question of a ready-made yes/no prompt: sent as it is, answered by ``safe``, ``passed`` or ``allowed``."""
     if not isinstance(prompt, str) or not prompt.strip():
-        raise UsageError(f"a ready-made prompt must be a text that is not empty, got {type(prompt).__name__}")
-    parts = (Part(label="prompt", text=content_text(prompt, what="prompt")),)
+        raise UsageError(
+            f"a ready-made prompt must be a text that is not empty, got {type(prompt).__name__}", argument="prompt"
+        )
+    parts = (Part(label="prompt", text=content_text(prompt, label="prompt")),)
     digest = digest_question(None, parts)
     return Question(wording=None, parts=parts, answer=answer_yes_no, digest=digest, subject=digest_text(prompt))
 
 
-def _check_names(how: Mapping[str, Any]) -> None:
-    if not _KNOWN.issuperset(how):
+def _check_names(arguments: Mapping[str, Any]) -> None:
+    if not _KNOWN.issuperset(arguments):
         from difflib import get_close_matches
 
-        name = next(name for name in how if name not in _KNOWN)
-        near = get_close_matches(name, _KNOWN, 1)
-        raise UsageError(f"evaluate has no argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    for name, (kind, said) in _TYPES.items():
-        value = how.get(name)
+        name = next(name for name in arguments if name not in _KNOWN)
+        matches = get_close_matches(name, _KNOWN, 1)
+        raise UsageError(
+            f"evaluate has no argument {name!r}" + (f"; did you mean {matches[0]!r}?" if matches else ""), argument=name
+        )
+    for name, (kind, expected) in _TYPES.items():
+        value = arguments.get(name)
         if value is not None and not isinstance(value, kind):
-            raise UsageError(f"{name} must be {said}, got {type(value).__name__}")
+            raise UsageError(f"{name} must be {expected}, got {type(value).__name__}", argument=name)
 
 
-NO_CRITERIA = "nothing says what good means: give a rubric, criteria='...' or result_format=..."
+def make_no_criteria(*more: object) -> UsageError:
+    """Make the error for a call that does not say what good means; ``more`` is what else can say it."""
+    remedy = ("give ", Argument("rubric"), " or ", Argument("criteria"), *more)
+    return UsageError("nothing says what good means: ", *remedy, argument="criteria")
 
 
-def resolve_rubric(rubric: RubricSource | None, own: Rubric | None, how: Mapping[str, Any]) -> Rubric | None:
-    """The rubric a call is about; ``None`` where a result format alone says what is good. Raises ``UsageError``."""
-    criteria, threshold = how.get("criteria"), how.get("threshold")
+def resolve_rubric(
+    rubric: RubricSource | None, default_rubric: Rubric | None, arguments: Mapping[str, Any]
+) -> Rubric | None:
+    """Return the rubric a call is about; ``None`` where a result format alone says what is good.
+
+    Raises ``UsageError`` for arguments that do not go together.
+    """
+    criteria, threshold = arguments.get("criteria"), arguments.get("threshold")
     if rubric is not None and criteria is not None:
-        raise UsageError("give a rubric or criteria, not both")
+        raise UsageError("give ", Argument("rubric"), " or ", Argument("criteria"), ", not both", argument="criteria")
     if criteria is not None:
         return make_rubric(criteria, threshold)
-    chosen = load_rubric(rubric) if rubric is not None else own
+    chosen = load_rubric(rubric) if rubric is not None else default_rubric
     if chosen is None and threshold is not None:
-        raise UsageError(f"threshold={threshold!r} needs criteria or a rubric to apply to")
-    if chosen is None and how.get("result_format") is None:
-        raise UsageError(f"{NO_CRITERIA}; a ready-made prompt goes to ask()")
+        remedy = (" needs ", Argument("criteria"), " or ", Argument("rubric"), " to apply to")
+        raise UsageError(Argument("threshold", repr(threshold)), *remedy, argument="threshold")
+    if chosen is None and arguments.get("result_format") is None:
+        raise make_no_criteria(", or a result_format; a ready-made prompt goes to ask")
     if chosen is None or threshold is None:
         return chosen
     return replace(chosen, passing_threshold=check_share("threshold", threshold))
 
 
-def _make_parts(content: object, how: EvaluateArguments) -> tuple[Part, ...]:
-    given = [write_part(label, how[label]) for label in ("task", "context", "reference") if how.get(label) is not None]
-    return (*given, write_part("content", content))
+def _make_parts(content: object, arguments: EvaluateArguments) -> tuple[Part, ...]:
+    context_parts = [
+        write_part(label, arguments[label])
+        for label in ("task", "context", "reference")
+        if arguments.get(label) is not None
+    ]
+    return (*context_parts, write_part("content", content))
 
 
-def _add_warnings(parts: tuple[Part, ...], ran: Sequence[RuleResult]) -> tuple[Part, ...]:
+def _add_warnings(parts: tuple[Part, ...], rule_results: Sequence[RuleResult]) -> tuple[Part, ...]:
     """Failed warnings reach the judge as evidence, fenced, since their messages may quote the content."""
-    said = [f"{item.name}: {item.message}" for item in ran if not item.passed and item.severity == "warning"]
-    if not said:
+    warnings = [
+        f"{result.name}: {result.message}"
+        for result in rule_results
+        if not result.passed and result.severity == "warning"
+    ]
+    if not warnings:
         return parts
-    return (*parts[:-1], Part(label="findings", text="\n".join(said)), parts[-1])
+    return (*parts[:-1], Part(label="findings", text="\n".join(warnings)), parts[-1])
 
 
-async def _settle(rubric: Rubric, content: object, reference: object) -> dict[str, CriterionResult]:
-    settled: dict[str, CriterionResult] = {}
-    for item in rubric.criteria:
-        if item.rule is not None:
-            said = await item.rule.check(content, reference)
-            score = 1.0 if said.passed else 0.0
-            settled[item.name] = grade_criterion(item, score, said.message, rule=item.rule.kind)
-    return settled
+async def _evaluate_rules(rubric: Rubric, content: object, reference: object) -> dict[str, CriterionResult]:
+    """Evaluate the criteria that the rubric leaves to rules."""
+    results: dict[str, CriterionResult] = {}
+    for criterion in rubric.criteria:
+        if criterion.rule is not None:
+            rule_result = await criterion.rule.check(content, reference)
+            score = 1.0 if rule_result.passed else 0.0
+            results[criterion.name] = grade_criterion(criterion, score, rule_result.message, rule=criterion.rule.kind)
+    return results
 
 
-def _as_rule_result(item: CriterionResult, rubric: Rubric | None) -> RuleResult:
-    rule = next((each.rule for each in rubric.criteria if each.name == item.name), None) if rubric else None
+def _as_rule_result(criterion: CriterionResult, rubric: Rubric | None) -> RuleResult:
+    rules = {each.name: each.rule for each in rubric.criteria} if rubric else {}
+    rule = rules.get(criterion.name)
     severity = rule.severity if rule else "error"
     return RuleResult(
-        name=item.name, passed=item.score == 1.0, severity=severity, message=item.reasoning, score=item.score
+        name=criterion.name,
+        passed=criterion.score == 1.0,
+        severity=severity,
+        message=criterion.reasoning,
+        score=criterion.score,
     )
 
 
@@ -209,12 +242,12 @@ def _text_of(value: object) -> str | None:
 
 
 def log_result(result: JudgeResult) -> None:
-    """Log who said what: at INFO where nobody decided, else at DEBUG; what may quote the content at DEBUG alone."""
+    """Log a result: at INFO where nobody decided, else at DEBUG; what may quote the content at DEBUG alone."""
     level = logging.INFO if result.undecided_because else logging.DEBUG
     if not logger.isEnabledFor(level):
         return
-    said = f"{result.outcome}: {result.undecided_because}" if result.undecided_because else result.outcome
-    logger.log(level, "judge %r: %s in %.0f ms, result %s", result.judge, said, result.duration_ms, result.id)
+    outcome = f"{result.outcome}: {result.undecided_because}" if result.undecided_because else result.outcome
+    logger.log(level, "judge %r: %s in %.0f ms, result %s", result.judge, outcome, result.duration_ms, result.id)
     logger.debug("result %s: %s", result.id, result.explain())
 
 
@@ -227,7 +260,7 @@ class JudgeLike(Protocol):
 
     @property
     def name(self) -> str:
-        """How results call this judge."""
+        """Name of this judge in results."""
         ...
 
     def ask(self, question: Question | str, /) -> Coroutine[Any, Any, JudgeResult]:
@@ -238,12 +271,8 @@ class JudgeLike(Protocol):
 class Evaluates(Generic[R]):
     """``evaluate``, ``evaluate_sync`` and ``evaluate_many`` for whatever can ``ask``."""
 
-    __slots__ = ()
-
-    @property
-    def on_result(self) -> Callable[[R], Any] | None:
-        """What is called with every result."""
-        raise NotImplementedError
+    on_result: Callable[[R], Any] | None
+    """Called with every result."""
 
     async def evaluate(
         self,
@@ -300,7 +329,7 @@ class Evaluates(Generic[R]):
         """
         if unknown:
             _check_names(unknown)
-        how: EvaluateArguments = {
+        arguments: EvaluateArguments = {
             "criteria": criteria,
             "threshold": threshold,
             "reference": reference,
@@ -314,97 +343,33 @@ class Evaluates(Generic[R]):
             "throw_on_fail": throw_on_fail,
             "metadata": metadata,
         }
-        result = await self._evaluate(content, rubric, how)
+        result = await self._evaluate(content, rubric, arguments)
         return result.raise_if_failed() if throw_on_fail else result
 
     async def _evaluate(
         self,
         content: object,
         rubric: RubricSource | None,
-        how: EvaluateArguments,
+        arguments: EvaluateArguments,
         *,
         wants_objections: bool = False,
         wants_reasons: bool = False,
     ) -> R:
-        """``evaluate`` without an exception for what failed; what it wants is that of the question."""
+        """Evaluate without raising for a failure; ``wants_...`` are those of the question."""
         started = time.perf_counter()
-        question = await prepare(content, rubric, self._own_rubric(), how)
+        question = await prepare(content, rubric, self._get_default_rubric(), arguments)
         if wants_objections or wants_reasons:
             question = replace(question, wants_objections=wants_objections, wants_reasons=wants_reasons)
         answer = decide_by_rules(question)
         if answer is not None:
-            result = self._settle(question, answer, since(started))
+            result = self._make_result_of_rules(question, answer, since(started))
             log_result(result)
-            await notify(self.on_result, result, what="on_result")
+            await notify(self.on_result, result, name="on_result")
         else:
             result = await self.ask(question)
         return result
 
-    def evaluate_sync(
-        self,
-        content: object,
-        rubric: RubricSource | None = None,
-        *,
-        criteria: str | Sequence[str] | Mapping[str, str] | None = None,
-        threshold: float | None = None,
-        reference: object = None,
-        task: object = None,
-        context: object = None,
-        model: str | None = None,
-        rules: Sequence[AnyRule] = (),
-        instructions: str | None = None,
-        result_format: type[Any] | None = None,
-        passes: Callable[[Any], bool] | None = None,
-        throw_on_fail: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-        **unknown: Unpack[NoOther],
-    ) -> R:
-        """``evaluate`` without an event loop: returns the result itself. Inside a running loop, it blocks that loop.
-
-        Args:
-            content: What to judge: text, any JSON value, a dataclass, pydantic model or Struct, chat
-                messages, an object with ``.output``.
-            rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
-            criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to
-                sentences.
-            threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
-            reference: A known good answer to compare with; shown to the judge as data.
-            task: What the content was asked to do; shown to the judge as data.
-            context: What the content may rely on (passages, policies); shown to the judge as data.
-            model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
-            rules: Checks in code that run first; a failed ``error`` rule decides before a model is
-                asked.
-            instructions: More instructions, which the judge obeys; never put content here.
-            result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
-                ``result.value``.
-            passes: A function that says whether an instance of ``result_format`` passes; by default its
-                boolean ``passed``.
-            throw_on_fail: Raise ``JudgmentFailed`` unless the content passed; also if it is undecided.
-            metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select
-                recorded replies.
-        """
-        work = self.evaluate(
-            content,
-            rubric,
-            criteria=criteria,
-            threshold=threshold,
-            reference=reference,
-            task=task,
-            context=context,
-            model=model,
-            rules=rules,
-            instructions=instructions,
-            result_format=result_format,
-            passes=passes,
-            throw_on_fail=throw_on_fail,
-            metadata=metadata,
-            **unknown,
-        )
-        return run_sync(work)
-
-    def ask_sync(self, question: Question | str, /) -> R:
-        """``ask`` for callers without an event loop."""
-        return run_sync(self.ask(question))
+    evaluate_sync = make_sync_method(evaluate)
 
     async def evaluate_many(
         self,
@@ -412,7 +377,7 @@ class Evaluates(Generic[R]):
         rubric: RubricSource | None = None,
         *,
         concurrency: int = 16,
-        **how: Unpack[EvaluateArguments],
+        **arguments: Unpack[EvaluateArguments],
     ) -> AsyncGenerator[R, None]:
         """Judge many contents, at most ``concurrency`` at once, and yield the results in the order of the contents.
 
@@ -421,14 +386,18 @@ class Evaluates(Generic[R]):
         Contents are taken as they are needed. What goes wrong with one is its result; a ``UsageError`` ends the
         iteration. Leaving the loop early cancels what still runs.
         """
-        judging = work_through(contents, lambda content: self._evaluate_case(content, rubric, how), concurrency)
-        async with aclosing(judging) as results:
+        evaluations = work_through(
+            contents, lambda content: self._evaluate_case(content, rubric, arguments), concurrency
+        )
+        async with aclosing(evaluations) as results:
             async for result in results:
                 yield result
 
     async def ask(self, question: Question | str, /) -> R:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
         raise NotImplementedError
+
+    ask_sync = make_sync_method(ask)
 
     async def aclose(self) -> None:
         """Close the connections of every model that may be asked."""
@@ -440,82 +409,87 @@ class Evaluates(Generic[R]):
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
 
-    def _own_rubric(self) -> Rubric | None:
+    def _get_default_rubric(self) -> Rubric | None:
         return None
 
-    def _settle(self, question: Question, answer: Answer, duration_ms: float) -> R:
-        """The result when rules decided and nobody was asked."""
+    def _make_result_of_rules(self, question: Question, answer: Answer, duration_ms: float) -> R:
+        """Make the result when rules decided and nobody was asked."""
         raise NotImplementedError
 
-    async def _evaluate_case(self, content: object, rubric: RubricSource | None, how: EvaluateArguments) -> R:
+    async def _evaluate_case(self, content: object, rubric: RubricSource | None, arguments: EvaluateArguments) -> R:
         if not isinstance(content, Case):
-            return await self.evaluate(content, rubric, **how)
-        chosen, merged = merge_case(content, rubric, how, own=self._own_rubric())
-        return await self.evaluate(content.content, chosen, **merged)
+            return await self.evaluate(content, rubric, **arguments)
+        case_rubric, merged = merge_case(content, rubric, arguments, default_rubric=self._get_default_rubric())
+        return await self.evaluate(content.content, case_rubric, **merged)
 
 
 M = TypeVar("M", bound=Mapping[str, Any])
 
 
 def merge_case(
-    case: Case, rubric: RubricSource | None, how: M, *, own: Rubric | None = None
+    case: Case, rubric: RubricSource | None, arguments: M, *, default_rubric: Rubric | None = None
 ) -> tuple[RubricSource | None, M]:
-    """The rubric and the arguments of a call about a case; ``own`` is the judge's rubric.
+    """Return the rubric and the arguments of a call about a case; ``default_rubric`` is the judge's.
 
     The criteria or the rubric of the case replace those of the call and of the judge, and its rules go beside the
     call's. The threshold is the case's, else the call's, else the rubric's; a case's own words, which have none, are
     held to the threshold of the rubric they replace.
     """
-    merged: Any = merge_data(case, how)
+    merged: Any = merge_case_data(case, arguments)
     if not case.brings_own:
         return rubric, merged
     if case.rules:
         # Beside, never instead: a case cannot take a check of the call away.
-        merged["rules"] = (*(how.get("rules") or ()), *case.rules)
+        merged["rules"] = (*(arguments.get("rules") or ()), *case.rules)
     if case.threshold is not None:
         merged["threshold"] = case.threshold
     if case.criteria is None and case.rubric is None:
         return rubric, merged
-    replaced = rubric if rubric is not None else own
-    if case.criteria is not None and merged.get("threshold") is None and how.get("criteria") is None and replaced:
+    replaced = rubric if rubric is not None else default_rubric
+    if case.criteria is not None and merged.get("threshold") is None and arguments.get("criteria") is None and replaced:
         merged["threshold"] = load_rubric(replaced).passing_threshold
     merged["criteria"] = case.criteria
     return case.rubric, merged
 
 
-def merge_data(case: Case, how: M) -> M:
-    """The arguments of a call about a case: those of the call, the data of the case, and the metadata of both."""
-    own = {name: getattr(case, name) for name in ("reference", "task", "context")}
-    merged: Any = {**how, **{name: value for name, value in own.items() if value is not None}}
+def merge_case_data(case: Case, arguments: M) -> M:
+    """Merge the arguments of a call about a case: those of the call, the data of the case, and the metadata of both."""
+    case_data = {name: getattr(case, name) for name in ("reference", "task", "context")}
+    merged: Any = {**arguments, **{name: value for name, value in case_data.items() if value is not None}}
     # The id last: a case that names another's would be given that one's recorded reply.
-    merged["metadata"] = {**case.metadata, **(how.get("metadata") or {}), "case": case.id}
+    merged["metadata"] = {**case.metadata, **(arguments.get("metadata") or {}), "case": case.id}
     return merged
 
 
 def decide_by_rules(question: Question) -> Answer | None:
-    """The answer when rules settle the matter before any model is asked, else ``None``."""
+    """Return the answer if rules decide before any model is asked, else ``None``."""
     if question.rubric is not None and not question.rule_results:
         return None
-    ran = question.rule_results[: len(question.rule_results) - len(question.settled)]
-    broken = explain_broken(ran)
-    if broken:
-        return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, detail=broken)
+    # The results of the call's rules come first, those of the rubric's criteria after them.
+    call_results = question.rule_results[: len(question.rule_results) - len(question.decided_by_rules)]
+    failed_rules = explain_failed_rules(call_results)
+    if failed_rules:
+        return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, detail=failed_rules)
     if question.rubric is None:
         return None
-    if question.value_type is None and len(question.settled) == len(question.rubric.criteria):
-        return settle_rubric(question)
-    vetoes = [item.name for item in question.settled.values() if item.threshold is not None and not item.passed]
+    if question.value_type is None and len(question.decided_by_rules) == len(question.rubric.criteria):
+        return answer_by_rules(question)
+    vetoes = [
+        criterion.name
+        for criterion in question.decided_by_rules.values()
+        if criterion.threshold is not None and not criterion.passed
+    ]
     if not vetoes:
         return None
-    named = f"below the threshold of {', '.join(vetoes)}, which a rule decided; no model was asked about the rest"
-    known = tuple(question.settled.values())
-    return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, criteria=known, detail=named)
+    detail = f"below the threshold of {', '.join(vetoes)}, which a rule decided; no model was asked about the rest"
+    criteria = tuple(question.decided_by_rules.values())
+    return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, criteria=criteria, detail=detail)
 
 
-def explain_broken(ran: Iterable[RuleResult]) -> str:
-    """Which rules decide that content failed, and why: those of severity ``error`` that did; nothing when none does."""
-    decide = [item for item in ran if not item.passed and item.severity == "error"]
-    return "; ".join([f"rule {item.name!r} failed: {item.message}" for item in decide])
+def explain_failed_rules(results: Iterable[RuleResult]) -> str:
+    """Name the rules that decide that content failed, those of severity ``error``, and why; empty if none does."""
+    deciding = [result for result in results if not result.passed and result.severity == "error"]
+    return "; ".join([f"rule {result.name!r} failed: {result.message}" for result in deciding])
 
 
 def make_result(
@@ -528,7 +502,7 @@ def make_result(
     replies: Sequence[Reply] = (),
     text_after: int = 0,
 ) -> JudgeResult:
-    """A result from an answer, the replies it was read from, and what belongs to the question."""
+    """Make a result from an answer, the replies it was read from, and what belongs to the question."""
     last = replies[-1] if replies else _NO_REPLY
     return JudgeResult(
         outcome=answer.outcome,
@@ -540,7 +514,7 @@ def make_result(
         model_requested=last.model_requested,
         model_expected=last.model_expected,
         raw_response=last.text,
-        earlier_responses=tuple([item.text or "" for item in replies[:-1]]) if len(replies) > 1 else (),
+        earlier_responses=tuple([reply.text or "" for reply in replies[:-1]]) if len(replies) > 1 else (),
         finish_reason=last.finish_reason if replies else None,
         text_after=text_after,
         request_id=clean_id(last.request_id),
@@ -564,15 +538,15 @@ def make_result(
 _NO_REPLY = Reply()
 
 
-def add_usage(answered: Sequence[Reply | JudgeResult]) -> Usage | None:
-    """What some replies or results used together; ``None`` where nothing is known of any."""
+def add_usage(replies: Sequence[Reply | JudgeResult]) -> Usage | None:
+    """Add the usage of some replies or results; ``None`` where nothing is known of any."""
     total: Usage | None = None
-    for item in answered:
-        if item.usage is not None:
-            total = item.usage if total is None else total + item.usage
+    for reply in replies:
+        if reply.usage is not None:
+            total = reply.usage if total is None else total + reply.usage
     return total
 
 
 def since(started: float) -> float:
-    """Milliseconds since a ``time.perf_counter()`` reading."""
+    """Return the milliseconds since a ``time.perf_counter()`` reading."""
     return (time.perf_counter() - started) * 1000.0

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Unpack
 
-from adjudge.content import content_text, copy_plain, digest_text, has_changed
+from adjudge.content import copy_plain
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
-from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
-from adjudge.judges.judge import Judge, ModelSource
+from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_judge
 from adjudge.result import JudgeResult, Outcome
 from adjudge.sync import make_sync
@@ -53,7 +50,7 @@ class Improvement:
 
     @property
     def passed(self) -> bool:
-        """Whether the last round passed."""
+        """True if the last round passed."""
         return self.result.passed
 
     def __bool__(self) -> bool:
@@ -67,7 +64,7 @@ async def improve(
     rewrite: Callable[[Any, JudgeResult], Any],
     *,
     rounds: int = 5,
-    **how: Unpack[EvaluateArguments],
+    **arguments: Unpack[EvaluateArguments],
 ) -> Improvement:
     """Judge some content, pass the result to ``rewrite(content, result)``, and judge what it returns.
 
@@ -77,40 +74,26 @@ async def improve(
     its own. This is the evaluator-optimizer pattern.
     """
     check_whole_number("rounds", rounds, least=1)
-    if how.pop("throw_on_fail", False):
-        raise UsageError("improve returns every round, so it has no throw_on_fail; look at the outcome")
-    asked = as_judge(judge)
-    done: list[Round] = []
+    if arguments.pop("throw_on_fail", False):
+        raise UsageError(
+            "improve returns every round, so it has no throw_on_fail; look at the outcome", argument="throw_on_fail"
+        )
+    judge_to_ask = as_judge(judge)
+    past_rounds: list[Round] = []
     while True:
         content = copy_plain(content)  # what is handed back is what was judged, whatever becomes of the caller's list
-        result = await _evaluate(asked, content, rubric, how)
-        done.append(Round(content=content, result=result))
-        if result.outcome != "failed" or len(done) == rounds:
-            return Improvement(rounds=tuple(done))
+        result = await judge_to_ask.evaluate(content, rubric, **arguments)
+        past_rounds.append(Round(content=content, result=result))
+        if result.outcome != "failed" or len(past_rounds) == rounds:
+            return Improvement(rounds=tuple(past_rounds))
         content = await _rewrite(rewrite, content, result)
 
 
 improve_sync = make_sync(improve)
 
 
-async def _evaluate(
-    judge: Judge | JudgeChain, content: object, rubric: RubricSource | None, how: EvaluateArguments
-) -> JudgeResult:
-    """What is said of some content; undecided where an object, which cannot be copied, is not the same any more."""
-    write, before = partial(content_text, content), None
-    with suppress(UsageError):  # which the judge raises as well
-        before = digest_text(write())
-    result = await judge.evaluate(copy_plain(content), rubric, **how)
-    if not result.passed or not has_changed(before, write):
-        return result
-    said = "the content was changed while it was judged"
-    return JudgeResult(
-        outcome="undecided", undecided_because="error", judge=result.judge, detail=said, metadata=result.metadata
-    )
-
-
 async def _rewrite(rewrite: Callable[[Any, JudgeResult], Any], content: object, result: JudgeResult) -> Any:
     if inspect.iscoroutinefunction(rewrite):
         return await rewrite(content, result)
-    said = await asyncio.to_thread(rewrite, content, result)
-    return await said if inspect.isawaitable(said) else said
+    rewritten = await asyncio.to_thread(rewrite, content, result)
+    return await rewritten if inspect.isawaitable(rewritten) else rewritten

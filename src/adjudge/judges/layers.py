@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from adjudge.errors import UsageError
 from adjudge.judges.chain import is_ours, list_judges, list_leaves
 from adjudge.judges.judge import Judge, asks_as
-from adjudge.models.cache import CachedModel
 from adjudge.models.model import Model
 from adjudge.models.price import PricedModel, Prices, Processing, make_finder
 from adjudge.models.rate_limit import PacedModel
-from adjudge.models.replay import ReplayModel
+from adjudge.models.replies.cache import CachedModel
+from adjudge.models.replies.replay import ReplayModel
 from adjudge.models.wrapper import find_innermost
 
 if TYPE_CHECKING:
     from adjudge.models.budget import Budget
-    from adjudge.models.cache_store import ReplyCache
     from adjudge.models.rate_limit import Pace
+    from adjudge.models.replies.cache_file import ReplyCache
 
 
 J = TypeVar("J")
@@ -28,21 +28,21 @@ Wrap = Callable[[Model, int], Model]
 """From a model, and how many seats before this one have the same model, to the model to be asked instead."""
 
 
-def rewire(judge: J, wrap: Wrap) -> J:
-    """A judge like this one whose every model, at any depth, is what ``wrap`` makes of it.
+def wrap_models(judge: J, wrap: Wrap) -> J:
+    """Return a judge like this one whose every model, at any depth, is what ``wrap`` makes of it.
 
     Seats keep their names. Two seats of one model are told apart by the number ``wrap`` is given: they are asked
     separately, so what one was answered must not be handed to the other. A judge of another kind is left as it is.
     """
     if not is_ours(judge):
         return judge
-    met: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
 
-    def put(model: Model) -> Model:
-        met[model.name] += 1
-        return wrap(model, met[model.name] - 1)
+    def wrap_model(model: Model) -> Model:
+        seen[model.name] += 1
+        return wrap(model, seen[model.name] - 1)
 
-    return cast("J", judge.map_models(put))  # a chain becomes a chain, and a judge a judge
+    return cast("J", judge.map_models(wrap_model))  # a chain becomes a chain, and a judge a judge
 
 
 async def close_others(judge: Any) -> None:
@@ -73,7 +73,7 @@ def with_layers(
     if budget is not None:
         check_reach(judge)
     wrap = make_wrap(cache=cache, budget=budget, prices=prices, identities=identities)
-    return rewire(judge, wrap)
+    return wrap_models(judge, wrap)
 
 
 def make_wrap(
@@ -85,19 +85,19 @@ def make_wrap(
     pace: Pace | None = None,
     processing: Processing = "live",
 ) -> Wrap:
-    """What ``with_layers`` puts around each model, and a ``pace`` that is told how providers answer.
+    """Make what ``with_layers`` puts around each model, and a ``pace`` that learns how providers answer.
 
     ``processing`` is how the models are asked, for their prices.
 
     Whoever uses it with a budget calls ``check_reach`` first.
     """
-    find, known = make_finder(prices, processing=processing), dict(identities or {})
+    find_price, given_identities = make_finder(prices, processing=processing), dict(identities or {})
 
     def wrap(model: Model, number: int) -> Model:
         if isinstance(find_innermost(model), ReplayModel):
             return model
-        priced = PricedModel(model if pace is None else PacedModel(model, pace), find, budget=budget)
-        identity = known.get(model.name)
+        priced = PricedModel(model if pace is None else PacedModel(model, pace), find_price, budget=budget)
+        identity = given_identities.get(model.name)
         if cache is None or (identity is None and getattr(priced, "identity", None) is None):
             return priced
         # The cache outermost: what is found in it is not charged to the budget.

@@ -1,4 +1,4 @@
-"""From whatever was handed in to a judge, and the short form: judge some content by the configured default judge."""
+"""Make a judge of whatever was handed in, and the short form: judge some content by the configured default judge."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from adjudge.judges.judge import Judge, ModelSource, as_seat
 from adjudge.models.defaults import EXAMPLE
 from adjudge.result import JudgeResult
 from adjudge.rules.ruleset import AnyRule
+from adjudge.sync import make_sync
 
 
 def as_judge(source: JudgeLike | ModelSource, *, shared: bool = False, keep_name: bool = False) -> Judge | JudgeChain:
-    """A judge or a chain from whatever was handed in as one.
+    """Make a judge or a chain of whatever was handed in as one.
 
     Judges and chains stay as they are. Another object with ``ask`` becomes the one seat of a chain that adds no time
     limit of its own: what it raises, or returns, is then a result like any other; with ``keep_name`` the chain has its
     name. Anything else is what ``Judge`` takes as its model. ``shared`` gives the same judge for the same text, so that
-    calls share its connections: for whoever never closes it. Raises ``UsageError`` for anything else.
+    calls share its connections: for whoever never closes it. Raises ``UsageError`` for what ``Judge`` does not take.
     """
     seat = _open_shared(source) if shared and isinstance(source, str) else as_seat(source)
     if isinstance(seat, Judge | JudgeChain):
@@ -31,12 +32,12 @@ def as_judge(source: JudgeLike | ModelSource, *, shared: bool = False, keep_name
 
 
 def as_chain(source: JudgeLike | ModelSource) -> JudgeChain:
-    """Whatever a guard is given as its judge, as a chain: every seat's own answer is then in the result.
+    """Make a chain of whatever a guard is given as its judge: every seat's own answer is then in the result.
 
     As ``as_judge``, but that a single judge becomes the one seat of such a chain as well.
     """
-    made = as_judge(source, keep_name=True)
-    return made if isinstance(made, JudgeChain) else JudgeChain([made], timeout=None, name=made.name)
+    judge = as_judge(source, keep_name=True)
+    return judge if isinstance(judge, JudgeChain) else JudgeChain([judge], timeout=None, name=judge.name)
 
 
 async def judge(
@@ -102,72 +103,17 @@ async def judge(
     )
 
 
-def judge_sync(
-    content: object,
-    *,
-    rubric: RubricSource | None = None,
-    judge: JudgeLike | ModelSource | None = None,
-    criteria: str | Sequence[str] | Mapping[str, str] | None = None,
-    threshold: float | None = None,
-    reference: object = None,
-    task: object = None,
-    context: object = None,
-    model: str | None = None,
-    rules: Sequence[AnyRule] = (),
-    instructions: str | None = None,
-    result_format: type[Any] | None = None,
-    passes: Callable[[Any], bool] | None = None,
-    throw_on_fail: bool = False,
-    metadata: Mapping[str, Any] | None = None,
-    **unknown: Unpack[NoOther],
-) -> JudgeResult:
-    """``judge`` for callers without an event loop; works inside a running loop too, and blocks it.
-
-    Args:
-        content: What to judge: text, any JSON value, a dataclass, pydantic model or Struct, chat messages, an
-            object with ``.output``.
-        rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
-        judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
-        criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
-        threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
-        reference: A known good answer to compare with; shown to the judge as data.
-        task: What the content was asked to do; shown to the judge as data.
-        context: What the content may rely on (passages, policies); shown to the judge as data.
-        model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
-        rules: Checks in code that run first; a failed ``error`` rule decides before a model is asked.
-        instructions: More instructions, which the judge obeys; never put content here.
-        result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
-            ``result.value``.
-        passes: A function that says whether an instance of ``result_format`` passes; by default its boolean ``passed``.
-        throw_on_fail: Raise ``JudgmentFailed`` unless the content passed; also if it is undecided.
-        metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded
-            replies.
-    """
-    return find_judge(judge).evaluate_sync(
-        content,
-        rubric,
-        criteria=criteria,
-        threshold=threshold,
-        reference=reference,
-        task=task,
-        context=context,
-        model=model,
-        rules=rules,
-        instructions=instructions,
-        result_format=result_format,
-        passes=passes,
-        throw_on_fail=throw_on_fail,
-        metadata=metadata,
-        **unknown,
-    )
+judge_sync = make_sync(judge)
 
 
 def find_judge(source: JudgeLike | ModelSource | None) -> Judge | JudgeChain:
-    """Whatever a call was given as its judge, as a judge or a chain; ``None`` is what ``ADJUDGE_JUDGE`` names."""
-    chosen = os.environ.get("ADJUDGE_JUDGE", "") if source is None or source == "" else source
-    if chosen == "":
-        raise UsageError(f"no judge was given and ADJUDGE_JUDGE is not set; set it to a model like {EXAMPLE}")
-    return as_judge(chosen, shared=True)
+    """Return the judge or chain of a call; without one, the model that ``ADJUDGE_JUDGE`` names."""
+    judge_source = os.environ.get("ADJUDGE_JUDGE", "") if source is None or source == "" else source
+    if judge_source == "":
+        raise UsageError(
+            f"no judge was given and ADJUDGE_JUDGE is not set; set it to a model like {EXAMPLE}", argument="judge"
+        )
+    return as_judge(judge_source, shared=True)
 
 
 @lru_cache(maxsize=64)

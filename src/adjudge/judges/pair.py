@@ -1,4 +1,4 @@
-"""What a comparison is: which of two contents is preferred, and what was said in either order.
+"""The result of a comparison: which of two contents is preferred, and the answer in either order.
 
 Judges favour a place: many prefer what they are shown first. So a comparison is asked in both orders, and what each
 order said is kept in terms of the contents and not of the places. Everything that can be computed from the preference
@@ -8,15 +8,14 @@ order said is kept in terms of the contents and not of the places. Everything th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.display import describe_models
-from adjudge.formats.plain import to_plain
+from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import clean
-from adjudge.formats.typed import read_typed
 from adjudge.result import REASONS, DecidedBy, JudgeResult, Outcome, Usage, find_gravest, is_share, make_id, read_result
 
 Preference = Literal["first", "second", "tie"]
@@ -32,9 +31,6 @@ _SWAPPED: Mapping[object, Preference] = {"first": "second", "second": "first", "
 
 _SCORES: Mapping[Preference, float] = {"first": 1.0, "tie": 0.5, "second": 0.0}
 
-_WRITTEN = ("id", "created_at", "preferred", "judge")
-"""What every written pair has; a default would make up an identity, or a time."""
-
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -43,6 +39,8 @@ def _now() -> datetime:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairOrder:
     """A judge's answer about two contents in one order."""
+
+    _layout: ClassVar[Layout] = Layout(members=("order", "preferred", "result"), readers={"result": read_result})
 
     order: Order
     """``ab``: the first content was shown first; ``ba``: the second was."""
@@ -58,20 +56,18 @@ class PairOrder:
         return place if self.order == "ab" else _SWAPPED[place]
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return {"order": self.order, "preferred": self.preferred, "result": self.result.to_dict()}
+        """Write this value as plain data."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        if not isinstance(data, Mapping) or data.get("order") not in get_args(Order):
-            raise UsageError("an order of a pair is a dictionary whose 'order' is 'ab' or 'ba'; this is something else")
-        return cls(order=data["order"], result=read_result(data.get("result", {})))
+        return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PairResult:
-    """Which of two contents a judge prefers; made by ``compare``.
+    """The one of two contents that a judge prefers; made by ``compare``.
 
     The outcome answers "is the first better?": ``passed`` if the first is preferred, ``failed`` if the second is
     preferred or neither, ``undecided`` if the judge could not tell. So ``if compare_sync(new, old, ...)`` is true only
@@ -79,6 +75,9 @@ class PairResult:
     """
 
     schema: ClassVar[str] = "adjudge/pair/1"
+    _layout: ClassVar[Layout] = Layout(
+        last=("orders", "outcome", "passed", "score", "flipped", "model_differs"), required=("id", "created_at")
+    )
 
     preferred: Preference | None
     """``first``, ``second`` or ``tie``; ``None`` when undecided."""
@@ -108,13 +107,22 @@ class PairResult:
 
     def __post_init__(self) -> None:
         if self.preferred is not None and self.preferred not in PREFERENCES:
-            raise UsageError(f"preferred must be first, second, tie or None, got {self.preferred!r}")
+            raise UsageError(
+                f"preferred must be first, second, tie or None, got {self.preferred!r}", argument="preferred"
+            )
         if self.undecided_because is not None and self.undecided_because not in REASONS:
-            raise UsageError(f"undecided_because must be one of {', '.join(REASONS)}, got {self.undecided_because!r}")
+            raise UsageError(
+                f"undecided_because must be one of {', '.join(REASONS)}, got {self.undecided_because!r}",
+                argument="undecided_because",
+            )
         if (self.preferred is None) != (self.undecided_because is not None):
             raise UsageError("a pair has either a preference or a reason why it is undecided, and not both")
-        able = {settle_orders(self.orders, way).preferred for way in get_args(OnConflict)} if self.orders else {None}
-        if self.preferred not in able:
+        possible = (
+            {decide_pair(self.orders, on_conflict).preferred for on_conflict in get_args(OnConflict)}
+            if self.orders
+            else {None}
+        )
+        if self.preferred not in possible:
             raise UsageError(f"the orders of this pair do not come to {self.preferred!r}, which it says is preferred")
         if not is_share(self.confidence):
             raise UsageError(f"the confidence of a pair is in 0 to 1, or None; got {self.confidence!r}")
@@ -138,14 +146,14 @@ class PairResult:
 
     @property
     def flipped(self) -> bool | None:
-        """Whether the two orders disagree; ``None`` where not both were asked and decided."""
-        said = [item.preferred for item in self.orders]
-        return None if len(said) < 2 or None in said else said[0] != said[1]
+        """True if the two orders disagree; ``None`` where not both were asked and decided."""
+        preferences = [order.preferred for order in self.orders]
+        return None if len(preferences) < 2 or None in preferences else preferences[0] != preferences[1]
 
     @property
     def model_differs(self) -> bool:
-        """Whether, in either order, another model answered than was asked for; see ``JudgeResult``."""
-        return any(item.result.model_differs for item in self.orders)
+        """True if, in either order, another model answered than was asked for; see ``JudgeResult``."""
+        return any(order.result.model_differs for order in self.orders)
 
     @property
     def reasoning(self) -> str:
@@ -158,50 +166,25 @@ class PairResult:
 
     def order(self, name: Order) -> PairOrder:
         """Return the answer in this order. Raises ``KeyError`` if it was not asked."""
-        for item in self.orders:
-            if item.order == name:
-                return item
-        raise KeyError(f"order {name!r} was not asked; this pair has {[item.order for item in self.orders]}")
+        for order in self.orders:
+            if order.order == name:
+                return order
+        raise KeyError(f"order {name!r} was not asked; this pair has {[order.order for order in self.orders]}")
 
     def explain(self) -> str:
-        """The preference, or why there is none, and how it came about, in one line."""
-        said = f"undecided: {self.undecided_because}" if self.preferred is None else f"preferred: {self.preferred}"
+        """Explain the preference, or why there is none, in one line."""
+        outcome = f"undecided: {self.undecided_because}" if self.preferred is None else f"preferred: {self.preferred}"
         notes = describe_models(self)
-        return clean("; ".join([said, *([self.detail] if self.detail else []), *notes]), keep_lines=False)
+        return clean("; ".join([outcome, *([self.detail] if self.detail else []), *notes]), keep_lines=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """This pair as plain data that JSON can hold; ``from_dict`` reads it back."""
-        data: dict[str, Any] = {"schema": self.schema}
-        data |= {item.name: to_plain(getattr(self, item.name)) for item in fields(self) if item.name != "orders"}
-        data["orders"] = [item.to_dict() for item in self.orders]
-        return data | {
-            "outcome": self.outcome,
-            "passed": self.passed,
-            "score": self.score,
-            "flipped": self.flipped,
-            "model_differs": self.model_differs,
-        }
+        """Write this pair as plain data that JSON can hold; ``from_dict`` reads it back."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
-            raise UsageError(f"a pair is read from a dictionary of the schema {cls.schema}; this is something else")
-        if not isinstance(data.get("orders"), list | tuple):
-            raise UsageError("the orders of a pair are a list; this dictionary has none")
-        for name in _WRITTEN:
-            if name not in data:
-                raise UsageError(f"this is not a dictionary that PairResult.to_dict wrote: it has no {name!r}")
-        orders = tuple([PairOrder.from_dict(item) for item in data["orders"]])
-        known = {item.name: data[item.name] for item in fields(cls) if item.name in data and item.name != "orders"}
-        # The preference is put in with its orders, which it has to follow from.
-        bare = known | {"orders": (), "preferred": None, "undecided_because": "error"}
-        given = {name: known.get(name) for name in ("preferred", "undecided_because")}
-        try:
-            return replace(read_typed(bare, cls), orders=orders, **given)
-        except (AttributeError, TypeError, ValueError) as error:
-            said = clean(" ".join(str(error).split())[:200], keep_lines=False)
-            raise UsageError(f"this is not a dictionary that PairResult.to_dict wrote: {said}") from None
+        return read_record(cls, data)
 
     def __repr__(self) -> str:
         return f"<PairResult {self.judge!r} {self.explain()}>"
@@ -218,7 +201,7 @@ class PairResult:
 
 
 def read_judged(data: Mapping[str, Any]) -> JudgeResult | PairResult:
-    """A result or a pair from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+    """Read a result or a pair from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
     if isinstance(data, Mapping) and data.get("schema") == PairResult.schema:
         return PairResult.from_dict(data)
     return read_result(data)
@@ -226,7 +209,7 @@ def read_judged(data: Mapping[str, Any]) -> JudgeResult | PairResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairVerdict:
-    """What the orders come to together."""
+    """The decision of the orders together."""
 
     preferred: Preference | None
     because: Reason | None = None
@@ -235,31 +218,39 @@ class PairVerdict:
     detail: str = ""
 
 
-def settle_orders(orders: Sequence[PairOrder], on_conflict: OnConflict) -> PairVerdict:
-    """What one order, or two, decide together; never half an answer.
+def decide_pair(orders: Sequence[PairOrder], on_conflict: OnConflict) -> PairVerdict:
+    """Decide by one order, or two together; never half an answer.
 
     An order that is undecided makes the pair undecided, whatever the other says: a judge that was silenced in one
     order would otherwise decide by its favourite place. Two that disagree are an even split.
     """
-    silent = [item for item in orders if item.preferred is None]
-    if silent:
-        return _settle_silence(silent)
-    said = [item.preferred for item in orders]
-    if len(set(said)) == 1:
-        sure = [item.result.confidence for item in orders]
-        known = None if None in sure else min(item for item in sure if item is not None)
-        how = f"both orders say {said[0]}" if len(said) > 1 else f"asked in the order {orders[0].order} alone"
-        return PairVerdict(preferred=said[0], confidence=known, detail=how)
-    shown = " and ".join(f"{item.order} says {item.preferred}" for item in orders)
-    detail = f"the orders disagree: {shown}"
+    undecided = [order for order in orders if order.preferred is None]
+    if undecided:
+        return _make_undecided(undecided)
+    preferences = [order.preferred for order in orders]
+    if len(set(preferences)) == 1:
+        confidences = [order.result.confidence for order in orders]
+        confidence = None if None in confidences else min(share for share in confidences if share is not None)
+        both, alone = f"both orders say {preferences[0]}", f"asked in the order {orders[0].order} alone"
+        detail = both if len(preferences) > 1 else alone
+        return PairVerdict(preferred=preferences[0], confidence=confidence, detail=detail)
+    answers = " and ".join(f"{order.order} says {order.preferred}" for order in orders)
+    disagreement = f"the orders disagree: {answers}"
     if on_conflict == "tie":
-        return PairVerdict(preferred="tie", decided_by="policy", detail=detail)
-    return PairVerdict(preferred=None, because="split", decided_by="policy", detail=detail)
+        return PairVerdict(preferred="tie", decided_by="policy", detail=disagreement)
+    return PairVerdict(preferred=None, because="split", decided_by="policy", detail=disagreement)
 
 
-def _settle_silence(silent: Sequence[PairOrder]) -> PairVerdict:
-    reasons: list[Reason] = [item.result.undecided_because or "error" for item in silent]
-    pairs = zip(silent, reasons, strict=True)
-    said = "; ".join([f"{item.order} is undecided ({why}): {item.result.detail}" for item, why in pairs])
-    by: DecidedBy = "policy" if any(item.result.decided_by == "policy" for item in silent) else "judge"
-    return PairVerdict(preferred=None, because=find_gravest(reasons), decided_by=by, detail=said)
+def _make_undecided(undecided: Sequence[PairOrder]) -> PairVerdict:
+    reasons: list[Reason] = [order.result.undecided_because or "error" for order in undecided]
+    details = [
+        f"{order.order} is undecided ({reason}): {order.result.detail}"
+        for order, reason in zip(undecided, reasons, strict=True)
+    ]
+    by_policy = any(order.result.decided_by == "policy" for order in undecided)
+    return PairVerdict(
+        preferred=None,
+        because=find_gravest(reasons),
+        decided_by="policy" if by_policy else "judge",
+        detail="; ".join(details),
+    )

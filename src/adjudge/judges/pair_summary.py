@@ -1,4 +1,4 @@
-"""What many comparisons come to: who wins how often, how steady the judge is, and whether people agree with it.
+"""The totals of many comparisons: who wins how often, how steady the judge is, and whether people agree with it.
 
 Numbers in, numbers out. Every share says of how many it is a share, and has an interval: Wilson's (1927), which stays
 within 0 to 1 and is of use for small numbers too.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from adjudge.errors import UsageError
+from adjudge.formats.record import write_record
 from adjudge.judges.pair import PREFERENCES, Order, PairResult
 from adjudge.trust.intervals import Share
 
@@ -30,7 +31,7 @@ class PairSummary:
     """The second content was preferred."""
     undecided: int
     undecided_by: Mapping[str, int] = field(default_factory=dict)
-    """How many pairs are undecided for which reason."""
+    """The number of undecided pairs for each reason."""
     win_rate: Share
     """Wins, and half of the ties, of the pairs that were decided; compare with ``undecided``."""
     flips: Share
@@ -61,16 +62,12 @@ class PairSummary:
     """For each of the person's preferences, how often the judge gave which (including ``undecided``)."""
 
     def to_dict(self) -> dict[str, Any]:
-        """This summary as plain data."""
-        data: dict[str, Any] = {"schema": self.schema}
-        for item in fields(self):
-            value = getattr(self, item.name)
-            data[item.name] = value.to_dict() if isinstance(value, Share) else value
-        return data
+        """Write this summary as plain data."""
+        return write_record(self)
 
 
 def summarise_pairs(judged: Iterable[tuple[PairResult, object]]) -> PairSummary:
-    """What comparisons with their labels come to; a label is ``first``, ``second``, ``tie``, or ``None`` for unknown.
+    """Summarise comparisons with their labels; a label is ``first``, ``second``, ``tie``, or ``None`` for unknown.
 
     Takes one pass and keeps counts alone. Any other label raises ``UsageError``.
     """
@@ -89,74 +86,74 @@ class PairTally:
         self._confusion: dict[str, Counter[str]] = {}
 
     def add(self, pair: PairResult, label: object) -> None:
-        """Count one; raises ``UsageError`` for a label that is no preference."""
-        seen = self._seen
-        seen["pairs"] += 1
-        seen[str(pair.preferred)] += 1
+        """Count one comparison; raises ``UsageError`` for a label that is no preference."""
+        counts = self._seen
+        counts["pairs"] += 1
+        counts[str(pair.preferred)] += 1
         if pair.undecided_because is not None:
             self._reasons[pair.undecided_because] += 1
-        _count_orders(pair, seen)
+        _count_orders(pair, counts)
         if label is not None:
             if label not in PREFERENCES:
                 raise UsageError(f"the label of a pair is first, second or tie, got {label!r}")
             self._confusion.setdefault(str(label), Counter())[pair.preferred or "undecided"] += 1
-            _count_label(pair, str(label), seen)
+            _count_label(pair, str(label), counts)
 
     def finish(self) -> PairSummary:
-        """What they come to."""
+        """Return the summary of what was counted."""
         return _summarise(self._seen, self._reasons, self._confusion)
 
 
-def _count_orders(pair: PairResult, seen: Counter[str]) -> None:
-    for item in pair.orders:
-        place = item.result.value if item.preferred is not None else None
-        seen["places"] += place in {"first", "second"}
-        seen["shown first"] += place == "first"
+def _count_orders(pair: PairResult, counts: Counter[str]) -> None:
+    for order in pair.orders:
+        place = order.result.value if order.preferred is not None else None
+        counts["places"] += place in {"first", "second"}
+        counts["shown first"] += place == "first"
     if len(pair.orders) == 2:
-        seen["asked twice"] += 1
-        seen["decided twice"] += pair.flipped is not None
-        seen["flipped"] += pair.flipped is True
-        seen["agreed"] += pair.flipped is False
-        seen["reversed"] += {item.preferred for item in pair.orders} == {"first", "second"}
+        counts["asked twice"] += 1
+        counts["decided twice"] += pair.flipped is not None
+        counts["flipped"] += pair.flipped is True
+        counts["agreed"] += pair.flipped is False
+        counts["reversed"] += {order.preferred for order in pair.orders} == {"first", "second"}
 
 
-def _count_label(pair: PairResult, label: str, seen: Counter[str]) -> None:
-    seen["labelled"] += 1
-    seen["right"] += pair.preferred == label
+def _count_label(pair: PairResult, label: str, counts: Counter[str]) -> None:
+    counts["labelled"] += 1
+    counts["right"] += pair.preferred == label
     untied = label != "tie" and pair.preferred in {"first", "second"}
-    seen["untied"] += untied
-    seen["untied right"] += untied and pair.preferred == label
-    for item in pair.orders:
-        seen[f"labelled {item.order}"] += 1
-        seen[f"right {item.order}"] += item.preferred == label
+    counts["untied"] += untied
+    counts["untied right"] += untied and pair.preferred == label
+    for order in pair.orders:
+        counts[f"labelled {order.order}"] += 1
+        counts[f"right {order.order}"] += order.preferred == label
     if len(pair.orders) == 2:
-        seen["labelled twice"] += 1
-        seen["right twice"] += all(item.preferred == label for item in pair.orders)
+        counts["labelled twice"] += 1
+        counts["right twice"] += all(order.preferred == label for order in pair.orders)
 
 
-def _summarise(seen: Counter[str], reasons: Counter[str], confusion: Mapping[str, Counter[str]]) -> PairSummary:
-    decided = seen["first"] + seen["second"] + seen["tie"]
+def _summarise(counts: Counter[str], reasons: Counter[str], confusion: Mapping[str, Counter[str]]) -> PairSummary:
+    decided = counts["first"] + counts["second"] + counts["tie"]
     orders: dict[Order, Share] = {
-        "ab": Share(count=seen["right ab"], of=seen["labelled ab"]),
-        "ba": Share(count=seen["right ba"], of=seen["labelled ba"]),
+        "ab": Share(count=counts["right ab"], of=counts["labelled ab"]),
+        "ba": Share(count=counts["right ba"], of=counts["labelled ba"]),
     }
     return PairSummary(
-        pairs=seen["pairs"],
-        wins=seen["first"],
-        ties=seen["tie"],
-        losses=seen["second"],
-        undecided=seen["None"],
+        pairs=counts["pairs"],
+        wins=counts["first"],
+        ties=counts["tie"],
+        losses=counts["second"],
+        undecided=counts["None"],
         undecided_by=dict(reasons),
-        win_rate=Share(count=seen["first"] + seen["tie"] / 2, of=decided),
-        flips=Share(count=seen["flipped"], of=seen["decided twice"]),
-        reversals=seen["reversed"],
-        agreement=Share(count=seen["agreed"], of=seen["asked twice"]),
-        shown_first=Share(count=seen["shown first"], of=seen["places"]),
-        labelled=seen["labelled"],
-        accuracy=Share(count=seen["right"], of=seen["labelled"]),
-        accuracy_untied=Share(count=seen["untied right"], of=seen["untied"]),
+        win_rate=Share(count=counts["first"] + counts["tie"] / 2, of=decided),
+        flips=Share(count=counts["flipped"], of=counts["decided twice"]),
+        reversals=counts["reversed"],
+        agreement=Share(count=counts["agreed"], of=counts["asked twice"]),
+        shown_first=Share(count=counts["shown first"], of=counts["places"]),
+        labelled=counts["labelled"],
+        accuracy=Share(count=counts["right"], of=counts["labelled"]),
+        accuracy_untied=Share(count=counts["untied right"], of=counts["untied"]),
         accuracy_ab=orders["ab"],
         accuracy_ba=orders["ba"],
-        both_right=Share(count=seen["right twice"], of=seen["labelled twice"]),
-        confusion={label: dict(counts) for label, counts in confusion.items()},
+        both_right=Share(count=counts["right twice"], of=counts["labelled twice"]),
+        confusion={label: dict(row) for label, row in confusion.items()},
     )

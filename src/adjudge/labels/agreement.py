@@ -1,4 +1,4 @@
-"""How far people agree with each other, while they label."""
+"""The agreement of people with each other, while they label."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
+from adjudge.formats.record import write_record
 from adjudge.labels.truth import find_truths
 from adjudge.trust.confusion import make_confusion
 from adjudge.trust.intervals import Share
@@ -17,34 +18,34 @@ from adjudge.trust.kappa import compute_gwet_ac1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelAgreement:
-    """How far the people who labelled the same cases say the same; adjudications are left out."""
+    """The agreement of people who labelled the same cases; adjudications are left out."""
 
     schema: ClassVar[str] = "adjudge/label-agreement/1"
 
     agreed: Share
-    """Of the cases that at least two people labelled, those of which all said the same."""
+    """The share of the cases with two or more labels whose labels are all the same."""
     ac1: float | None = None
     """Gwet's AC1 over all pairs of people, from -1 to 1; ``None`` where it is not defined, and without
     ``adjudge[trust]``."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {"schema": self.schema, "agreed": self.agreed.to_dict(), "ac1": self.ac1}
+        return write_record(self)
 
 
 def compute_label_agreement(labels: Iterable[Label], *, criterion: str | None = None) -> LabelAgreement:
-    """How far people agree, for one criterion or (``None``) for the whole case.
+    """Compute how far people agree, for one criterion or (``None``) for the whole case.
 
     Do not show it to somebody who is still labelling: from one label to the next it says what others said.
     """
     agreed = of = 0
     pairs: list[tuple[str, str]] = []
     for truth in find_truths(labels, criterion=criterion).values():
-        said = [str(label.value) for label in truth.labels]
-        if len(said) >= 2:
+        values = [str(label.value) for label in truth.labels]
+        if len(values) >= 2:
             of += 1
             agreed += not truth.differs
-            pairs += combinations(said, 2)
+            pairs += combinations(values, 2)
     return LabelAgreement(agreed=Share(count=agreed, of=of), ac1=_compute_ac1(pairs))
 
 

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from adjudge.dataset.contents import digest_content
 from adjudge.dataset.formats import TABLES, find_format
 from adjudge.dataset.label_file import CASE_COLUMNS, LABEL_COLUMNS
-from adjudge.dataset.write import begin_file, disarm, open_text
+from adjudge.dataset.write import begin_file, escape_formula, open_text
 from adjudge.errors import UsageError
 from adjudge.labels.plan import LabelPlan, PlannedCase
 from adjudge.runs.folder import Run
@@ -41,10 +41,10 @@ def write_case_list(
 
 
 def _make_rows(plan: LabelPlan, run: Run, cases: Iterable[PlannedCase], rater: str | None) -> Iterator[dict[str, Any]]:
-    for item in cases:
-        case = run.read_case(item.case)[0].case
-        label = {"case": item.case, "run": run.id, "rater": rater, "kind": "person", "value": None}
-        label |= {"subject": digest_content(case.content), "design": plan.make_design(item).to_dict()}
+    for planned in cases:
+        case = run.read_case(planned.case)[0].case
+        label = {"case": planned.case, "run": run.id, "rater": rater, "kind": "person", "value": None}
+        label |= {"subject": digest_content(case.content), "design": plan.make_design(planned).to_dict()}
         yield label | {key: getattr(case, key) for key in CASE_COLUMNS}
 
 
@@ -61,7 +61,7 @@ def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], form: str) -> int
     count = 0
     for count, row in enumerate(rows, 1):  # noqa: B007
         cells = row | {f"design.{key}": value for key, value in row["design"].items()}
-        writer.writerow([disarm(_render_cell(cells.get(key))) for key in (*LABEL_COLUMNS, *CASE_COLUMNS)])
+        writer.writerow([escape_formula(_render_cell(cells.get(key))) for key in (*LABEL_COLUMNS, *CASE_COLUMNS)])
     return count
 
 

@@ -14,39 +14,39 @@ from adjudge.labels.source import LabelSource
 from adjudge.labels.store import LabelStore, find_position
 
 
-def take_in(store: LabelStore, source: LabelSource, *, seed: int | None) -> None:
+def update_cases(store: LabelStore, source: LabelSource, *, seed: int | None) -> None:
     """Bring the cases and their order in the file of labels up to date; raises ``UsageError``.
 
     A plan that was not drawn from these cases is not followed: its labels would say nothing of them.
     """
-    planned = load_order(source.folder)
+    planned_order = load_order(source.folder)
     with store.change():
         chosen = _choose_seed(store, seed)
         contents = source.find_contents(store)
         changed = source.has_changed(store) or store.find_contents() != contents
-        state = "" if planned is None else planned.digest
-        if not changed and (store.find_fact("plan") or "") == state:
+        plan_digest = "" if planned_order is None else planned_order.digest
+        if not changed and (store.find_fact("plan") or "") == plan_digest:
             return
-        followed = _keep_problem(store, source, planned, contents)
-        if changed or followed is None:
+        followed_plan = _keep_problem(store, source, planned_order, contents)
+        if changed or followed_plan is None:
             store.clear_order()
-            found = source.list_cases()
-            store.add_cases((name, subject, find_position(chosen, name), body) for name, subject, body in found)
+            case_rows = source.list_cases()
+            store.add_cases((name, subject, find_position(chosen, name), body) for name, subject, body in case_rows)
             source.remember(store)
             store.keep_fact("groups", str(source.count_groups()))
             contents = source.find_contents(store)
         store.keep_fact("contents", "" if contents is None else json.dumps(contents.to_dict()))
-        if followed is not None:
-            _set_order(store, followed)
-        store.keep_fact("plan", state)
-        store.keep_fact("plan_id", followed.plan if followed is not None else "")
+        if followed_plan is not None:
+            _set_order(store, followed_plan)
+        store.keep_fact("plan", plan_digest)
+        store.keep_fact("plan_id", followed_plan.plan if followed_plan is not None else "")
         # Of a plan that does not say what it was drawn from, no label says it either.
-        sizes = followed.sizes if followed is not None and followed.contents is not None else {}
+        sizes = followed_plan.sizes if followed_plan is not None and followed_plan.contents is not None else {}
         store.keep_fact("sizes", json.dumps(dict(sizes)))
 
 
 def read_sizes(store: LabelStore) -> Mapping[str, int]:
-    """How many cases each stratum of the plan has that is followed."""
+    """Read how many cases each stratum of the plan has that is followed."""
     return json.loads(store.find_fact("sizes") or "{}")
 
 
@@ -72,12 +72,15 @@ def _set_order(store: LabelStore, planned: PlannedOrder) -> None:
 
 
 def _choose_seed(store: LabelStore, seed: int | None) -> int:
-    kept = store.find_fact("seed")
-    if kept is not None and seed is not None and kept != str(seed):
-        raise UsageError(f"the labels in {store.path} were begun with seed {kept}, got {seed}; leave the seed out")
-    if kept is not None:
-        return int(kept)
+    recorded_seed = store.find_fact("seed")
+    if recorded_seed is not None and seed is not None and recorded_seed != str(seed):
+        raise UsageError(
+            f"the labels in {store.path} were begun with seed {recorded_seed}, got {seed}; leave the seed out",
+            argument="seed",
+        )
+    if recorded_seed is not None:
+        return int(recorded_seed)
     # Not a fixed one: whoever names the cases could otherwise choose which of them people look at first.
-    chosen = secrets.randbits(32) if seed is None else seed
-    store.keep_fact("seed", str(chosen))
-    return chosen
+    new_seed = secrets.randbits(32) if seed is None else seed
+    store.keep_fact("seed", str(new_seed))
+    return new_seed

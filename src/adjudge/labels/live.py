@@ -1,4 +1,4 @@
-"""How well the rate of good cases is known while people label: the one place that asks ``trust.live``."""
+"""The rate of good cases while people label: the one place that asks ``trust.live``."""
 
 from __future__ import annotations
 
@@ -44,33 +44,33 @@ class LiveEstimate:
     more: int | None
     """About how many labels are still needed for that; ``None`` is not known yet."""
     ignored_groups: int = 0
-    """In how many groups of several the cases are: the limits hold for these cases, and are too narrow for others."""
+    """The number of groups with several cases: the limits hold for these cases, and are too narrow for others."""
 
 
 def estimate_live(queue: LabelQueue) -> LiveEstimate | None:
-    """The rate of good cases from the labels of a queue so far, and about how many more are needed.
+    """Estimate the rate of good cases from the labels of a queue so far, and about how many more are needed.
 
-    What is aimed at is what the run's plan is for, else 3 points.
+    The width that is aimed at is that of the run's plan, else 3 points.
     ``None`` where there is nothing to say: fewer than 10 labels, answers that are not good or bad, an order that is
     not random, or ``adjudge[trust]`` is not installed.
     """
-    found = queue.list_draws()
-    if found is None or len(found.draws) < FEWEST:
+    sample = queue.list_draws()
+    if sample is None or len(sample.draws) < FEWEST:
         return None
-    names = list(found.sizes)
-    draws = [(names.index(stratum), good) for stratum, good in found.draws]
-    within = found.within or WITHIN
+    names = list(sample.sizes)
+    draws = [(names.index(stratum), good) for stratum, good in sample.draws]
+    within = sample.within or WITHIN
     try:
         allocations = [
             Allocation(first=first, shares=tuple(count / sum(counts) for count in counts))
-            for first, counts in found.phases
+            for first, counts in sample.phases
         ]
-        rate = compute_live_rate(list(found.sizes.values()), draws, allocations=allocations)
+        rate = compute_live_rate(list(sample.sizes.values()), draws, allocations=allocations)
     except UsageError:  # without numpy and scipy; the labels are kept all the same
         return None
     if not rate.in_random_order:
         return None
     more = estimate_more_labels(rate, within=within)
     return LiveEstimate(
-        value=rate.value, low=rate.low, high=rate.high, within=within, more=more, ignored_groups=found.ignored_groups
+        value=rate.value, low=rate.low, high=rate.high, within=within, more=more, ignored_groups=sample.ignored_groups
     )

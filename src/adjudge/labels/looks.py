@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.files import read_text
-from adjudge.formats.typed import read_typed
+from adjudge.formats.record import Layout, read_record, write_record
 
 LOOKS_FILE = "looks.jsonl"
 
@@ -29,14 +29,15 @@ class Look:
     """One look at what the labels of a run come to."""
 
     schema: ClassVar[str] = "adjudge/look/1"
+    _layout: ClassVar[Layout] = Layout(last=("added",), computed={"at": lambda look: look.at.astimezone(UTC)})
 
     at: datetime
     by: str
     """The command, or ``python``."""
     labels: int
-    """How many labelled cases there were."""
+    """The number of labelled cases."""
     draw: str
-    """How these were drawn: the id of the plan, or ``labels 1``, ``labels 2`` for sets of labels without one."""
+    """The draw of these: the id of the plan, or ``labels 1``, ``labels 2`` for sets of labels without one."""
     planned: bool = False
     """Whether a plan drew them."""
     complete: bool = False
@@ -46,18 +47,15 @@ class Look:
     added: tuple[str, ...] = ()
     """Without a plan: digests of the cases that no earlier look at this draw had."""
     limit: str | None = None
-    """Which limit was shown: ``one look`` or ``every look``."""
+    """The limit that was shown: ``one look`` or ``every look``."""
     bar: float | None = None
-    """What the lower limit had to reach, where somebody asked."""
+    """The bar that the lower limit had to reach, where somebody asked."""
     outcome: str | None = None
-    """What came of that."""
+    """The outcome of that."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as a row of the record."""
-        names = ("by", "labels", "draw", "planned", "complete", "truths", "limit", "bar", "outcome")
-        kept = {name: getattr(self, name) for name in names}
-        at = self.at.astimezone(UTC).isoformat()
-        return {"schema": self.schema, "at": at, **kept, "added": list(self.added)}
+        return write_record(self)
 
 
 def load_looks(folder: Path) -> tuple[Look, ...]:
@@ -65,16 +63,13 @@ def load_looks(folder: Path) -> tuple[Look, ...]:
     path = folder / LOOKS_FILE
     if not path.exists():
         return ()
-    rows = read_text(path, what="a record of looks", most=_LARGEST).splitlines()
+    rows = read_text(path, noun="a record of looks", most=_LARGEST).splitlines()
     return tuple(_read_look(path, number, row) for number, row in enumerate(rows, 1) if row.strip())
 
 
 def _read_look(path: Path, number: int, row: str) -> Look:
     try:
-        said = json.loads(row)
-        schema = said.get("schema") if isinstance(said, dict) else None
-        return read_typed(said if schema == Look.schema else None, Look)
-    # What msgspec raises is a ValueError.
+        return read_record(Look, json.loads(row))
     except (ValueError, RecursionError) as error:
         # To read on without this line would give a limit for one look to somebody who looked before.
         raise UsageError(
@@ -95,20 +90,20 @@ def write_look(folder: Path, look: Look) -> None:
 
 
 def find_draw(looks: Sequence[Look], cases: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Which draw these cases without a plan are, and those of them that no earlier look at it had.
+    """Find which draw these cases without a plan are, and those of them that no earlier look at it had.
 
     It is the draw of an earlier look if none of the cases of that look is missing. Otherwise it is another sample:
     whoever draws samples until one of them comes out well takes a chance with each.
     """
-    known: dict[str, set[str]] = {}
+    cases_by_draw: dict[str, set[str]] = {}
     for look in looks:
         if not look.planned:
-            known.setdefault(look.draw, set()).update(look.added)
+            cases_by_draw.setdefault(look.draw, set()).update(look.added)
     names = set(cases)
-    for draw, earlier in reversed(known.items()):
+    for draw, earlier in reversed(cases_by_draw.items()):
         if earlier <= names:
             return draw, tuple(sorted(names - earlier))
-    return f"labels {len(known) + 1}", tuple(sorted(names))
+    return f"labels {len(cases_by_draw) + 1}", tuple(sorted(names))
 
 
 def find_first_plan(looks: Sequence[Look]) -> str | None:
@@ -117,12 +112,12 @@ def find_first_plan(looks: Sequence[Look]) -> str | None:
 
 
 def has_look(looks: Sequence[Look], draw: str, truths: str | None) -> bool:
-    """Whether somebody looked at exactly these labels of a plan before; then to look again shows nothing new."""
+    """Return whether somebody looked at exactly these labels of a plan before; then to look again shows nothing new."""
     return truths is not None and any((look.draw, look.truths) == (draw, truths) for look in looks)
 
 
 def count_earlier_draws(looks: Sequence[Look], draw: str) -> int:
-    """How many other draws were looked at before this one by the limit for every look."""
+    """Count the other draws that were looked at before this one by the limit for every look."""
     names = list(dict.fromkeys(look.draw for look in looks))
     before = names[: names.index(draw)] if draw in names else names
     return len(set(before) - {find_first_plan(looks)})

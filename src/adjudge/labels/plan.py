@@ -21,16 +21,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from adjudge.dataset.contents import ContentSet, ContentTally, digest_content, read_content_set
+from adjudge.dataset.contents import ContentSet, ContentTally, digest_content
 from adjudge.dataset.label import Label, LabelDesign
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.arguments import check_above_zero, check_flag, check_share, check_whole_number
 from adjudge.formats.files import read_text
 from adjudge.formats.numbers import format_apart
 from adjudge.formats.private_file import write_private
+from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.sqlite import UNUSABLE, open_sqlite
 from adjudge.formats.text import show
-from adjudge.formats.typed import read_typed
 from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, order_complete
 from adjudge.labels.store import find_position
 from adjudge.labels.truth import Truth, find_truths
@@ -67,7 +67,7 @@ class PlanStratum:
 
     name: str
     size: int
-    """How many cases it has, drawn or not."""
+    """The number of cases it has, drawn or not."""
     low: float | None = None
     """The lowest and the highest score (``score_signals``) of its cases; ``None`` where it has undecided ones alone."""
     high: float | None = None
@@ -86,7 +86,7 @@ class PlanPhase:
     first: int
     """The place of its first case in the order, from 0."""
     labels: tuple[int, ...]
-    """How many cases of each stratum were drawn."""
+    """The number of cases of each stratum that were drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +103,25 @@ class PlannedCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPlan:
-    """Which cases of a run people label, and how these were drawn. ``make_plan`` draws one."""
+    """The cases of a run that people label, and how these were drawn. ``make_plan`` draws one."""
 
     schema: ClassVar[str] = PLAN_SCHEMA
+    _layout: ClassVar[Layout] = Layout(
+        members=(
+            "id",
+            "run",
+            "seed",
+            "within",
+            "at",
+            "digests",
+            "contents",
+            "strata",
+            "phases",
+            "order",
+            "ignored_groups",
+        ),
+        computed={"at": lambda plan: plan.at.astimezone(UTC), "digests": lambda plan: {"items": plan.digest}},
+    )
 
     id: str
     run: str
@@ -123,38 +139,38 @@ class LabelPlan:
     """The contents that it was drawn from. It holds for every run of the same contents; ``None`` in a plan of an
     earlier version, on which no rate relies."""
     ignored_groups: int = 0
-    """In how many groups of several the cases are that were drawn one by one, as ``ignore_groups`` allowed."""
+    """The number of groups of several whose cases were drawn one by one, as ``ignore_groups`` allowed."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many cases each stratum has."""
+        """The number of cases of each stratum."""
         return tuple(stratum.size for stratum in self.strata)
 
     @property
     def drawn(self) -> tuple[int, ...]:
-        """How many cases of each stratum were drawn so far."""
+        """The number of cases of each stratum that were drawn so far."""
         return tuple(sum(phase.labels[place] for phase in self.phases) for place in range(len(self.strata)))
 
     @property
     def needed(self) -> LabelsNeeded:
-        """About how many labels it takes, as far as it is known before anybody labelled any."""
-        return compute_labels_needed(self.sizes, [item.expected for item in self.strata], within=self.within)
+        """The number of labels it takes, as far as that is known before anybody labelled any."""
+        return compute_labels_needed(self.sizes, [stratum.expected for stratum in self.strata], within=self.within)
 
     @property
     def allocations(self) -> tuple[Allocation, ...]:
-        """How labels are shared out among the strata, for ``compute_live_rate``."""
+        """The shares of labels among the strata, for ``compute_live_rate``."""
         return tuple(
             Allocation(first=phase.first, shares=tuple(count / sum(phase.labels) for count in phase.labels))
             for phase in self.phases
         )
 
     def find_design(self, case: str) -> LabelDesign | None:
-        """What a label of this case says of how it was drawn; ``None`` for a case that was not."""
-        found = next((item for item in self.order if item.case == case), None)
-        return None if found is None else self.make_design(found)
+        """Find the design of a label of this case; ``None`` for a case that was not drawn."""
+        drawn = next((planned for planned in self.order if planned.case == case), None)
+        return None if drawn is None else self.make_design(drawn)
 
     def make_design(self, drawn: PlannedCase) -> LabelDesign:
-        """What a label of a drawn case says of how it was drawn, and from which contents."""
+        """Make the design of a label of a drawn case: how it was drawn, and from which contents."""
         contents = self.contents
         return LabelDesign(
             plan=self.id,
@@ -167,23 +183,34 @@ class LabelPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data, as it is kept."""
-        kept = {name: getattr(self, name) for name in ("id", "run", "seed", "within")}
-        return {
-            "schema": self.schema,
-            **kept,
-            "at": self.at.astimezone(UTC).isoformat(),
-            "digests": {"items": self.digest},
-            "contents": None if self.contents is None else self.contents.to_dict(),
-            "strata": [_to_plain(item) for item in self.strata],
-            "phases": [_to_plain(item) for item in self.phases],
-            "order": [_to_plain(item) for item in self.order],
-            "ignored_groups": self.ignored_groups,
-        }
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStatus:
-    """How far the labels of a plan are. ``find_plan_status`` computes it."""
+    """The progress of the labels of a plan. ``find_plan_status`` computes it."""
+
+    _layout: ClassVar[Layout] = Layout(
+        members=(
+            "pending",
+            "labelled",
+            "good",
+            "open",
+            "live",
+            "once",
+            "elsewhere",
+            "before",
+            "other_contents",
+            "unbound",
+            "planned",
+            "left",
+            "beyond",
+            "complete",
+            "more",
+            "enough",
+        ),
+        computed={"pending": lambda status: len(status.pending)},
+    )
 
     pending: tuple[PlannedCase, ...]
     """Drawn cases that too few people labelled yet, in their order."""
@@ -222,22 +249,12 @@ class PlanStatus:
 
     @property
     def complete(self) -> bool:
-        """Whether exactly the planned labels are there: the moment for the limit for one look."""
+        """Return whether exactly the planned labels are there: the moment for the limit for one look."""
         return self.truths is not None and not self.beyond
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        said = {name: list(getattr(self, name)) for name in ("labelled", "good", "open")}
-        once = None if self.once is None else self.once.to_dict()
-        names = ("elsewhere", "before", "other_contents", "unbound", "planned", "left", "beyond", "complete")
-        names = (*names, "more", "enough")
-        rest = {name: getattr(self, name) for name in names}
-        return {"pending": len(self.pending), **said, "live": self.live.to_dict(), "once": once, **rest}
-
-
-def _to_plain(value: PlanStratum | PlanPhase | PlannedCase) -> dict[str, Any]:
-    found = {name: getattr(value, name) for name in value.__slots__}
-    return {name: list(item) if isinstance(item, tuple) else item for name, item in found.items()}
+        return write_record(self)
 
 
 # ---------------------------------------------------------------- drawing
@@ -245,7 +262,7 @@ def _to_plain(value: PlanStratum | PlanPhase | PlannedCase) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Signals:
-    """What is known of a case without a label."""
+    """The signals of a case without a label."""
 
     case: str
     subject: str
@@ -255,13 +272,13 @@ class _Signals:
 
 @dataclass(frozen=True, slots=True)
 class _RunSignals:
-    """What is known of all cases without a label."""
+    """The signals of all cases without a label."""
 
     cases: list[_Signals]
     digest: str
     contents: ContentSet
     groups: int
-    """How many groups have several cases."""
+    """The number of groups with several cases."""
 
 
 def make_plan(
@@ -288,76 +305,82 @@ def make_plan(
     """
     check_above_zero("within", within)
     check_share("expect", expect)
-    chosen = secrets.randbits(32) if seed is None else check_whole_number("seed", seed, least=0)
-    known = _read_signals(run)
-    if known.groups and not check_flag("ignore_groups", ignore_groups):
+    plan_seed = secrets.randbits(32) if seed is None else check_whole_number("seed", seed, least=0)
+    signals = _read_signals(run)
+    if signals.groups and not check_flag("ignore_groups", ignore_groups):
         raise UsageError(
-            f"the cases of {run.folder} come in groups ({known.groups:,} of several cases), and a plan draws single "
-            "cases: its number of labels is for the rate of this run, and too small for that of other groups; pass "
-            "--ignore-groups (ignore_groups=True) if this run is all you ask about, or label whole groups instead"
+            f"the cases of {run.folder} come in groups ({signals.groups:,} of several cases), and a plan draws single "
+            "cases: its number of labels is for the rate of this run, and too small for that of other groups; pass ",
+            Argument("ignore_groups", "True"),
+            " if this run is all you ask about, or label whole groups instead",
+            argument="ignore_groups",
         )
-    strata = _make_strata(known.cases, expect)
+    strata = _make_strata(signals.cases, expect)
     plan = LabelPlan(
         id=make_id(),
         run=run.id,
         at=datetime.now(UTC),
-        seed=chosen,
+        seed=plan_seed,
         within=within,
-        digest=known.digest,
-        contents=known.contents,
+        digest=signals.digest,
+        contents=signals.contents,
         strata=strata,
         phases=(),
         order=(),
-        ignored_groups=known.groups,
+        ignored_groups=signals.groups,
     )
-    return _draw(plan, known.cases, "pilot", allocate_pilot(plan.sizes, plan.needed.planned))
+    return _draw_phase(plan, signals.cases, "pilot", allocate_pilot(plan.sizes, plan.needed.planned))
 
 
 def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
-    """The plan with the cases to label next: the same while some are not labelled yet, or when it is enough.
+    """Add the cases to label next to a plan: the same while some are not labelled yet, or when it is enough.
 
     After the pilot the rest of the planned labels is drawn where people disagree most. When these are in, the plan is
     extended until the live interval is narrow enough. Raises ``UsageError`` when the run changed since the plan was
     drawn.
     """
-    known = _read_signals(run, plan)
+    signals = _read_signals(run, plan)
     if status.pending or status.enough:
         return plan
-    drawn = sum(plan.drawn)
+    drawn_so_far = sum(plan.drawn)
     kind: PhaseKind
     total, kind = _find_total(plan, status.labelled, status.good, status.open), "spread"
-    if len(plan.phases) > 1 or total <= drawn:
-        total, kind = drawn + (status.more or STEP), "more"
-    more = allocate_labels(plan.sizes, total, labelled=status.labelled, good=_halve(status.good, status.open))
-    return _draw(plan, known.cases, kind, more) if sum(more) else plan
+    if len(plan.phases) > 1 or total <= drawn_so_far:
+        total, kind = drawn_so_far + (status.more or STEP), "more"
+    allocation = allocate_labels(plan.sizes, total, labelled=status.labelled, good=_add_half(status.good, status.open))
+    return _draw_phase(plan, signals.cases, kind, allocation) if sum(allocation) else plan
 
 
 def _find_total(plan: LabelPlan, labelled: Sequence[int], good: Sequence[int], unsure: Sequence[int]) -> int:
-    """How many labels it takes in all, by those there are."""
-    rates = [(x + 1) / (count + 2) for x, count in zip(_halve(good, unsure), labelled, strict=True)]
+    """Find how many labels it takes in all, by those there are."""
+    rates = [
+        (good_count + 1) / (count + 2) for good_count, count in zip(_add_half(good, unsure), labelled, strict=True)
+    ]
     return compute_labels_needed(plan.sizes, rates, within=plan.within).planned
 
 
-def _halve(good: Sequence[int], unsure: Sequence[int]) -> list[int]:
+def _add_half(good: Sequence[int], unsure: Sequence[int]) -> list[int]:
     """The good cases, with half of the open ones: they may come out either way."""
     return [x + count // 2 for x, count in zip(good, unsure, strict=True)]
 
 
 STEP = 60
-"""How many cases are added where it is not known how many more it takes."""
+"""The number of cases that are added where it is not known how many more it takes."""
 
 
-def _draw(plan: LabelPlan, signals: Sequence[_Signals], kind: PhaseKind, labels: Sequence[int]) -> LabelPlan:
-    """The plan with so many more cases of each stratum."""
-    known = {item.case for item in plan.order}
+def _draw_phase(plan: LabelPlan, signals: Sequence[_Signals], kind: PhaseKind, labels: Sequence[int]) -> LabelPlan:
+    """Add a phase with so many more cases of each stratum to a plan."""
+    drawn_before = {case_signals.case for case_signals in plan.order}
     heaps: list[list[tuple[int, str, str]]] = [[] for _ in plan.strata]
-    for item in signals:
-        if item.case not in known:
-            place = find_position(plan.seed, item.case)
-            stratum = _find_stratum(plan.strata, item)
+    for case_signals in signals:
+        if case_signals.case not in drawn_before:
+            place = find_position(plan.seed, case_signals.case)
+            stratum = _find_stratum(plan.strata, case_signals)
             if stratum is None:
-                raise UsageError(f"the case {show(item.case)} is in no stratum of the plan; draw the plan again")
-            heaps[stratum].append((place, item.case, item.subject))
+                raise UsageError(
+                    f"the case {show(case_signals.case)} is in no stratum of the plan; draw the plan again"
+                )
+            heaps[stratum].append((place, case_signals.case, case_signals.subject))
     drawn: list[PlannedCase] = []
     for stratum, heap, count in zip(plan.strata, heaps, labels, strict=True):
         # The first by a keyed digest are a random sample, and the same one wherever the case stands in the data.
@@ -365,13 +388,19 @@ def _draw(plan: LabelPlan, signals: Sequence[_Signals], kind: PhaseKind, labels:
         first = sorted(heap)[:count]
         drawn += [PlannedCase(case=case, stratum=stratum.name, p=p, subject=subject) for _, case, subject in first]
     # Mixed by another digest: labels that come stratum by stratum would say little until all are there.
-    mixed = sorted(drawn, key=lambda item: (find_position(plan.seed, f"{len(plan.phases)}:{item.case}"), item.case))
+    mixed = sorted(
+        drawn,
+        key=lambda case_signals: (
+            find_position(plan.seed, f"{len(plan.phases)}:{case_signals.case}"),
+            case_signals.case,
+        ),
+    )
     phase = PlanPhase(kind=kind, first=len(plan.order), labels=tuple(labels))
     return replace(plan, phases=(*plan.phases, phase), order=(*plan.order, *mixed))
 
 
 def _read_signals(run: Run, plan: LabelPlan | None = None, *, keep: bool = True) -> _RunSignals:
-    """What is known of each case; raises ``UsageError`` where the run is not what ``plan`` was drawn from.
+    """Read the signals of each case; raises ``UsageError`` where the run is not what ``plan`` was drawn from.
 
     Without ``keep`` the cases are compared with the plan and forgotten.
     """
@@ -385,38 +414,38 @@ def _read_signals(run: Run, plan: LabelPlan | None = None, *, keep: bool = True)
             f"the run {run.folder} is {run.status}, and a plan is drawn from all cases; finish it with adjudge run "
             "--resume"
         )
-    found, problem = _compare(run, plan, keep=keep)
-    if not found.contents.cases:
+    signals, problem = _compare(run, plan, keep=keep)
+    if not signals.contents.cases:
         raise UsageError(f"the run {run.folder} has no case to label; name another run")
     if problem is not None:
         path = run.folder / PLAN_FILE
         raise UsageError(f"the run {run.folder} and its plan differ: {problem}; delete {path}, and draw another plan")
-    if run.contents not in (None, found.contents):
+    if run.contents not in (None, signals.contents):
         raise UsageError(
             f"{run.folder / MANIFEST_FILE} names other contents than the run holds, so one of its files was changed; "
             "restore the run, or judge the data again"
         )
-    return found
+    return signals
 
 
 def _compare(run: Run, plan: LabelPlan | None, *, keep: bool) -> tuple[_RunSignals, str | None]:
-    """What is known of each case, and how the plan differs from it."""
-    check, contents, found, groups = PlanCheck(plan), ContentTally(), list[_Signals](), Counter[str]()
+    """Compare a plan with the signals of each case; returns these, and how the plan differs."""
+    check, contents, listed, groups = PlanCheck(plan), ContentTally(), list[_Signals](), Counter[str]()
     for items in _group_cases(run.items()):
         subject = digest_content(items[0].case.content)
         signals = check.add(items, subject)
         if keep:
-            found.append(signals)
+            listed.append(signals)
         contents.add(subject)
         if items[0].case.group is not None:
             groups[items[0].case.group] += 1
-    known = contents.finish()
-    problem = check.find_problem(run.id, known)
-    return _RunSignals(found, check.digest, known, sum(count > 1 for count in groups.values())), problem
+    content_set = contents.finish()
+    problem = check.find_problem(run.id, content_set)
+    return _RunSignals(listed, check.digest, content_set, sum(count > 1 for count in groups.values())), problem
 
 
 class PlanCheck:
-    """Whether a run is what a plan was drawn from, in one pass over the run and in memory that does not grow with it.
+    """A check whether a plan was drawn from a run, in one pass and in memory that does not grow with the run.
 
     What is compared: the contents, every verdict and score, how many cases each stratum has by these, and that the
     drawn cases are those which the plan's seed draws.
@@ -426,11 +455,11 @@ class PlanCheck:
         self._plan = plan
         self._hash = hashlib.sha256()
         self._sizes: Counter[int] = Counter()
-        self._drawn = {} if plan is None else {item.case: item for item in plan.order}
+        self._drawn = {} if plan is None else {planned.case: planned for planned in plan.order}
         self._last: dict[int, tuple[int, str]] = {}
-        """Of each stratum the last drawn case by the seed."""
+        """The last drawn case of each stratum, by the seed."""
         self._next: dict[int, tuple[int, str]] = {}
-        """Of each stratum the first case by the seed that was not drawn."""
+        """The first case of each stratum that was not drawn, by the seed."""
         self._met = 0
         self._misfit: str | None = None
 
@@ -439,33 +468,39 @@ class PlanCheck:
         """SHA-256 of every case with its verdict and score."""
         return self._hash.hexdigest()
 
-    def add(self, items: Sequence[RunItem], subject: str) -> _Signals:
-        """Take note of a case, and return what is known of it without a label."""
-        for item in items:
-            said = [item.case.id, item.subject, item.sample, item.result.outcome, getattr(item.result, "score", None)]
-            self._hash.update(json.dumps(said).encode() + b"\n")
-        found = _find_signals(items, subject)
+    def add(self, judgements: Sequence[RunItem], subject: str) -> _Signals:
+        """Note a case, and return its signals."""
+        for judgement in judgements:
+            row = [
+                judgement.case.id,
+                judgement.subject,
+                judgement.sample,
+                judgement.result.outcome,
+                getattr(judgement.result, "score", None),
+            ]
+            self._hash.update(json.dumps(row).encode() + b"\n")
+        signals = _find_signals(judgements, subject)
         if self._plan is not None and self._misfit is None:
-            self._compare(self._plan, found)
-        return found
+            self._compare(self._plan, signals)
+        return signals
 
-    def _compare(self, plan: LabelPlan, found: _Signals) -> None:
-        stratum = _find_stratum(plan.strata, found)
+    def _compare(self, plan: LabelPlan, signals: _Signals) -> None:
+        stratum = _find_stratum(plan.strata, signals)
         if stratum is None:
-            self._misfit = f"the case {show(found.case)} is in none of its strata"
+            self._misfit = f"the case {show(signals.case)} is in none of its strata"
             return
         self._sizes[stratum] += 1
-        place, drawn = (find_position(plan.seed, found.case), found.case), self._drawn.get(found.case)
+        place, drawn = (find_position(plan.seed, signals.case), signals.case), self._drawn.get(signals.case)
         if drawn is None:
             self._next[stratum] = min(place, self._next.get(stratum, place))
             return
         self._met += 1
         self._last[stratum] = max(place, self._last.get(stratum, place))
-        if drawn.stratum != plan.strata[stratum].name or drawn.subject != found.subject:
-            self._misfit = f"the drawn case {show(found.case)} has another verdict or content in it"
+        if drawn.stratum != plan.strata[stratum].name or drawn.subject != signals.subject:
+            self._misfit = f"the drawn case {show(signals.case)} has another verdict or content in it"
 
     def find_problem(self, run: str, contents: ContentSet) -> str | None:
-        """How the plan differs from the run that was read, in a few words; ``None``: it was drawn from this run."""
+        """Find how the plan differs from the run that was read, ``None``: it was drawn from this run."""
         plan = self._plan
         if plan is None:
             return None
@@ -475,10 +510,10 @@ class PlanCheck:
             return "its verdicts changed since the plan was drawn, so nobody knows any more how likely a case was drawn"
         if self._misfit is not None or self._met < len(plan.order):
             return self._misfit or "the plan names cases that the run does not have"
-        return next((found for place in range(len(plan.strata)) if (found := self._find_misfit(plan, place))), None)
+        return next((misfit for place in range(len(plan.strata)) if (misfit := self._find_misfit(plan, place))), None)
 
     def _find_misfit(self, plan: LabelPlan, place: int) -> str | None:
-        """How a stratum differs from the run."""
+        """Find how a stratum differs from the run."""
         stratum = plan.strata[place]
         if self._sizes[place] != stratum.size:
             return (
@@ -491,7 +526,7 @@ class PlanCheck:
 
 
 def describe_other_contents(drawn_from: ContentSet | None, contents: ContentSet | None) -> str:
-    """That a plan is not of some contents, in a few words."""
+    """Describe that a plan is not of some contents, in a few words."""
     if drawn_from is None:
         return "an earlier version drew the plan, and did not record from which contents"
     if contents is None:
@@ -502,7 +537,7 @@ def describe_other_contents(drawn_from: ContentSet | None, contents: ContentSet 
 
 
 def find_plan_problem(run: Run) -> str | None:
-    """Why the plan in a run's folder is not one of its contents, in a few words; ``None``: it is, or there is none.
+    """Find why the plan in a run's folder is not one of its contents, ``None``: it is, or there is none.
 
     A plan that was made for another run of the same contents is one: only its own run has the verdicts to check it by.
     Raises ``UsageError`` for a file that is no plan.
@@ -518,19 +553,19 @@ def find_plan_problem(run: Run) -> str | None:
 
 
 def _group_cases(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
-    """The judgements of each case, which follow each other in a run."""
-    found: list[RunItem] = []
+    """Yield the judgements of each case, which follow each other in a run."""
+    group: list[RunItem] = []
     for item in items:
-        if found and item.place != found[0].place:
-            yield found
-            found = []
-        found.append(item)
-    if found:
-        yield found
+        if group and item.place != group[0].place:
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group
 
 
-def _find_signals(items: Sequence[RunItem], subject: str) -> _Signals:
-    first, *repeats = [item.result for item in items]
+def _find_signals(judgements: Sequence[RunItem], subject: str) -> _Signals:
+    first, *repeats = [judgement.result for judgement in judgements]
     votes = [result.outcome for result in repeats]
     if isinstance(first, JudgeChainResult):
         votes += [result.outcome for result in first.results]
@@ -538,46 +573,51 @@ def _find_signals(items: Sequence[RunItem], subject: str) -> _Signals:
     score = first.score if isinstance(first, JudgeResult) and verdict is not None else None
     decided = [vote == "passed" for vote in votes if vote != "undecided"]
     value = score_signals(verdict=verdict, votes=decided, score=None if score is None else min(max(score, 0.0), 1.0))
-    return _Signals(items[0].case.id, subject, verdict, value)
+    return _Signals(judgements[0].case.id, subject, verdict, value)
 
 
 def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratum, ...]:
     """Strata of the cases that were decided by their scores; undecided ones are a stratum, or join the smallest."""
-    decided = [item for item in signals if item.verdict is not None]
-    unsure = len(signals) - len(decided)
-    places = group_scores([item.score for item in decided]) if decided else ()
+    decided = [case_signals for case_signals in signals if case_signals.verdict is not None]
+    undecided = len(signals) - len(decided)
+    places = group_scores([case_signals.score for case_signals in decided]) if decided else ()
     groups: dict[int, list[_Signals]] = {}
-    for place, item in zip(places, decided, strict=True):
-        groups.setdefault(place, []).append(item)
-    found = [_make_stratum(groups[place], expect) for place in sorted(groups)]
-    if unsure and found and unsure < LEAST_CASES:
-        smallest = min(range(len(found)), key=lambda place: found[place].size)
-        found[smallest] = replace(found[smallest], size=found[smallest].size + unsure, undecided=True)
-    elif unsure:
-        found.append(PlanStratum(name="undecided", size=unsure, undecided=True, expected=0.5))
-    names = [item.name for item in found]
+    for place, case_signals in zip(places, decided, strict=True):
+        groups.setdefault(place, []).append(case_signals)
+    strata = [_make_stratum(groups[place], expect) for place in sorted(groups)]
+    if undecided and strata and undecided < LEAST_CASES:
+        smallest = min(range(len(strata)), key=lambda place: strata[place].size)
+        strata[smallest] = replace(strata[smallest], size=strata[smallest].size + undecided, undecided=True)
+    elif undecided:
+        strata.append(PlanStratum(name="undecided", size=undecided, undecided=True, expected=0.5))
+    names = [case_signals.name for case_signals in strata]
     return tuple(
-        replace(item, name=f"{item.name}, score {' to '.join(format_apart(item.low, item.high))}")
-        if names.count(item.name) > 1
-        else item
-        for item in found
+        replace(
+            case_signals,
+            name=f"{case_signals.name}, score {' to '.join(format_apart(case_signals.low, case_signals.high))}",
+        )
+        if names.count(case_signals.name) > 1
+        else case_signals
+        for case_signals in strata
     )
 
 
-def _make_stratum(items: Sequence[_Signals], expect: float) -> PlanStratum:
-    passed = sum(item.verdict is True for item in items)
-    share, scores = passed / len(items), [item.score for item in items]
+def _make_stratum(group: Sequence[_Signals], expect: float) -> PlanStratum:
+    passed = sum(case_signals.verdict is True for case_signals in group)
+    share, scores = passed / len(group), [case_signals.score for case_signals in group]
     name = "passed" if share == 1 else "failed" if share == 0 else "mixed"
     expected = share * expect + (1 - share) * (1 - expect)
-    return PlanStratum(name=name, size=len(items), low=min(scores), high=max(scores), expected=expected)
+    return PlanStratum(name=name, size=len(group), low=min(scores), high=max(scores), expected=expected)
 
 
-def _find_stratum(strata: Sequence[PlanStratum], item: _Signals) -> int | None:
+def _find_stratum(strata: Sequence[PlanStratum], case_signals: _Signals) -> int | None:
     for place, stratum in enumerate(strata):
-        if item.verdict is None and stratum.undecided:
+        if case_signals.verdict is None and stratum.undecided:
             return place
-        within = stratum.low is not None and stratum.high is not None and stratum.low <= item.score <= stratum.high
-        if item.verdict is not None and within:
+        within = (
+            stratum.low is not None and stratum.high is not None and stratum.low <= case_signals.score <= stratum.high
+        )
+        if case_signals.verdict is not None and within:
             return place
     return None
 
@@ -593,7 +633,7 @@ def find_plan_status(
     criterion: str | None = None,
     level: float = LEVEL,
 ) -> PlanStatus:
-    """How far labelling is, and whether it is enough; raises ``UsageError`` for labels that are not good or bad.
+    """Find how far labelling is, and whether it is enough; raises ``UsageError`` for labels that are not good or bad.
 
     The truth of a case is that of ``find_truths``. A case counts, once, when ``per_case`` people labelled it or
     somebody settled it; before, a later label might still change what was counted. Labels of cases that the plan did
@@ -602,39 +642,49 @@ def find_plan_status(
     none. A case that was labelled before the plan was drawn counts at its place in the plan.
     """
     check_whole_number("per_case", per_case, least=1)
-    kept = keep_bound(plan, labels)
-    truths = find_truths(kept.labels, criterion=criterion).items()
-    given = {case: truth for case, truth in truths if truth.labels or truth.adjudication}
-    drawn = {item.case for item in plan.order}
-    ready = {case: truth for case, truth in given.items() if case in kept.bound and _is_done(truth, per_case)}
-    done = {item.case: ready[item.case] for item in plan.order if item.case in ready}
+    counted_labels = select_bound(plan, labels)
+    truths = find_truths(counted_labels.labels, criterion=criterion).items()
+    labelled_truths = {case: truth for case, truth in truths if truth.labels or truth.adjudication}
+    drawn_cases = {planned_case.case for planned_case in plan.order}
+    ready = {
+        case: truth
+        for case, truth in labelled_truths.items()
+        if case in counted_labels.bound and _is_done(truth, per_case)
+    }
+    done = {planned_case.case: ready[planned_case.case] for planned_case in plan.order if planned_case.case in ready}
     values = {case: _read_truth(truth) for case, truth in done.items()}
-    planned = _find_planned(plan, values)
+    planned_cases = _find_planned(plan, values)
     live = compute_live_rate(
         plan.sizes, _order_draws(plan, done, values, per_case), allocations=plan.allocations, level=level
     )
-    labelled, good, unsure = _count(plan, plan.order, values)
-    missing = [item for item in (plan.order if planned is None else planned) if item.case not in values]
+    labelled, good, unsure = _count_by_stratum(plan, plan.order, values)
+    missing = [
+        planned_case
+        for planned_case in (plan.order if planned_cases is None else planned_cases)
+        if planned_case.case not in values
+    ]
     undrawn = 0
-    if planned is None and not missing:
+    if planned_cases is None and not missing:
         undrawn = _find_total(plan, labelled, good, unsure) - len(plan.order)
-    whole = planned is not None and not missing
-    elsewhere = [truth for case, truth in given.items() if case not in drawn]
+    whole = planned_cases is not None and not missing
+    elsewhere = [truth for case, truth in labelled_truths.items() if case not in drawn_cases]
     return PlanStatus(
-        pending=tuple(item for item in plan.order if item.case not in done),
+        pending=tuple(planned_case for planned_case in plan.order if planned_case.case not in done),
         labelled=labelled,
         good=good,
         open=unsure,
         elsewhere=len(elsewhere),
         before=sum(_was_before(truth, plan) for truth in elsewhere),
-        other_contents=kept.other_contents,
-        unbound=sum(case in drawn and case not in kept.bound for case in given),
+        other_contents=counted_labels.other_contents,
+        unbound=sum(case in drawn_cases and case not in counted_labels.bound for case in labelled_truths),
         live=live,
-        planned=None if planned is None else len(planned),
+        planned=None if planned_cases is None else len(planned_cases),
         left=len(missing) + undrawn,
-        beyond=0 if planned is None else sum(item.case in values for item in plan.order[len(planned) :]),
-        truths=_digest_truths(planned, values) if planned is not None and whole else None,
-        once=_find_once(plan, planned, values) if planned is not None and whole else None,
+        beyond=0
+        if planned_cases is None
+        else sum(planned_case.case in values for planned_case in plan.order[len(planned_cases) :]),
+        truths=_digest_truths(planned_cases, values) if planned_cases is not None and whole else None,
+        once=_find_once(plan, planned_cases, values) if planned_cases is not None and whole else None,
         more=estimate_more_labels(live, within=plan.within),
         # Never by the ordinary interval: whoever looks at that until it is narrow stops where chance made it narrow.
         enough=live.half_width <= plan.within,
@@ -643,53 +693,61 @@ def find_plan_status(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLabels:
-    """Labels as a plan sees them."""
+    """The labels of a plan's cases, without those of other contents."""
 
     labels: tuple[Label, ...]
-    """All but those of a drawn case that are of another content."""
+    """All labels but those of a drawn case that are of another content."""
     bound: frozenset[str]
     """The drawn cases of which a label says that this content was read."""
     other_contents: int
-    """How many labels of drawn cases are of another content."""
+    """The number of labels of drawn cases that are of another content."""
 
 
-def keep_bound(plan: LabelPlan, labels: Iterable[Label]) -> BoundLabels:
+def select_bound(plan: LabelPlan, labels: Iterable[Label]) -> BoundLabels:
     """Set the labels of another content than the plan drew aside."""
-    subjects = {item.case: item.subject for item in plan.order}
-    kept, bound, other_contents = [], set[str](), 0
+    subjects = {planned_case.case: planned_case.subject for planned_case in plan.order}
+    counted, bound, other_contents = [], set[str](), 0
     for label in labels:
         if label.case not in subjects or label.subject is None:
-            kept.append(label)
+            counted.append(label)
         elif label.subject == subjects[label.case]:
-            kept.append(label)
+            counted.append(label)
             if label.kind in ("person", "adjudication"):
                 bound.add(label.case)
         else:
             other_contents += 1
-    return BoundLabels(labels=tuple(kept), bound=frozenset(bound), other_contents=other_contents)
+    return BoundLabels(labels=tuple(counted), bound=frozenset(bound), other_contents=other_contents)
 
 
 def find_designs(plan: LabelPlan, labels: Sequence[Label]) -> dict[str, LabelDesign]:
-    """How each labelled case of a plan was drawn, as far as it counts: the same cases as in the live interval.
+    """Find how each labelled case of a plan was drawn, as far as it counts: the same cases as in the live interval.
 
     A case that was labelled before the plan was drawn counts when the plan's cases before it in its stratum are
     labelled too: somebody may have labelled the worst first.
     """
-    kept = keep_bound(plan, labels)
+    bound_labels = select_bound(plan, labels)
     times: dict[str, datetime | None] = {}
-    for label in kept.labels:
-        if label.case in kept.bound and label.subject is not None and label.kind in ("person", "adjudication"):
-            known, at = times.get(label.case, label.at), label.at
-            times[label.case] = None if known is None or at is None else min(known, at)
+    for label in bound_labels.labels:
+        if label.case in bound_labels.bound and label.subject is not None and label.kind in ("person", "adjudication"):
+            earliest, at = times.get(label.case, label.at), label.at
+            times[label.case] = None if earliest is None or at is None else min(earliest, at)
     known_times = {case: time for case, time in times.items() if time is not None}
     counted = set(times)
     if len(known_times) == len(times):
         early = {case for case, time in known_times.items() if time < plan.at}
-        counted = set(order_complete(((item.case, item.stratum) for item in plan.order), known_times, early))
-    made: dict[tuple[str, float], LabelDesign] = {}
-    for item in plan.order:
-        made.setdefault((item.stratum, item.p), plan.make_design(item))
-    return {item.case: made[item.stratum, item.p] for item in plan.order if item.case in counted}
+        counted = set(
+            order_complete(
+                ((planned_case.case, planned_case.stratum) for planned_case in plan.order), known_times, early
+            )
+        )
+    designs: dict[tuple[str, float], LabelDesign] = {}
+    for planned_case in plan.order:
+        designs.setdefault((planned_case.stratum, planned_case.p), plan.make_design(planned_case))
+    return {
+        planned_case.case: designs[planned_case.stratum, planned_case.p]
+        for planned_case in plan.order
+        if planned_case.case in counted
+    }
 
 
 def _is_done(truth: Truth | None, per_case: int) -> bool:
@@ -697,27 +755,27 @@ def _is_done(truth: Truth | None, per_case: int) -> bool:
 
 
 def _was_before(truth: Truth, plan: LabelPlan) -> bool:
-    said = [*truth.labels, *([truth.adjudication] if truth.adjudication is not None else [])]
-    return all(label.at is not None and label.at < plan.at for label in said)
+    labels = [*truth.labels, *([truth.adjudication] if truth.adjudication is not None else [])]
+    return all(label.at is not None and label.at < plan.at for label in labels)
 
 
-def _count(
+def _count_by_stratum(
     plan: LabelPlan, cases: Iterable[PlannedCase], values: Mapping[str, bool | None]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """For each stratum, how many of these cases are labelled, good, and open."""
-    found: Counter[tuple[str, bool | None]] = Counter(
-        (item.stratum, values[item.case]) for item in cases if item.case in values
+    """Count the labelled, good and open cases of each stratum."""
+    counts: Counter[tuple[str, bool | None]] = Counter(
+        (planned_case.stratum, values[planned_case.case]) for planned_case in cases if planned_case.case in values
     )
     names = [stratum.name for stratum in plan.strata]
-    labelled = tuple(sum(found[name, value] for value in (True, False, None)) for name in names)
-    return labelled, tuple(found[name, True] for name in names), tuple(found[name, None] for name in names)
+    labelled = tuple(sum(counts[name, value] for value in (True, False, None)) for name in names)
+    return labelled, tuple(counts[name, True] for name in names), tuple(counts[name, None] for name in names)
 
 
 def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[PlannedCase, ...] | None:
     """The cases of the pilot and of what was drawn after it; ``None`` where that is not known yet."""
     later = next((phase.first for phase in plan.phases if phase.kind == "more"), len(plan.order))
     if len(plan.phases) == 1:
-        labelled, good, unsure = _count(plan, plan.order, values)
+        labelled, good, unsure = _count_by_stratum(plan, plan.order, values)
         if sum(labelled) < len(plan.order) or _find_total(plan, labelled, good, unsure) > len(plan.order):
             return None
     return plan.order[:later]
@@ -726,20 +784,24 @@ def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[P
 def _order_draws(
     plan: LabelPlan, done: Mapping[str, Truth], values: Mapping[str, bool | None], per_case: int
 ) -> list[tuple[int, bool | None]]:
-    """Each case that counts in the order in which it counts: its stratum, and whether it is good."""
+    """List each case that counts in the order in which it counts: its stratum, and whether it is good."""
     names = {stratum.name: place for place, stratum in enumerate(plan.strata)}
-    draws = [(names[item.stratum], values[item.case]) for item in plan.order if item.case in values]
+    draws = [
+        (names[planned_case.stratum], values[planned_case.case])
+        for planned_case in plan.order
+        if planned_case.case in values
+    ]
     times = {case: _find_time(truth, per_case) for case, truth in done.items()}
     if any(time is None for time in times.values()):
         return draws
     early = {case for case, time in times.items() if time is not None and time < plan.at}
-    strata = {item.case: names[item.stratum] for item in plan.order}
-    ordered = order_complete(((item.case, item.stratum) for item in plan.order), times, early)
+    strata = {planned_case.case: names[planned_case.stratum] for planned_case in plan.order}
+    ordered = order_complete(((planned_case.case, planned_case.stratum) for planned_case in plan.order), times, early)
     return [(strata[case], values[case]) for case in ordered]
 
 
 def _find_time(truth: Truth, per_case: int) -> datetime | None:
-    """When a case was complete; ``None`` where a label has no time."""
+    """Find when a case was complete; ``None`` where a label has no time."""
     times = [label.at for label in truth.labels]
     if len(times) >= per_case:
         return None if None in times else sorted(time for time in times if time is not None)[per_case - 1]
@@ -752,7 +814,8 @@ def _read_truth(truth: Truth) -> bool | None:
     if truth.heap not in {"cannot_tell", "unresolved"}:
         raise UsageError(
             f"the case {show(truth.case)} is labelled {show(truth.value)}, and a plan needs true or false; say which "
-            "are good (label_map=)"
+            "are good with ",
+            Argument("label_map"),
         )
     return None
 
@@ -761,16 +824,18 @@ def _find_once(
     plan: LabelPlan, planned: Sequence[PlannedCase], values: Mapping[str, bool | None]
 ) -> WeightedShare | None:
     """The interval for one look at the planned labels, by the function that computes every corrected rate."""
-    counted = Counter((item.stratum, values[item.case]) for item in planned)
-    found = make_internal_rate(make_strata({item.name: item.size for item in plan.strata}, counted))
-    if not isinstance(found, CorrectedRate):
+    counts = Counter((planned_case.stratum, values[planned_case.case]) for planned_case in planned)
+    rate = make_internal_rate(
+        make_strata({planned_case.name: planned_case.size for planned_case in plan.strata}, counts)
+    )
+    if not isinstance(rate, CorrectedRate):
         return None
-    return WeightedShare(value=found.value, low=found.low, high=found.high)
+    return WeightedShare(value=rate.value, low=rate.low, high=rate.high)
 
 
 def _digest_truths(planned: Sequence[PlannedCase], values: Mapping[str, bool | None]) -> str:
-    said = sorted((item.case, values[item.case]) for item in planned)
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    rows = sorted((planned_case.case, values[planned_case.case]) for planned_case in planned)
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- the file
@@ -784,19 +849,19 @@ def write_plan(plan: LabelPlan, folder: str | os.PathLike[str]) -> Path:
     """
     path = Path(folder) / PLAN_FILE
     try:
-        write_private(path, json.dumps(plan.to_dict(), indent=2).encode() + b"\n", put=partial(_put, plan))
+        write_private(path, json.dumps(plan.to_dict(), indent=2).encode() + b"\n", put=partial(_replace_plan, plan))
     except OSError as error:
         raise AdjudgeError(f"the plan {path} cannot be written: {error.strerror}") from None
     return path
 
 
-def _put(plan: LabelPlan, fresh: Path, path: Path) -> None:
+def _replace_plan(plan: LabelPlan, fresh: Path, path: Path) -> None:
     """Give the file its name; a plan that is there stays, unless it is the one that was continued."""
     # A lock file, because to look and then to replace would let a second plan in between.
-    with _locking(path.parent / LOCK_FILE):
+    with _hold_lock(path.parent / LOCK_FILE):
         if os.path.lexists(path):
-            kept = _read_plan(path, read_text(path, what="a plan", most=_LARGEST))
-            if kept.id != plan.id or kept.order != plan.order[: len(kept.order)]:
+            existing = _read_plan(path, read_text(path, noun="a plan", most=_LARGEST))
+            if existing.id != plan.id or existing.order != plan.order[: len(existing.order)]:
                 raise UsageError(
                     f"{path} was written by somebody else meanwhile, or holds another plan; nothing was overwritten: "
                     "run adjudge plan again to follow it, or delete it to begin anew"
@@ -805,8 +870,8 @@ def _put(plan: LabelPlan, fresh: Path, path: Path) -> None:
 
 
 @contextmanager
-def _locking(path: Path) -> Iterator[None]:
-    """Only one process at a time; the lock goes with the process that holds it."""
+def _hold_lock(path: Path) -> Iterator[None]:
+    """Hold a lock that one process at a time has; it goes with the process."""
     try:
         lock = open_sqlite(path, mode="make", prepare=lambda opened: opened.execute("BEGIN EXCLUSIVE"))
     except UNUSABLE as error:
@@ -834,36 +899,30 @@ def read_plan(folder: Path) -> LabelPlan | None:
     path = folder / PLAN_FILE
     if not path.exists():
         return None
-    plan = _read_plan(path, read_text(path, what="a plan", most=_LARGEST))
+    plan = _read_plan(path, read_text(path, noun="a plan", most=_LARGEST))
     _check_counts(path, plan)
     return plan
 
 
 def _read_plan(path: Path, text: str) -> LabelPlan:
-    from msgspec import MsgspecError
-
     try:
-        said = json.loads(text)
+        members = json.loads(text)
     except (ValueError, RecursionError):
         raise UsageError(f"{path} is not JSON; delete it, and draw another plan") from None
-    schema = said.get("schema") if isinstance(said, dict) else None
-    if schema != PLAN_SCHEMA:
-        raise UsageError(f"{path} is of the schema {show(schema)}, not {PLAN_SCHEMA!r}; update adjudge")
-    digests = said.get("digests")
+    digests = members.get("digests") if isinstance(members, dict) else None
     digest = digests.get("items") if isinstance(digests, dict) else None
-    contents = read_content_set(said.get("contents"))
     try:
-        return replace(read_typed({**said, "contents": None, "digest": digest}, LabelPlan), contents=contents)
-    except MsgspecError as error:
+        return read_record(LabelPlan, members | {"digest": digest} if isinstance(members, dict) else members)
+    except UsageError as error:
         raise UsageError(f"{path} is damaged ({error}); delete it, and draw another plan") from None
 
 
 def _check_counts(path: Path, plan: LabelPlan) -> None:
     """Raise ``UsageError`` for a plan whose parts do not fit together: its probabilities would be made up."""
     names = [stratum.name for stratum in plan.strata]
-    drawn = [sum(item.stratum == name for item in plan.order) for name in names]
+    drawn = [sum(planned_case.stratum == name for planned_case in plan.order) for name in names]
     fits = all(len(phase.labels) == len(names) and sum(phase.labels) > 0 for phase in plan.phases)
-    fits = fits and plan.within > 0 and all(0 < item.p <= 1 for item in plan.order)
+    fits = fits and plan.within > 0 and all(0 < planned_case.p <= 1 for planned_case in plan.order)
     fits = fits and all(number <= size for number, size in zip(drawn, plan.sizes, strict=True))
     fits = fits and (plan.contents is None or sum(plan.sizes) == plan.contents.cases)
     if not fits or len(set(names)) < len(names) or list(plan.drawn) != drawn or sum(drawn) != len(plan.order):

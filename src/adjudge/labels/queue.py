@@ -18,12 +18,12 @@ from adjudge.dataset.contents import ContentSet, digest_content
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.label import Label, LabelDesign, LabelOrder
 from adjudge.dataset.label_map import CANNOT_TELL
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_flag, check_seconds, check_whole_number
 from adjudge.formats.text import show
 from adjudge.guards.approval.approval import read_name
 from adjudge.labels.agreement import LabelAgreement, compute_label_agreement
-from adjudge.labels.intake import read_sizes, take_in
+from adjudge.labels.intake import read_sizes, update_cases
 from adjudge.labels.order import PlannedOrder, load_order, order_complete
 from adjudge.labels.source import LabelSource, SourceCase, open_source
 from adjudge.labels.store import RANDOM_ORDER, Event, LabelMode, LabelStore, find_position, write_place
@@ -36,7 +36,7 @@ from adjudge.runs.folder import Run
 LONGEST_COMMENT = 10_000
 
 LEASE_SECONDS = 900.0
-"""How long a case is kept for whoever got it."""
+"""The seconds for which a case is kept for whoever got it."""
 
 LONGEST_LEASE = 30 * 86_400.0
 
@@ -95,7 +95,7 @@ class LabelQueue:
 
     @property
     def draw_problem(self) -> str | None:
-        """Why the labels that are given now are no random sample of the run, or why its plan is not followed."""
+        """The reason why labels given now are no random sample of the run, or why its plan is not followed."""
         if self._store.find_contents() is None:
             return (
                 "the run is not finished, so labels that are given now are not drawn from all of its cases; they count "
@@ -114,15 +114,15 @@ class LabelQueue:
         ``blind=False`` shows what the judge made of the case; that is remembered, and their labels of it are never
         blind from then on. Raises ``UsageError`` for a rater without a printable name.
         """
-        rater = read_name(rater, "a rater")
+        rater = read_name(rater, "rater")
         session = session or self._session
         with self._store.change():
             while True:
                 name = self._store.find_next(rater, session, self._mode, per_case=self._per_case, skipped=skipped)
                 if name is None:
                     return None
-                found = self._source.read(name, self._store)
-                criterion = self._find_criterion(found, rater)
+                source_case = self._source.read(name, self._store)
+                criterion = self._find_criterion(source_case, rater)
                 if criterion is None and self._mode == "criteria":
                     # Its criteria are all decided by rules, or were answered in a file that was imported.
                     self._mark_done(name, rater, session)
@@ -131,12 +131,12 @@ class LabelQueue:
                 if (contents := self._store.find_contents()) is not None:
                     self._store.mark_seen([name], rater, _name_draw(contents))
                 until = self._store.take_lease(name, rater, session, self._mode, self._seconds)
-                before = skipped or self._store.has_skipped(name, rater, session, self._mode)
-                return self._make_task(found, rater, criterion, until, blind=blind, skipped=before)
+                was_skipped = skipped or self._store.has_skipped(name, rater, session, self._mode)
+                return self._make_task(source_case, rater, criterion, until, blind=blind, skipped=was_skipped)
 
     def _make_task(
         self,
-        found: SourceCase,
+        source_case: SourceCase,
         rater: str,
         criterion: Criterion | None,
         until: float,
@@ -145,8 +145,8 @@ class LabelQueue:
         skipped: bool = False,
         others: tuple[Label, ...] = (),
     ) -> LabelTask:
-        case = found.case
-        if not check_flag("blind", blind) and found.results:
+        case = source_case.case
+        if not check_flag("blind", blind) and source_case.results:
             self._store.mark_seen([case.id], rater, "verdict")
         return LabelTask(
             case=case.id,
@@ -155,13 +155,13 @@ class LabelQueue:
             task=case.task,
             reference=case.reference,
             context=case.context,
-            rubric=found.rubric,
+            rubric=source_case.rubric,
             criterion=criterion,
-            order=self._choose_order(found, rater),
+            order=self._choose_order(source_case, rater),
             comment=self._store.find_comment(case.id, rater, None if criterion is None else criterion.name),
             until=datetime.fromtimestamp(until, UTC),
             skipped=skipped,
-            results=() if blind else found.results,
+            results=() if blind else source_case.results,
             others=others,
         )
 
@@ -184,17 +184,17 @@ class LabelQueue:
         task which the rater was shown. Raises ``UsageError`` for a case or a criterion that is not asked for, a value
         that is no answer, or the ``subject`` of another content.
         """
-        rater = read_name(rater, "a rater")
+        rater = read_name(rater, "rater")
         session = session or self._session
         with self._store.change():
-            found = self._read(case)
-            _check_subject(found, subject)
-            self._check_criterion(found, criterion)
-            label = self._make_label(found, rater, value, criterion, comment)
+            source_case = self._read(case)
+            _check_subject(source_case, subject)
+            self._check_criterion(source_case, criterion)
+            label = self._make_label(source_case, rater, value, criterion, comment)
             for seq, before in self._store.list_answers(case, rater):
                 if before.criterion == criterion and before.kind == "person":
                     self._take_back(seq, rater, session, case, self._mode)
-            done = len(self._list_open(found, rater)) <= 1
+            done = len(self._list_open(source_case, rater)) <= 1
             self._add_label(label, session, self._mode, done=done, drawn=self._find_place(case, rater))
             if done:
                 self._store.free_leases(session, case)
@@ -202,7 +202,7 @@ class LabelQueue:
 
     def skip(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Put a case off: it comes again when ``next`` is asked for what was skipped."""
-        rater = read_name(rater, "a rater")
+        rater = read_name(rater, "rater")
         self._skip(rater, case, session or self._session, self._mode)
 
     def undo(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
@@ -210,7 +210,7 @@ class LabelQueue:
 
         What was done in this session goes first. The answer stays in the file with a mark that takes it back.
         """
-        return self._undo(read_name(rater, "a rater"), session or self._session, self._mode)
+        return self._undo(read_name(rater, "rater"), session or self._session, self._mode)
 
     def _undo(self, rater: str, session: str, mode: LabelMode) -> UndoneAnswer | None:
         with self._store.change():
@@ -225,27 +225,27 @@ class LabelQueue:
             return UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
 
     def find_undoable(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
-        """What ``undo`` would take back, without taking it back; ``None`` if there is nothing."""
-        last = self._store.find_last(read_name(rater, "a rater"), session or self._session, self._mode)
+        """Find what ``undo`` would take back, without taking it back; ``None`` if there is nothing."""
+        last = self._store.find_last(read_name(rater, "rater"), session or self._session, self._mode)
         return None if last is None else UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
 
     def show_others(self, rater: str, case: str) -> tuple[Label, ...]:
-        """What people said of a case that this rater has answered, their own labels included.
+        """Show people's labels of a case that this rater has answered, their own included.
 
         That is remembered: if they label the case again, that label is not blind. Raises ``UsageError`` for a case that
         they have not answered in full, because what others said would sway them.
         """
-        rater = read_name(rater, "a rater")
+        rater = read_name(rater, "rater")
         with self._store.change():
-            found = self._read(case)
+            source_case = self._read(case)
             answered = any(label.kind == "person" for _, label in self._store.list_answers(case, rater))
-            if not answered or self._list_open(found, rater):
+            if not answered or self._list_open(source_case, rater):
                 raise UsageError(f"{show(rater)} has not labelled the case {show(case)}; label it first")
             self._store.mark_seen([case], rater, "others")
             return tuple(label for label in self._store.labels(case) if label.kind in ("person", "adjudication"))
 
     def show_agreement(self, rater: str) -> LabelAgreement:
-        """How far people agree, for a rater who has nothing left to label or settles what people differ about.
+        """Show how far people agree, to a rater who has nothing left to label or settles what people differ about.
 
         That is remembered, as ``note_shown`` has it.
         """
@@ -258,24 +258,26 @@ class LabelQueue:
         A figure tells what others said of a case that this rater labelled too: they answer again and look how it moves.
         So a label that they give such a case afterwards is not blind. Labels tell it of every case.
         """
-        rater = read_name(rater, "a rater")
-        said = [label for label in self._store.labels() if label.kind in ("person", "adjudication")]
-        others = dict.fromkeys(label.case for label in said if label.rater != rater or label.kind == "adjudication")
-        mine = {label.case for label in said if label.rater == rater}
-        told = [case for case in others if labels or case in mine]
-        if told:
+        rater = read_name(rater, "rater")
+        labels_of_people = [label for label in self._store.labels() if label.kind in ("person", "adjudication")]
+        others = dict.fromkeys(
+            label.case for label in labels_of_people if label.rater != rater or label.kind == "adjudication"
+        )
+        mine = {label.case for label in labels_of_people if label.rater == rater}
+        shown_cases = [case for case in others if labels or case in mine]
+        if shown_cases:
             with self._store.change():
-                self._store.mark_seen(told, rater, "others")
+                self._store.mark_seen(shown_cases, rater, "others")
 
     def read_parts(self, rater: str, case: str) -> tuple[tuple[str, str], ...]:
         """The texts of a case as this rater is shown them, as ``LabelTask.parts`` has them."""
-        found = self._read(case)
+        source_case = self._read(case)
         until = datetime.now(UTC).timestamp()
-        return self._make_task(found, read_name(rater, "a rater"), None, until, blind=True).parts
+        return self._make_task(source_case, read_name(rater, "rater"), None, until, blind=True).parts
 
     def list_answered(self, rater: str) -> tuple[str, ...]:
         """The ids of the cases that a rater has labelled, in the order in which they did."""
-        rater = read_name(rater, "a rater")
+        rater = read_name(rater, "rater")
         mine = [label.case for label in self._store.labels() if label.rater == rater and label.kind == "person"]
         return tuple(dict.fromkeys(mine))
 
@@ -286,7 +288,7 @@ class LabelQueue:
 
         An empty text takes the comment away. Raises ``UsageError`` for one of more than 10,000 characters.
         """
-        rater = read_name(rater, "a rater")
+        rater = read_name(rater, "rater")
         _check_comment(text)
         session = session or self._session
         with self._store.change():
@@ -303,8 +305,8 @@ class LabelQueue:
                     return
 
     def progress(self, rater: str) -> LabelProgress:
-        """How far labelling is, for everybody and for one rater."""
-        rater = read_name(rater, "a rater")
+        """Return the progress of labelling, for everybody and for one rater."""
+        rater = read_name(rater, "rater")
         return LabelProgress(
             total=self._store.count_ordered(),
             per_case=self._per_case,
@@ -321,16 +323,16 @@ class LabelQueue:
         return find_truths(self._store.labels(), criterion=criterion)
 
     def list_differences(self) -> tuple[Truth, ...]:
-        """What people differ about and nobody has settled: the cases, then the criteria; the unresolved first."""
+        """List what people differ about and nobody has settled: the cases, then the criteria; the unresolved first."""
         labels = self._store.labels()
         names = sorted({label.criterion for label in labels if label.criterion is not None})
-        found = [
+        differences = [
             truth
             for name in (None, *names)
             for truth in find_truths(labels, criterion=name).values()
             if truth.differs and truth.adjudication is None
         ]
-        return tuple(sorted(found, key=lambda truth: truth.value is not None))
+        return tuple(sorted(differences, key=lambda truth: truth.value is not None))
 
     def next_difference(self, rater: str, *, blind: bool = True, session: str | None = None) -> LabelTask | None:
         """The next difference to settle, with what everybody said; ``None`` where nothing is left now.
@@ -338,18 +340,18 @@ class LabelQueue:
         What was skipped in this session, and what another session has, is left out. Whoever is shown what others said
         of a case is not asked to label it any more.
         """
-        rater = read_name(rater, "a rater")
+        rater = read_name(rater, "rater")
         session = session or self._session
         with self._store.change():
-            taken = self._store.list_leased(session, "adjudicate")
+            leased = self._store.list_leased(session, "adjudicate")
             for truth in self.list_differences():
-                if truth.case in taken or self._store.has_skipped(truth.case, rater, session, "adjudicate"):
+                if truth.case in leased or self._store.has_skipped(truth.case, rater, session, "adjudicate"):
                     continue
-                found = self._read(truth.case)
+                source_case = self._read(truth.case)
                 self._store.mark_seen([truth.case], rater, "labels")
-                criterion = _name_criterion(found, truth.criterion)
+                criterion = _find_named_criterion(source_case, truth.criterion)
                 until = self._store.take_lease(truth.case, rater, session, "adjudicate", self._seconds)
-                return self._make_task(found, rater, criterion, until, blind=blind, others=truth.labels)
+                return self._make_task(source_case, rater, criterion, until, blind=blind, others=truth.labels)
             return None
 
     def settle(
@@ -368,20 +370,20 @@ class LabelQueue:
         ``subject`` is as for ``record``. Raises ``UsageError`` where nobody labelled the case, for a value that is no
         answer, or the ``subject`` of another content.
         """
-        rater = read_name(rater, "a rater")
+        rater = read_name(rater, "rater")
         session = session or self._session
         with self._store.change():
-            found = self._read(case)
-            _check_subject(found, subject)
+            source_case = self._read(case)
+            _check_subject(source_case, subject)
             if not self._has_people(case, criterion):
-                about = "" if criterion is None else f" for {show(criterion)}"
+                clause = "" if criterion is None else f" for {show(criterion)}"
                 raise UsageError(
-                    f"nobody labelled the case {show(case)}{about}, so there is nothing to settle; label it"
+                    f"nobody labelled the case {show(case)}{clause}, so there is nothing to settle; label it"
                 )
             self._store.mark_seen([case], rater, "labels")
             # Who settles knows what people said: here, blind is about the judge alone.
             blind = not self._store.was_seen(case, rater, "verdict")
-            label = self._make_label(found, rater, value, criterion, comment)
+            label = self._make_label(source_case, rater, value, criterion, comment)
             label = replace(label, kind="adjudication", design=None, blind=blind)
             self._add_label(label, session, "adjudicate", done=True)
             self._store.free_leases(session, case)
@@ -389,11 +391,11 @@ class LabelQueue:
 
     def undo_difference(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
         """Take back how the rater last settled a difference, or that they left it open; ``None`` if there is none."""
-        return self._undo(read_name(rater, "a rater"), session or self._session, "adjudicate")
+        return self._undo(read_name(rater, "rater"), session or self._session, "adjudicate")
 
     def skip_difference(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Leave a difference open; ``next_difference`` does not hand it out again in this session."""
-        rater = read_name(rater, "a rater")
+        rater = read_name(rater, "rater")
         self._skip(rater, case, session or self._session, "adjudicate")
 
     # ---------------------------------------------------------------- in and out
@@ -414,7 +416,7 @@ class LabelQueue:
         not say which content was read is taken in, and its case comes up all the same: nobody knows what it is about.
         Raises ``UsageError``, and takes in none, for what is no label.
         """
-        added = known = 0
+        added = repeated = 0
         elsewhere: dict[str, None] = {}
         other_contents: dict[str, None] = {}
         touched: dict[tuple[str, str], None] = {}
@@ -432,15 +434,17 @@ class LabelQueue:
                     if label.criterion is not None and label.kind == "person":
                         touched[label.case, label.rater] = None
                 else:
-                    known += 1
+                    repeated += 1
             for case, rater in touched:
-                found = self._source.read(case, self._store)
-                if not self._list_open(found, rater, "criteria"):
+                source_case = self._source.read(case, self._store)
+                if not self._list_open(source_case, rater, "criteria"):
                     self._mark_done(case, rater, session)
-        return LabelImport(added=added, known=known, elsewhere=tuple(elsewhere), other_contents=tuple(other_contents))
+        return LabelImport(
+            added=added, known=repeated, elsewhere=tuple(elsewhere), other_contents=tuple(other_contents)
+        )
 
     def list_draws(self) -> LabelDraws | None:
-        """What the labels say of a rate so far: each labelled case in its order, with the stratum it was drawn from.
+        """List the labels so far as draws for a rate: each labelled case in its order, with the stratum it is from.
 
         A case counts, once, when ``per_case`` raters labelled it or somebody settled it: before, another label might
         still change what was counted. The strata are those of the plan, else the verdicts of the judge, else all cases
@@ -458,9 +462,13 @@ class LabelQueue:
             if stratum in sizes:
                 value = truths[case].value
                 draws.append((stratum, value if isinstance(value, bool) else None))
-        more: Any = {} if planned is None else {"phases": planned.phases, "within": planned.within}
-        groups = int(self._store.find_fact("groups") or 0)
-        return LabelDraws(sizes=dict(sizes), draws=tuple(draws), ignored_groups=groups, **more)
+        return LabelDraws(
+            sizes=dict(sizes),
+            draws=tuple(draws),
+            phases=() if planned is None else planned.phases,
+            within=None if planned is None else planned.within,
+            ignored_groups=int(self._store.find_fact("groups") or 0),
+        )
 
     def _list_complete(
         self, labels: Sequence[tuple[int, Label]], planned: PlannedOrder | None
@@ -471,7 +479,7 @@ class LabelQueue:
         if planned is None:
             ordered = self._order_random({case: seq for case, seq in complete.items() if case in drawn})
             return [(case, self._find_verdict(case)) for case in ordered]
-        strata = {item.case: item.stratum or "" for item in planned.drawn}
+        strata = {planned_case.case: planned_case.stratum or "" for planned_case in planned.drawn}
         times = {case: number for case, number in complete.items() if case in strata}
         return [(case, strata[case]) for case in order_complete(strata.items(), times, times.keys() - drawn)]
 
@@ -479,32 +487,32 @@ class LabelQueue:
         """The cases in the order in which they count: when they were complete, and the order had come to them."""
         places = {case: find_position(int(self._store.find_fact("seed") or 0), case) for case in complete}
         passes = sorted(self._store.list_passes(), reverse=True)
-        found: list[tuple[int, int, str]] = []
+        ordered: list[tuple[int, int, str]] = []
         first, at = None, 0
         for case in sorted(complete, key=lambda name: -places[name]):
             while at < len(passes) and passes[at][0] >= places[case]:
                 first = passes[at][1] if first is None else min(first, passes[at][1])
                 at += 1
             if first is not None:
-                found.append((max(first, complete[case]), places[case], case))
-        return [case for _, _, case in sorted(found)]
+                ordered.append((max(first, complete[case]), places[case], case))
+        return [case for _, _, case in sorted(ordered)]
 
     def _find_complete(self, labels: Iterable[tuple[int, Label]]) -> dict[str, int]:
         """The number of the label with which each case was complete."""
         raters: dict[str, set[str]] = {}
-        found: dict[str, int] = {}
+        complete: dict[str, int] = {}
         for number, label in labels:
             if label.criterion is not None or label.kind not in ("person", "adjudication"):
                 continue
-            said = raters.setdefault(label.case, set())
+            raters_of_case = raters.setdefault(label.case, set())
             if label.kind == "person":
-                said.add(label.rater)
-            if label.kind == "adjudication" or len(said) >= self._per_case:
-                found.setdefault(label.case, number)
-        return found
+                raters_of_case.add(label.rater)
+            if label.kind == "adjudication" or len(raters_of_case) >= self._per_case:
+                complete.setdefault(label.case, number)
+        return complete
 
     def _is_drawn(self, label: Label) -> bool:
-        """Whether a case came up in the order that is followed now: one that another plan drew has other chances."""
+        """Return whether a case came up in the present order: one that another plan drew has other chances."""
         design = label.design
         if design is None:
             return False
@@ -534,37 +542,46 @@ class LabelQueue:
             raise UsageError(f"{self.path} has no case {show(case)}; label a case that `next` hands out")
         return self._source.read(case, self._store)
 
-    def _find_criterion(self, found: SourceCase, rater: str) -> Criterion | None:
+    def _find_criterion(self, source_case: SourceCase, rater: str) -> Criterion | None:
         if self._mode != "criteria":
             return None
-        if found.rubric is None:
-            raise UsageError(f"the case {show(found.case.id)} has no criteria to ask for; name a rubric (--rubric R)")
-        names = self._list_open(found, rater)
-        return next((item for item in list_asked(found.rubric) if item.name in names), None)
+        if source_case.rubric is None:
+            raise UsageError(
+                f"the case {show(source_case.case.id)} has no criteria to ask for; name one with ",
+                Argument("rubric"),
+                argument="rubric",
+            )
+        names = self._list_open(source_case, rater)
+        return next((criterion for criterion in list_asked(source_case.rubric) if criterion.name in names), None)
 
-    def _list_open(self, found: SourceCase, rater: str, mode: LabelMode | None = None) -> list[str]:
+    def _list_open(self, source_case: SourceCase, rater: str, mode: LabelMode | None = None) -> list[str]:
         """The criteria that a rater has not answered; none where the case is asked for as a whole."""
         if (mode or self._mode) != "criteria":
             return []
-        answers = self._store.list_answers(found.case.id, rater)
+        answers = self._store.list_answers(source_case.case.id, rater)
         # A label that does not say what was read fills no place: the case may have been another one then.
         answered = {label.criterion for _, label in answers if label.kind == "person" and label.subject is not None}
-        return [item.name for item in list_asked(found.rubric) if item.name not in answered]
+        return [criterion.name for criterion in list_asked(source_case.rubric) if criterion.name not in answered]
 
-    def _check_criterion(self, found: SourceCase, criterion: str | None) -> None:
+    def _check_criterion(self, source_case: SourceCase, criterion: str | None) -> None:
         if self._mode != "criteria":
             if criterion is not None:
-                raise UsageError(f"the case is asked for as a whole, got criterion={show(criterion)}; leave it out")
+                raise UsageError(
+                    f"the case is asked for as a whole, got the criterion {show(criterion)}; leave it out",
+                    argument="criterion",
+                )
             return
-        names = [item.name for item in list_asked(found.rubric)]
+        names = [asked_criterion.name for asked_criterion in list_asked(source_case.rubric)]
         if criterion not in names:
-            raise UsageError(f"criterion must be one of {', '.join(map(show, names))}; got {show(criterion)}")
+            raise UsageError(
+                f"criterion must be one of {', '.join(map(show, names))}; got {show(criterion)}", argument="criterion"
+            )
 
     def _make_label(
-        self, found: SourceCase, rater: str, value: LabelValue, criterion: str | None, comment: str | None
+        self, source_case: SourceCase, rater: str, value: LabelValue, criterion: str | None, comment: str | None
     ) -> Label:
-        name = found.case.id
-        said = _check_value(found, value)
+        name = source_case.case.id
+        checked_value = _check_value(source_case, value)
         if comment is None:
             comment = self._store.find_comment(name, rater, criterion)
         _check_comment(comment or "")
@@ -572,24 +589,24 @@ class LabelQueue:
         knows_others = self._store.was_seen(name, rater, "others") or self._store.was_seen(name, rater, "labels")
         blind = not knows_verdict and not knows_others
         return Label(
-            case=name, rater=rater, value=said, criterion=criterion, run=self._source.run if knows_verdict else None,
-            order=self._choose_order(found, rater), at=self._store.find_time(), blind=blind,
-            subject=digest_content(found.case.content), design=self._find_design(name, rater), comment=comment or None,
-        )  # fmt: skip
+            case=name, rater=rater, value=checked_value, criterion=criterion, run=self._source.run if knows_verdict else
+            None, order=self._choose_order(source_case, rater), at=self._store.find_time(), blind=blind,
+            subject=digest_content(source_case.case.content), design=self._find_design(name, rater), comment=comment or
+            None )  # fmt: skip
 
     def _find_design(self, case: str, rater: str) -> LabelDesign | None:
-        """How the plan drew a case that it handed to this rater."""
+        """Find how the plan drew a case that it handed to this rater."""
         drawn = self._store.find_drawn(case)
         if drawn is None or drawn.stratum is None or drawn.p is None or not self._store.was_seen(case, rater, "drawn"):
             return None
         contents, size = self._store.find_contents(), read_sizes(self._store).get(drawn.stratum)
-        known: Any = {}
-        if contents is not None and size is not None:
-            known = {"size": size, "contents": contents.digest, "cases": contents.cases}
-        return LabelDesign(plan=self.plan or "plan", stratum=drawn.stratum, p=drawn.p, **known)
+        design = LabelDesign(plan=self.plan or "plan", stratum=drawn.stratum, p=drawn.p)
+        if contents is None or size is None:
+            return design
+        return replace(design, size=size, contents=contents.digest, cases=contents.cases)
 
     def _find_place(self, case: str, rater: str) -> str | None:
-        """Where the random order over all contents came to a case that it handed to this rater."""
+        """Find where the random order over all contents came to a case that it handed to this rater."""
         drawn, contents = self._store.find_drawn(case), self._store.find_contents()
         if drawn is None or drawn.stratum is not None or contents is None:
             return None
@@ -597,11 +614,11 @@ class LabelQueue:
         is_handed_out = self._store.was_seen(case, rater, _name_draw(contents))
         return write_place(contents, drawn.position) if is_handed_out else None
 
-    def _choose_order(self, found: SourceCase, rater: str) -> LabelOrder | None:
-        """In which order a rater sees a pair: by chance, and the same whenever they see it again."""
-        if not found.pair:
+    def _choose_order(self, source_case: SourceCase, rater: str) -> LabelOrder | None:
+        """Choose the order in which a rater sees a pair: by chance, and the same whenever they see it again."""
+        if not source_case.pair:
             return None
-        text = f"{self._store.find_fact('seed')}:{rater}:{found.case.id}"
+        text = f"{self._store.find_fact('seed')}:{rater}:{source_case.case.id}"
         return "ba" if sha256(text.encode(errors="surrogatepass")).digest()[0] & 1 else "ab"
 
     def _add_label(self, label: Label, session: str, mode: LabelMode, *, done: bool, drawn: str | None = None) -> None:
@@ -648,41 +665,43 @@ def _name_draw(contents: ContentSet) -> str:
     return f"drawn {contents.digest}"
 
 
-def _check_subject(found: SourceCase, subject: str | None) -> None:
-    if subject not in (None, digest_content(found.case.content)):
+def _check_subject(source_case: SourceCase, subject: str | None) -> None:
+    if subject not in (None, digest_content(source_case.case.content)):
         raise UsageError(
-            f"the case {show(found.case.id)} has another content than the one that was labelled, so nothing was "
+            f"the case {show(source_case.case.id)} has another content than the one that was labelled, so nothing was "
             "recorded; read the case again"
         )
 
 
 def list_asked(rubric: Rubric | None) -> tuple[Criterion, ...]:
     """The criteria that people are asked about: those that no rule decides."""
-    return () if rubric is None else tuple(item for item in rubric.criteria if item.rule is None)
+    return () if rubric is None else tuple(criterion for criterion in rubric.criteria if criterion.rule is None)
 
 
-def _check_value(found: SourceCase, value: LabelValue) -> bool | float | str:
-    """The value, or ``UsageError`` unless it is an answer to what is asked of such a case."""
-    words = ("first", "second", "tie", CANNOT_TELL) if found.pair else (CANNOT_TELL,)
-    fits = value in words if isinstance(value, str) else not found.pair and value is not None
+def _check_value(source_case: SourceCase, value: LabelValue) -> bool | float | str:
+    """Return the value; raises ``UsageError`` unless it is an answer to the question about such a case."""
+    words = ("first", "second", "tie", CANNOT_TELL) if source_case.pair else (CANNOT_TELL,)
+    fits = value in words if isinstance(value, str) else not source_case.pair and value is not None
     if value is None or not fits:
-        answers = "true, false, a number" if not found.pair else "first, second, tie"
+        answers = "true, false, a number" if not source_case.pair else "first, second, tie"
         raise UsageError(
-            f"the answer to the case {show(found.case.id)} is {answers} or {CANNOT_TELL}; got {show(value)}"
+            f"the answer to the case {show(source_case.case.id)} is {answers} or {CANNOT_TELL}; got {show(value)}"
         )
     return value
 
 
-def _name_criterion(found: SourceCase, name: str | None) -> Criterion | None:
+def _find_named_criterion(source_case: SourceCase, name: str | None) -> Criterion | None:
     if name is None:
         return None
-    known = () if found.rubric is None else found.rubric.criteria
-    return next((item for item in known if item.name == name), None) or Criterion(name=name, description=name)
+    criteria = () if source_case.rubric is None else source_case.rubric.criteria
+    return next((criterion for criterion in criteria if criterion.name == name), None) or Criterion(
+        name=name, description=name
+    )
 
 
 def _find_pace(times: Iterable[datetime]) -> float | None:
-    given = list(times)
-    gaps = [later - earlier for later, earlier in pairwise(given)]
+    listed = list(times)
+    gaps = [later - earlier for later, earlier in pairwise(listed)]
     steady = [gap.total_seconds() for gap in gaps if timedelta(0) < gap <= _PAUSE]
     return median(steady) if len(steady) >= 2 else None
 
@@ -697,7 +716,9 @@ def _check_comment(text: object) -> None:
 
 def _check_import(label: Any) -> None:
     if not isinstance(label, Label):
-        raise UsageError(f"labels must be Label, got {show(label)}; load_labels reads a file of them")
+        raise UsageError(
+            f"labels must be Label, got {show(label)}; load_labels reads a file of them", argument="labels"
+        )
     try:
         check_text(label.to_dict())
     except UsageError as error:
@@ -734,13 +755,21 @@ def open_label_queue(
     Raises:
         UsageError: Nothing can be read there, it changed since it was labelled, or the file holds something else.
     """
-    how: Any = {"store": store, "per_case": per_case, "by_criterion": by_criterion, "rubric": rubric, "pairs": pairs}
-    return LabelQueue(source, **how, seed=seed, lease_seconds=lease_seconds)
+    return LabelQueue(
+        source,
+        store=store,
+        per_case=per_case,
+        by_criterion=by_criterion,
+        rubric=rubric,
+        pairs=pairs,
+        seed=seed,
+        lease_seconds=lease_seconds,
+    )
 
 
 def _check_place(store: str | os.PathLike[str] | None, default: Path | None) -> Path:
     if store is None and default is None:
-        raise UsageError("store is missing: name the file in which the labels of a Dataset are kept")
+        raise UsageError("store is missing: name the file in which the labels of a Dataset are kept", argument="store")
     return Path(store) if store is not None else Path(default or "")
 
 
@@ -749,7 +778,7 @@ def _open_store(source: LabelSource, place: Path, seed: int | None) -> LabelStor
     store = None
     try:
         store = LabelStore(place)
-        take_in(store, source, seed=seed)
+        update_cases(store, source, seed=seed)
     except BaseException:
         if store is not None:
             store.close()

@@ -1,4 +1,4 @@
-"""What is labelled: the cases of a run with what was judged of them, or those of a data set that no run judged."""
+"""The cases that are labelled: those of a run with their results, or those of a data set that no run judged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adjudge.dataset.case import Case
 from adjudge.dataset.contents import ContentSet, ContentTally, digest_content
 from adjudge.dataset.dataset import Dataset, open_dataset
 from adjudge.dataset.formats import find_format
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.files import open_regular
 from adjudge.formats.text import show
 from adjudge.judges.evaluate import resolve_rubric
@@ -32,19 +32,19 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCase:
-    """A case to label, and what is known of it."""
+    """A case to label, with its rubric and its results."""
 
     case: Case
     rubric: Rubric | None
-    """By what it is judged."""
+    """The rubric it is judged by."""
     pair: bool
     """Whether its content is two contents to choose between."""
     results: tuple[JudgeResult | PairResult, ...] = ()
-    """What the judge made of it, once for each time it was judged."""
+    """The judge's results, one for each time it was judged."""
 
 
 class LabelSource(Protocol):
-    """Where cases come from."""
+    """A source of cases."""
 
     run: str | None
     """The id of the run, if it is one."""
@@ -52,7 +52,7 @@ class LabelSource(Protocol):
     """The folder of the run, if it is one."""
 
     def has_changed(self, store: LabelStore) -> bool:
-        """Whether there may be cases that the file of labels has not seen."""
+        """Return whether there may be cases that the file of labels has not seen."""
         ...
 
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
@@ -76,15 +76,15 @@ class LabelSource(Protocol):
         ...
 
     def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
-        """Why a plan that was drawn from some contents is not one of these cases; ``None``: it is."""
+        """Find why a plan that was drawn from some contents is not one of these cases; ``None``: it is."""
         ...
 
     def count_groups(self) -> int:
-        """How many groups have several cases, after all cases were listed."""
+        """Count the groups that have several cases, after all cases were listed."""
         ...
 
     def count_verdicts(self) -> Mapping[str, int]:
-        """How many cases have which verdict of the judge; empty where there is none, or none that is good or bad."""
+        """Count the cases of each verdict of the judge; empty where there is none, or none that is good or bad."""
         ...
 
     def find_verdict(self, name: str) -> str | None:
@@ -107,14 +107,16 @@ class RunCases:
         self.folder: Path | None = run.folder
 
     def has_changed(self, store: LabelStore) -> bool:
-        """Whether the run has other cases than the file of labels; raises ``UsageError`` for the file of another."""
-        kept = store.find_fact("run")
-        if kept is not None and kept != self.run:
+        """Return whether the run has other cases than the labels; raises ``UsageError`` for a file of another run."""
+        recorded_run = store.find_fact("run")
+        if recorded_run is not None and recorded_run != self.run:
             raise UsageError(
-                f"{store.path} holds labels of the run {show(kept)}, and this is {show(self.run)}; name another file "
-                "(--store FILE)"
+                f"{store.path} holds labels of the run {show(recorded_run)}, and this is {show(self.run)}; name "
+                "another file with ",
+                Argument("store"),
+                argument="store",
             )
-        return kept is None or store.find_fact("cases") != str(self._run.store.count_cases())
+        return recorded_run is None or store.find_fact("cases") != str(self._run.store.count_cases())
 
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
         """Id and digest of each case; the run keeps the bodies."""
@@ -154,7 +156,7 @@ class RunCases:
         return self._run.store.find_content(name)
 
     def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
-        """Why the plan in the run's folder is not followed."""
+        """Find why the plan in the run's folder is not followed."""
         from adjudge.labels.plan import describe_other_contents, find_plan_problem
 
         if contents is None or drawn_from != contents:
@@ -162,11 +164,11 @@ class RunCases:
         return find_plan_problem(self._run)
 
     def count_groups(self) -> int:
-        """How many groups have several cases of the run."""
+        """Count the groups that have several cases of the run."""
         return self._run.store.count_groups()
 
     def count_verdicts(self) -> Mapping[str, int]:
-        """How many cases have which outcome; empty for a run of pairs."""
+        """Count the cases of each outcome; empty for a run of pairs."""
         if self._verdicts is None or self._run.status != "finished":
             # A rate is shown after every label, and counting takes a second where a run has a million cases.
             self._verdicts = {} if self._run.compares else self._run.store.count_first()
@@ -194,9 +196,11 @@ class DatasetCases:
         self.folder: Path | None = None
 
     def has_changed(self, store: LabelStore) -> bool:
-        """Whether the data set's file is another than when it was last read; raises ``UsageError`` for a run's."""
+        """Return whether the data set's file changed since it was last read; raises ``UsageError`` for a run's."""
         if store.find_fact("run") is not None:
-            raise UsageError(f"{store.path} holds labels of a run; name another file (--store FILE)")
+            raise UsageError(
+                f"{store.path} holds labels of a run; name another file with ", Argument("store"), argument="store"
+            )
         return self._digest is None or store.find_fact("data") != self._digest
 
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
@@ -209,7 +213,7 @@ class DatasetCases:
                 self._groups[case.group] += 1
             if self._pairs:
                 _check_pair(case)
-            body = encode_case(_strip(case))
+            body = encode_case(_strip_labels(case))
             yield case.id, hashlib.sha256(body).hexdigest(), body
         self._contents = contents.finish()
 
@@ -238,23 +242,23 @@ class DatasetCases:
         return digest_content(self.read(name, store).case.content)
 
     def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
-        """A data set has no plan."""
+        """Return nothing: a data set has no plan."""
         del drawn_from, contents
 
     def count_groups(self) -> int:
-        """How many groups have several cases of the data set."""
+        """Count the groups that have several cases of the data set."""
         return sum(count > 1 for count in self._groups.values())
 
     def count_verdicts(self) -> Mapping[str, int]:
-        """Nobody judged the cases."""
+        """Return nothing: nobody judged the cases."""
         return {}
 
     def find_verdict(self, name: str) -> str | None:
-        """Nobody judged the case."""
+        """Return nothing: nobody judged the case."""
         del name
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def _digest_file(path: Path) -> str:
@@ -268,10 +272,12 @@ def _digest_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _strip(case: Case) -> Case:
+def _strip_labels(case: Case) -> Case:
     # Neither labels nor metadata: both may hold what others think of the case, and a rater is to see none of it.
-    own = {name: getattr(case, name) for name in case.own}
-    return Case(id=case.id, content=case.content, reference=case.reference, task=case.task, context=case.context, **own)
+    criteria = {name: getattr(case, name) for name in case.own}
+    return Case(
+        id=case.id, content=case.content, reference=case.reference, task=case.task, context=case.context, **criteria
+    )
 
 
 def _find_rubric(case: Case, rubric: Rubric | None) -> Rubric | None:
@@ -288,7 +294,7 @@ def _check_pair(case: Case) -> None:
 def open_source(
     source: Run | Dataset | str | os.PathLike[str], *, rubric: Rubric | None, pairs: bool
 ) -> tuple[LabelSource, Path | None]:
-    """Where cases come from, and where their labels are kept by default; raises ``UsageError``."""
+    """Open the source of cases, and find where their labels are kept by default; raises ``UsageError``."""
     if isinstance(source, Run):
         return RunCases(source, owned=False, rubric=rubric), find_store(source.folder)
     if isinstance(source, Dataset):
@@ -314,6 +320,6 @@ def _check_named(path: Path) -> None:
 
 
 def find_store(source: str | os.PathLike[str]) -> Path:
-    """Where labels are kept by default: in the folder of a run, or beside the file of a data set."""
+    """Find where labels are kept by default: in the folder of a run, or beside the file of a data set."""
     path = Path(source)
     return path / STORE_FILE if path.is_dir() else path.with_name(f"{path.name}.{STORE_FILE}")

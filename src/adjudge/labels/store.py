@@ -1,4 +1,4 @@
-"""Where labels are kept: one SQLite file, to which events are only added.
+"""The file of labels: one SQLite file, to which events are only added.
 
 What was recorded is on the disk when the call returns, so a process that is killed loses nothing. An answer that is
 taken back stays in the file, with a mark that takes it back. Several processes may label at once.
@@ -7,22 +7,20 @@ taken back stays in the file, with a mark that takes it back. Several processes 
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from adjudge.dataset.contents import ContentSet, read_content_set
 from adjudge.dataset.label import Label, LabelDesign
-from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.sqlite import UNUSABLE, enter_wal, open_sqlite
+from adjudge.errors import Argument, UsageError
+from adjudge.formats.sqlite_file import FileKind, SqliteFile
 from adjudge.formats.text import clean, show
 
 SCHEMA = "adjudge/label-store/1"
@@ -32,10 +30,9 @@ LabelMode = Literal["whole", "criteria", "adjudicate"]
 Action = Literal["label", "skip", "comment", "done", "undo", "import"]
 
 RANDOM_ORDER = "random order"
-"""How the name of a design begins whose cases came up in a random order over all cases."""
+"""The beginning of the name of a design whose cases came up in a random order over all cases."""
 
-_DDL = (
-    "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
+_TABLES = (
     """CREATE TABLE cases (
         id TEXT PRIMARY KEY, subject TEXT NOT NULL, position INTEGER, stratum TEXT, p REAL, body BLOB) STRICT""",
     "CREATE INDEX cases_position ON cases (position, id) WHERE position IS NOT NULL",
@@ -116,7 +113,7 @@ class Event:
     done: bool = False
     """Whether the rater has answered everything that is asked of the case."""
     drawn: str | None = None
-    """Where the random order over all contents handed the case out: their digest, and the case's place."""
+    """The place at which the random order over all contents handed the case out: their digest, and the case's place."""
     text: str | None = None
     """A comment."""
     undoes: int | None = None
@@ -124,7 +121,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastAction:
-    """What a rater did last, and can take back."""
+    """The last action of a rater, which they can take back."""
 
     seq: int
     case: str
@@ -148,20 +145,20 @@ def find_position(seed: int, case: str) -> int:
 
 
 def digest_label(label: Label) -> str:
-    """By what a label is known again when it comes back from a file, whatever else that file says of its design.
+    """Compute the digest by which a label is known again from a file, whatever that file says of its design.
 
     A label that says which content was read is another one than a label that does not.
     """
-    said = label.to_dict()
+    members = label.to_dict()
     for name in ("design", "run", "schema"):
-        said.pop(name, None)
+        members.pop(name, None)
     if isinstance(label.value, int | float) and not isinstance(label.value, bool):
-        said["value"] = float(label.value)  # a table may have 1 for 1.0
-    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        members["value"] = float(label.value)  # a table may have 1 for 1.0
+    return sha256(json.dumps(members, sort_keys=True).encode()).hexdigest()
 
 
 def write_place(contents: ContentSet, place: int) -> str:
-    """How an event says that the random order over some contents came to a place; later places come later in a sort."""
+    """Write the place to which the random order over some contents came, for an event; later places sort later."""
     return f"{contents.digest} {place:017d} {contents.cases}"
 
 
@@ -187,94 +184,53 @@ class _RandomDraw:
         return replace(label, design=self.design) if find_position(self.seed, label.case) <= self.passed else label
 
 
+_KIND = FileKind(
+    schema=SCHEMA,
+    tables=_TABLES,
+    unreadable="{path} cannot be used to keep labels: {why}; name another file (--store FILE)",
+    unwritable="{path} cannot be written: {why}",
+    other_schema="{path} cannot be used to keep labels: its schema is not {schema}; name another file (--store FILE)",
+    durable=True,
+)
+
+
 class LabelStore:
     """One file of labels, for one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.RLock()
-        try:
-            self._connection = open_sqlite(path, mode="make", prepare=self._prepare)
-        except UNUSABLE as error:
-            raise self._refuse(error) from None
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        enter_wal(connection, durable=True)
-        connection.execute("BEGIN IMMEDIATE")
-        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            for statement in _DDL:
-                connection.execute(statement)
-            connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
-        found = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchone()
-        connection.execute("COMMIT")
-        if found is None or found[0] != SCHEMA:
-            raise ValueError(f"its schema is not {SCHEMA}")
+        self._file = SqliteFile(path, _KIND, mode="make").open()
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._connection.close()
+        self._file.close()
 
-    @contextmanager
-    def change(self) -> Iterator[None]:
+    def change(self) -> AbstractContextManager[object]:
         """Do several things in one step, after those of every other process; raises what went wrong, and undoes all."""
-        with self._lock:
-            if self._connection.in_transaction:
-                yield
-                return
-            with self._guard():
-                self._connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield
-                    self._connection.execute("COMMIT")
-                finally:
-                    if self._connection.in_transaction:
-                        self._connection.execute("ROLLBACK")
-
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise AdjudgeError(f"{self.path} cannot be written: {clean(str(error), keep_lines=False)}") from None
-        except sqlite3.Error as error:
-            raise self._refuse(error) from None
-
-    def _refuse(self, error: Exception) -> UsageError:
-        why = clean(str(error)[:200], keep_lines=False)
-        return UsageError(f"{self.path} cannot be used to keep labels: {why}; name another file (--store FILE)")
-
-    def _ask(self, query: str, **values: object) -> list[tuple[Any, ...]]:
-        with self._lock, self._guard():
-            return self._connection.execute(query, values).fetchall()
-
-    def _do(self, statement: str, **values: object) -> int:
-        with self._lock, self._guard():
-            return self._connection.execute(statement, values).rowcount
+        return self._file.change()
 
     # ---------------------------------------------------------------- facts and cases
 
     def find_fact(self, name: str) -> str | None:
         """A fact about the whole file."""
-        found = self._ask("SELECT said FROM about WHERE name = :name", name=name)
-        return found[0][0] if found else None
+        return self._file.find_fact(name)
 
-    def keep_fact(self, name: str, said: str) -> None:
+    def keep_fact(self, name: str, value: str) -> None:
         """Keep a fact about the whole file."""
-        self._do("INSERT OR REPLACE INTO about VALUES (:name, :said)", name=name, said=said)
+        self._file.keep_fact(name, value)
 
     def find_contents(self) -> ContentSet | None:
         """The contents that the cases have; ``None`` while their run is not finished."""
-        kept = self.find_fact("contents")
-        return read_content_set(json.loads(kept)) if kept else None
+        recorded = self.find_fact("contents")
+        return read_content_set(json.loads(recorded)) if recorded else None
 
     def count_cases(self) -> int:
-        """How many cases are known."""
-        return self._ask("SELECT count(*) FROM cases")[0][0]
+        """Count the cases that are known."""
+        return self._file.ask("SELECT count(*) FROM cases")[0][0]
 
     def count_ordered(self) -> int:
-        """How many cases are in the order of labelling."""
-        return self._ask("SELECT count(*) FROM cases WHERE position IS NOT NULL")[0][0]
+        """Count the cases in the order of labelling."""
+        return self._file.ask("SELECT count(*) FROM cases WHERE position IS NOT NULL")[0][0]
 
     def add_cases(self, cases: Iterable[CaseRow]) -> None:
         """Take cases in at their places of the order, or back in; ``UsageError`` for one that changed after a label."""
@@ -285,55 +241,56 @@ class LabelStore:
                     # The labels that are there would pass for labels of what the case says now.
                     raise UsageError(
                         f"the case {show(name)} changed after it was labelled ({self.path}); restore it, give the new "
-                        "text an id of its own, or label into another file (--store FILE)"
+                        "text an id of its own, or label into another file with ",
+                        Argument("store"),
                     )
-            with self._lock, self._guard():
+            with self._file.change() as connection:
                 try:
-                    self._connection.executemany(_ADD, page)
+                    connection.executemany(_ADD, page)
                 except UnicodeEncodeError:
                     raise UsageError("an id of the cases holds half of a character; give each case a text") from None
 
     def _find_changed(self, page: Sequence[CaseRow]) -> list[str]:
         """The cases of a page that are known with another text."""
-        if not self._ask("SELECT 1 FROM cases LIMIT 1"):
+        if not self._file.ask("SELECT 1 FROM cases LIMIT 1"):
             return []
         names = json.dumps([name for name, *_ in page])
         query = "SELECT id, subject FROM cases WHERE id IN (SELECT value FROM json_each(:names))"
-        known = dict(self._ask(query, names=names))
-        return [name for name, subject, *_ in page if known.get(name, subject) != subject]
+        subjects = dict(self._file.ask(query, names=names))
+        return [name for name, subject, *_ in page if subjects.get(name, subject) != subject]
 
     def clear_order(self) -> None:
         """Take every case out of the order of labelling; none is handed out then."""
-        self._do("UPDATE cases SET position = NULL, stratum = NULL, p = NULL")
+        self._file.execute("UPDATE cases SET position = NULL, stratum = NULL, p = NULL")
 
     def list_ids(self) -> list[str]:
         """The ids of all cases."""
-        return [row[0] for row in self._ask("SELECT id FROM cases")]
+        return [row[0] for row in self._file.ask("SELECT id FROM cases")]
 
     def set_order(self, drawn: Drawn) -> bool:
         """Give a case its place in the order of labelling; false where the case is not known."""
-        given = {"position": drawn.position, "stratum": drawn.stratum, "p": drawn.p}
+        values = {"position": drawn.position, "stratum": drawn.stratum, "p": drawn.p}
         statement = "UPDATE cases SET position = :position, stratum = :stratum, p = :p WHERE id = :id"
-        return self._do(statement, id=drawn.case, **given) > 0
+        return self._file.execute(statement, id=drawn.case, **values) > 0
 
     def find_drawn(self, case: str) -> Drawn | None:
-        """How the order of labelling has a case; ``None`` where it does not."""
+        """Find a case in the order of labelling; ``None`` where it is not in it."""
         query = "SELECT id, position, stratum, p FROM cases WHERE id = :id AND position IS NOT NULL"
-        found = self._ask(query, id=case)
-        return Drawn(case=found[0][0], position=found[0][1], stratum=found[0][2], p=found[0][3]) if found else None
+        rows = self._file.ask(query, id=case)
+        return Drawn(case=rows[0][0], position=rows[0][1], stratum=rows[0][2], p=rows[0][3]) if rows else None
 
     def find_body(self, case: str) -> bytes | None:
         """The case as it was taken in; ``None`` where it is not known or kept elsewhere."""
-        found = self._ask("SELECT body FROM cases WHERE id = :id", id=case)
-        return found[0][0] if found else None
+        rows = self._file.ask("SELECT body FROM cases WHERE id = :id", id=case)
+        return rows[0][0] if rows else None
 
     def knows(self, case: str) -> bool:
-        """Whether there is a case of this id."""
-        return bool(self._ask("SELECT 1 FROM cases WHERE id = :id", id=case))
+        """Return whether there is a case of this id."""
+        return bool(self._file.ask("SELECT 1 FROM cases WHERE id = :id", id=case))
 
     def has_labels(self, case: str) -> bool:
-        """Whether anybody labelled a case."""
-        return bool(self._ask("SELECT 1 FROM live WHERE case_id = :id AND kind IS NOT NULL LIMIT 1", id=case))
+        """Return whether anybody labelled a case."""
+        return bool(self._file.ask("SELECT 1 FROM live WHERE case_id = :id AND kind IS NOT NULL LIMIT 1", id=case))
 
     # ---------------------------------------------------------------- handing out
 
@@ -341,18 +298,18 @@ class LabelStore:
         self, rater: str, session: str, mode: LabelMode, *, per_case: int, skipped: bool = False
     ) -> str | None:
         """The case that a rater gets next: the one they have, else the first that is free for them."""
-        given = {"rater": rater, "session": session, "mode": mode, "now": time.time(), "per_case": per_case}
-        mine = self._ask(_MINE, **{name: given[name] for name in ("rater", "session", "mode", "now")})
-        if mine:
-            return mine[0][0]
-        found = self._ask((_SKIPPED if skipped else _NEXT).format(free=_FREE), **given)
-        return found[0][0] if found else None
+        values = {"rater": rater, "session": session, "mode": mode, "now": time.time(), "per_case": per_case}
+        leased = self._file.ask(_MINE, **{name: values[name] for name in ("rater", "session", "mode", "now")})
+        if leased:
+            return leased[0][0]
+        rows = self._file.ask((_SKIPPED if skipped else _NEXT).format(free=_FREE), **values)
+        return rows[0][0] if rows else None
 
     def take_lease(self, case: str, rater: str, session: str, mode: LabelMode, seconds: float) -> float:
         """Keep a case for a session, and return until when, in seconds since 1970; leases that ended are removed."""
         now = time.time()
-        self._do("DELETE FROM leases WHERE until <= :now", now=now)
-        self._do(
+        self._file.execute("DELETE FROM leases WHERE until <= :now", now=now)
+        self._file.execute(
             "INSERT OR REPLACE INTO leases VALUES (:case, :rater, :session, :mode, :until)",
             case=case, rater=rater, session=session, mode=mode, until=now + seconds,
         )  # fmt: skip
@@ -360,32 +317,32 @@ class LabelStore:
 
     def free_leases(self, session: str, case: str | None = None) -> None:
         """Give the cases of a session back, or one of them."""
-        self._do("DELETE FROM leases WHERE session = :session AND (:case IS NULL OR case_id = :case)",
+        self._file.execute("DELETE FROM leases WHERE session = :session AND (:case IS NULL OR case_id = :case)",
                  session=session, case=case)  # fmt: skip
 
     def list_leased(self, session: str, mode: LabelMode) -> set[str]:
         """The cases that other sessions have now."""
         query = "SELECT case_id FROM leases WHERE session <> :session AND mode = :mode AND until > :now"
-        return {row[0] for row in self._ask(query, session=session, mode=mode, now=time.time())}
+        return {row[0] for row in self._file.ask(query, session=session, mode=mode, now=time.time())}
 
-    def mark_seen(self, cases: Iterable[str], rater: str, what: str) -> None:
+    def mark_seen(self, cases: Iterable[str], rater: str, part: str) -> None:
         """Remember for good that a rater was shown something of these cases."""
-        with self._lock, self._guard():
+        with self._file.change() as connection:
             statement = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)"
-            self._connection.executemany(statement, [(case, rater, what) for case in cases])
+            connection.executemany(statement, [(case, rater, part) for case in cases])
 
-    def was_seen(self, case: str, rater: str, what: str) -> bool:
-        """Whether a rater was shown something of a case."""
+    def was_seen(self, case: str, rater: str, part: str) -> bool:
+        """Return whether a rater was shown something of a case."""
         query = "SELECT 1 FROM seen WHERE case_id = :case AND rater = :rater AND what = :what"
-        return bool(self._ask(query, case=case, rater=rater, what=what))
+        return bool(self._file.ask(query, case=case, rater=rater, what=part))
 
     # ---------------------------------------------------------------- events
 
     def find_time(self) -> datetime:
-        """Now, or just after the last event where this clock has not come past it: the later label counts."""
+        """Find the time of the next event: now, or just after the last one if the clock went back."""
         now = datetime.now(UTC)
-        found = self._ask("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
-        last = datetime.fromisoformat(found[0][0]) if found else now
+        rows = self._file.ask("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
+        last = datetime.fromisoformat(rows[0][0]) if rows else now
         # Only for a clock that stood or went back a little: one that was in another year must not set the next labels.
         return last + timedelta(microseconds=1) if now <= last < now + timedelta(minutes=5) else now
 
@@ -399,9 +356,9 @@ class LabelStore:
 
     def _insert(self, event: Event, at: datetime, digest: str | None) -> bool:
         label = event.label
-        if digest is not None and self._ask("SELECT 1 FROM events WHERE digest = :digest", digest=digest):
+        if digest is not None and self._file.ask("SELECT 1 FROM events WHERE digest = :digest", digest=digest):
             return False
-        self._do(
+        self._file.execute(
             """INSERT INTO events (at, action, rater, session, case_id, criterion, mode, kind, done, drawn, undoes,
                 digest, body) VALUES (:at, :action, :rater, :session, :case, :criterion, :mode, :kind, :done, :drawn,
                 :undoes, :digest, :body)""",
@@ -414,10 +371,10 @@ class LabelStore:
 
     def find_last(self, rater: str, session: str, mode: LabelMode) -> LastAction | None:
         """The last answer or skip of a rater, in this session if there is one."""
-        found = self._ask(_LAST, rater=rater, session=session, mode=mode)
-        if not found:
+        rows = self._file.ask(_LAST, rater=rater, session=session, mode=mode)
+        if not rows:
             return None
-        seq, action, case, criterion, body = found[0]
+        seq, action, case, criterion, body = rows[0]
         label = self._read_label(seq, body) if action == "label" else None
         return LastAction(seq=seq, case=case, criterion=criterion, label=label)
 
@@ -425,26 +382,26 @@ class LabelStore:
         """The marks that a rater has answered everything asked of a case, as numbers of events."""
         query = """SELECT seq FROM live WHERE case_id = :case AND rater = :rater AND mode = :mode AND action = 'done'
             AND seq > :after"""
-        return [row[0] for row in self._ask(query, case=case, rater=rater, mode=mode, after=after)]
+        return [row[0] for row in self._file.ask(query, case=case, rater=rater, mode=mode, after=after)]
 
     def has_skipped(self, case: str, rater: str, session: str, mode: LabelMode) -> bool:
-        """Whether a rater put a case off in a session."""
+        """Return whether a rater put a case off in a session."""
         query = """SELECT 1 FROM live WHERE case_id = :case AND rater = :rater AND session = :session AND mode = :mode
             AND action = 'skip' LIMIT 1"""
-        return bool(self._ask(query, case=case, rater=rater, session=session, mode=mode))
+        return bool(self._file.ask(query, case=case, rater=rater, session=session, mode=mode))
 
     def list_answers(self, case: str, rater: str) -> list[tuple[int, Label]]:
         """The labels of a case that a rater gave and did not take back, each with the number of its event."""
         query = """SELECT seq, body FROM live WHERE case_id = :case AND rater = :rater AND kind IS NOT NULL
             ORDER BY seq"""
-        return [(seq, self._read_label(seq, body)) for seq, body in self._ask(query, case=case, rater=rater)]
+        return [(seq, self._read_label(seq, body)) for seq, body in self._file.ask(query, case=case, rater=rater)]
 
     def find_comment(self, case: str, rater: str, criterion: str | None) -> str | None:
-        """What a rater last wrote about a case before they answered."""
+        """Find the comment that a rater last wrote about a case before they answered."""
         query = """SELECT body FROM live WHERE case_id = :case AND rater = :rater AND criterion IS :criterion
             AND action = 'comment' ORDER BY seq DESC LIMIT 1"""
-        found = self._ask(query, case=case, rater=rater, criterion=criterion)
-        return (found[0][0] or None) if found else None
+        rows = self._file.ask(query, case=case, rater=rater, criterion=criterion)
+        return (rows[0][0] or None) if rows else None
 
     def labels(self, case: str | None = None) -> list[Label]:
         """Every label that was not taken back, in the order in which they came; of one case, if it is named."""
@@ -454,12 +411,12 @@ class LabelStore:
         """The same, each with the number of its event."""
         query = """SELECT seq, body, drawn FROM live WHERE kind IS NOT NULL AND (:case IS NULL OR case_id = :case)
             ORDER BY seq"""
-        draw, found = self._find_random_draw(), []
-        for seq, body, drawn in self._ask(query, case=case):
+        draw, numbered = self._find_random_draw(), []
+        for seq, body, drawn in self._file.ask(query, case=case):
             label = self._read_label(seq, body)
             label = label if draw is None else draw.add_design(label)
-            found.append((seq, label if label.design is not None else self._add_earlier(label, drawn)))
-        return found
+            numbered.append((seq, label if label.design is not None else self._add_earlier(label, drawn)))
+        return numbered
 
     def _add_earlier(self, label: Label, drawn: str | None) -> Label:
         """The label with the draw from the contents that were there when it was given, and are others now."""
@@ -472,12 +429,12 @@ class LabelStore:
         return replace(label, design=design)
 
     def list_passes(self) -> list[tuple[int, int]]:
-        """How far the random order over the present contents was followed: places with the numbers of their labels."""
+        """List the places to which the random order over the present contents came, and their labels' numbers."""
         contents = self.find_contents()
         if contents is None:
             return []
         query = "SELECT drawn, seq FROM live WHERE drawn >= :first AND drawn < :last"
-        rows = self._ask(query, first=f"{contents.digest} ", last=f"{contents.digest}!")
+        rows = self._file.ask(query, first=f"{contents.digest} ", last=f"{contents.digest}!")
         return [(int(drawn.split()[1]), seq) for drawn, seq in rows]
 
     def _find_random_draw(self) -> _RandomDraw | None:
@@ -486,7 +443,7 @@ class LabelStore:
         contents, seed = self.find_contents(), self.find_fact("seed")
         if passed is None or contents is None or seed is None:
             return None
-        cases = [row[0] for row in self._ask("SELECT DISTINCT case_id FROM live WHERE kind IS NOT NULL")]
+        cases = [row[0] for row in self._file.ask("SELECT DISTINCT case_id FROM live WHERE kind IS NOT NULL")]
         number = sum(find_position(int(seed), case) <= passed for case in cases)
         design = LabelDesign(
             plan=f"{RANDOM_ORDER}, seed {seed}",
@@ -506,11 +463,11 @@ class LabelStore:
             raise UsageError(f"{self.path}: event {seq} holds no label ({why}); restore the file") from None
 
     def knows_label(self, label: Label) -> bool:
-        """Whether the same label is there, taken back or not, whatever is said of the content that was read."""
+        """Return whether the same label is there, taken back or not, whatever is said of the content that was read."""
         query = "SELECT seq, body FROM events WHERE case_id = :case AND rater = :rater AND kind IS NOT NULL"
-        wanted = digest_label(replace(label, subject=None))
-        rows = self._ask(query, case=label.case, rater=label.rater)
-        return any(digest_label(replace(self._read_label(*row), subject=None)) == wanted for row in rows)
+        label_digest = digest_label(replace(label, subject=None))
+        rows = self._file.ask(query, case=label.case, rater=label.rater)
+        return any(digest_label(replace(self._read_label(*row), subject=None)) == label_digest for row in rows)
 
     # ---------------------------------------------------------------- counting
 
@@ -518,16 +475,16 @@ class LabelStore:
         """Cases that a rater, or at least so many raters, have answered."""
         query = """SELECT count(*) FROM (SELECT case_id FROM live WHERE mode = :mode AND done
             AND (:rater IS NULL OR rater = :rater) GROUP BY case_id HAVING count(DISTINCT rater) >= :least)"""
-        return self._ask(query, mode=mode, rater=rater, least=least)[0][0]
+        return self._file.ask(query, mode=mode, rater=rater, least=least)[0][0]
 
     def count_skipped(self, mode: LabelMode, rater: str) -> int:
         """Cases that a rater skipped and has not answered since."""
         query = """SELECT count(DISTINCT case_id) FROM live s WHERE mode = :mode AND rater = :rater AND action = 'skip'
             AND NOT EXISTS (SELECT 1 FROM live l WHERE l.case_id = s.case_id AND l.rater = :rater AND l.mode = :mode
                 AND l.done)"""
-        return self._ask(query, mode=mode, rater=rater)[0][0]
+        return self._file.ask(query, mode=mode, rater=rater)[0][0]
 
     def list_times(self, rater: str, most: int) -> Sequence[datetime]:
-        """When a rater's last answers were given, latest first."""
+        """List the times of a rater's last answers, latest first."""
         query = "SELECT at FROM live WHERE rater = :rater AND action = 'label' ORDER BY seq DESC LIMIT :most"
-        return [datetime.fromisoformat(row[0]) for row in self._ask(query, rater=rater, most=most)]
+        return [datetime.fromisoformat(row[0]) for row in self._file.ask(query, rater=rater, most=most)]

@@ -1,4 +1,4 @@
-"""What a rater is shown, and how far the labelling is."""
+"""The task that a rater is shown, and the progress of labelling."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from adjudge.content import write_content
 from adjudge.dataset.label import Label, LabelOrder
 from adjudge.errors import UsageError
+from adjudge.formats.record import Layout, write_record
 from adjudge.judges.pair import PairResult
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Criterion, Rubric
@@ -26,41 +27,57 @@ class LabelTask:
     """
 
     schema: ClassVar[str] = "adjudge/label-task/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=(
+            "case",
+            "subject",
+            "parts",
+            "rubric",
+            "criterion",
+            "order",
+            "comment",
+            "until",
+            "skipped",
+            "results",
+            "others",
+        ),
+        computed={"parts": lambda task: [{"name": name, "text": text} for name, text in task.parts]},
+    )
 
     case: str
     """The id of the case."""
     content: object
-    """What is judged; of a pair a mapping with ``a`` and ``b``. ``parts`` has the texts to show."""
+    """The content that is judged; of a pair a mapping with ``a`` and ``b``. ``parts`` has the texts to show."""
     subject: str | None = None
     """SHA-256 of the content, as results have it; hand it in with the answer, so that it is about this content."""
     task: object = None
     reference: object = None
     context: object = None
     rubric: Rubric | None = None
-    """By what the case is judged, if anything was said about that."""
+    """The rubric the case is judged by, if there is one."""
     criterion: Criterion | None = None
     """The criterion that is asked for; ``None`` asks for the case as a whole."""
     order: LabelOrder | None = None
-    """In which order the sides of a pair are to be shown; ``None`` where it is no pair."""
+    """The order in which the sides of a pair are to be shown; ``None`` where it is no pair."""
     comment: str | None = None
-    """What this rater wrote about it already."""
+    """The comment that this rater wrote about it already."""
     until: datetime
     """Until when nobody else gets the case in this rater's place."""
     skipped: bool = False
     """Whether the rater skipped it before."""
     results: tuple[JudgeResult | PairResult, ...] = ()
-    """What the judge made of it; empty where the rater is blind."""
+    """The judge's results; empty where the rater is blind."""
     others: tuple[Label, ...] = ()
-    """What others said of it; only where their difference is to be settled."""
+    """The labels of others; only where their difference is to be settled."""
 
     @property
     def is_pair(self) -> bool:
-        """Whether two contents are to be compared."""
+        """Return whether two contents are to be compared."""
         return self.order is not None
 
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
-        """What to show, as names and texts in their order; the sides of a pair are ``A`` and ``B`` as shown.
+        """The texts to show, with their names, in their order; the sides of a pair are ``A`` and ``B`` as shown.
 
         The texts are data from anywhere: neutralise them for the place where they are shown.
         """
@@ -76,27 +93,14 @@ class LabelTask:
     def name_shown(self, place: Literal["first", "second"]) -> Literal["first", "second"]:
         """The case's own side that was shown at this place; it is the value of the label. No pair: ``UsageError``."""
         if place not in _SWAPPED:
-            raise UsageError(f"place must be 'first' or 'second', got {place!r}")
+            raise UsageError(f"place must be 'first' or 'second', got {place!r}", argument="place")
         if not self.is_pair:
             raise UsageError(f"the case {self.case!r} is no pair, so no side of it was shown {place}")
         return place if self.order == "ab" else _SWAPPED[place]
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {
-            "schema": self.schema,
-            "case": self.case,
-            "subject": self.subject,
-            "parts": [{"name": name, "text": text} for name, text in self.parts],
-            "rubric": None if self.rubric is None else self.rubric.to_dict(),
-            "criterion": None if self.criterion is None else self.criterion.to_dict(),
-            "order": self.order,
-            "comment": self.comment,
-            "until": self.until.isoformat(),
-            "skipped": self.skipped,
-            "results": [result.to_dict() for result in self.results],
-            "others": [label.to_dict() for label in self.others],
-        }
+        return write_record(self)
 
 
 def _write(value: object) -> str:
@@ -108,14 +112,14 @@ def _write(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelProgress:
-    """How far labelling is, for one rater."""
+    """The progress of labelling, for one rater."""
 
     schema: ClassVar[str] = "adjudge/label-progress/1"
 
     total: int
     """Cases in the order of labelling: all cases, or those that the plan drew."""
     per_case: int
-    """How many raters each case is to have."""
+    """The number of raters that each case is to have."""
     complete: int
     """Cases that at least so many raters have answered."""
     mine: int
@@ -127,13 +131,12 @@ class LabelProgress:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        names = ("total", "per_case", "complete", "mine", "skipped", "seconds_per_answer")
-        return {"schema": self.schema} | {name: getattr(self, name) for name in names}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoneAnswer:
-    """What was taken back."""
+    """An answer that was taken back."""
 
     case: str
     """The id of the case, which its rater has again."""
@@ -144,7 +147,7 @@ class UndoneAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelImport:
-    """What came of importing labels."""
+    """The outcome of importing labels."""
 
     added: int
     known: int
@@ -156,8 +159,7 @@ class LabelImport:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        numbers: dict[str, Any] = {"added": self.added, "known": self.known}
-        return numbers | {"elsewhere": list(self.elsewhere), "other_contents": list(self.other_contents)}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

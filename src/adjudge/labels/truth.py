@@ -17,6 +17,7 @@ from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import show
 
 SettledBy = Literal["adjudication", "majority", "override"]
@@ -34,9 +35,12 @@ _OPEN: tuple[TruthHeap, ...] = ("cannot_tell", "unresolved")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """What the labels of one case come to, for one criterion or for the whole case."""
+    """The truth of one case by its labels, for one criterion or for the whole case."""
 
     schema: ClassVar[str] = "adjudge/truth/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=("case", "criterion", "value", "heap", "settled_by", "differs", "labels", "adjudication", "overrides")
+    )
 
     case: str
     """The id of the case."""
@@ -55,7 +59,7 @@ class Truth:
 
     @property
     def heap(self) -> TruthHeap:
-        """Where the case is counted: ``good`` is true, ``bad`` is false."""
+        """The heap in which the case is counted: ``good`` is true, ``bad`` is false."""
         if isinstance(self.value, bool):
             return "good" if self.value else "bad"
         if self.value is None:
@@ -64,47 +68,40 @@ class Truth:
 
     @property
     def differs(self) -> bool:
-        """Whether people said different things, settled or not."""
+        """Return whether people said different things, settled or not."""
         return len({(isinstance(label.value, bool), label.value) for label in self.labels}) > 1
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {
-            "schema": self.schema,
-            "case": self.case,
-            "criterion": self.criterion,
-            "value": self.value,
-            "heap": self.heap,
-            "settled_by": self.settled_by,
-            "differs": self.differs,
-            "labels": [label.to_dict() for label in self.labels],
-            "adjudication": None if self.adjudication is None else self.adjudication.to_dict(),
-            "overrides": [label.to_dict() for label in self.overrides],
-        }
+        return write_record(self)
 
 
 def find_truths(labels: Iterable[Label], *, criterion: str | None = None) -> dict[str, Truth]:
-    """The truth of every labelled case by its id, for one criterion or (``None``) for the whole case.
+    """Find the truth of every labelled case by its id, for one criterion or (``None``) for the whole case.
 
     The latest adjudication decides. Without one, the value that more than half of the people gave who looked at the
     case; whoever cannot tell has looked, and ``cannot_tell`` may be the majority. A case that only has overrides goes
     by them, and says so: they are never blind and always against the judge. Otherwise it is unresolved. Labels of
     models are left out. Raises ``UsageError`` for anything but labels.
     """
-    return {case: _settle(case, criterion, said) for case, said in group_labels(labels, criterion).items()}
+    return {
+        case: _make_truth(case, criterion, case_labels) for case, case_labels in group_labels(labels, criterion).items()
+    }
 
 
-def _settle(case: str, criterion: str | None, said: CaseLabels) -> Truth:
-    value = _find_majority(said.decisive)
-    by: SettledBy = "adjudication" if said.adjudication is not None else "majority" if said.people else "override"
+def _make_truth(case: str, criterion: str | None, case_labels: CaseLabels) -> Truth:
+    value = _find_majority(case_labels.decisive)
+    settled_by: SettledBy = (
+        "adjudication" if case_labels.adjudication is not None else "majority" if case_labels.people else "override"
+    )
     return Truth(
         case=case,
         criterion=criterion,
         value=value,
-        settled_by=None if value is None else by,
-        labels=_sort(said.people),
-        adjudication=said.adjudication,
-        overrides=_sort(said.overrides),
+        settled_by=None if value is None else settled_by,
+        labels=_sort(case_labels.people),
+        adjudication=case_labels.adjudication,
+        overrides=_sort(case_labels.overrides),
     )
 
 
@@ -119,9 +116,10 @@ def _sort(labels: Mapping[str, Label]) -> tuple[Label, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruthTable:
-    """How often each verdict of a judge met each truth; ``tabulate_truths`` makes one."""
+    """The number of times that each verdict of a judge met each truth; ``tabulate_truths`` makes one."""
 
     schema: ClassVar[str] = "adjudge/truth-table/1"
+    _layout: ClassVar[Layout] = Layout(computed={"counts": lambda table: _nest_counts(table.counts)})
 
     counts: Mapping[tuple[LabelledVerdict, TruthHeap], int]
     """Cases by verdict and heap; what is not in it is 0."""
@@ -131,31 +129,35 @@ class TruthTable:
     """Cases with a verdict whose truth rests on overrides alone; they are in no other count."""
 
     def count(self, verdict: LabelledVerdict, heap: TruthHeap | None = None) -> int:
-        """How many cases have this verdict and, if given, are in this heap."""
+        """Count the cases with this verdict and, if given, in this heap."""
         check_choice("verdict", verdict, _VERDICTS)
         if heap is not None:
             check_choice("heap", heap, _HEAPS)
             return self.counts.get((verdict, heap), 0)
-        return sum(number for (said, _), number in self.counts.items() if said == verdict)
+        return sum(number for (counted_verdict, _), number in self.counts.items() if counted_verdict == verdict)
 
     def bounds(self, verdict: LabelledVerdict, heap: TruthHeap = "good") -> tuple[int, int]:
         """The fewest and the most cases with this verdict that may be in this heap.
 
         What people could not tell or agree on is counted as not in it, then as in it.
         """
-        known = self.count(verdict, heap)
-        return known, known + sum(self.count(verdict, other) for other in _OPEN if other != heap)
+        certain = self.count(verdict, heap)
+        return certain, certain + sum(self.count(verdict, other) for other in _OPEN if other != heap)
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data: a member for each verdict, with a member for each heap."""
-        seen = {verdict for verdict, _ in self.counts}
-        rows = {
-            verdict: {heap: self.counts[verdict, heap] for heap in _HEAPS if (verdict, heap) in self.counts}
-            for verdict in _VERDICTS
-            if verdict in seen
-        }
-        without = {"without_verdict": self.without_verdict, "overrides": self.overrides}
-        return {"schema": self.schema, "counts": rows, **without}
+        return write_record(self)
+
+
+def _nest_counts(
+    counts: Mapping[tuple[LabelledVerdict, TruthHeap], int],
+) -> dict[LabelledVerdict, dict[TruthHeap, int]]:
+    """A member for each verdict that was counted, with a member for each heap."""
+    return {
+        verdict: {heap: counts[verdict, heap] for heap in _HEAPS if (verdict, heap) in counts}
+        for verdict in _VERDICTS
+        if any(verdict == counted for counted, _ in counts)
+    }
 
 
 def tabulate_truths(truths: Mapping[str, Truth], verdicts: Mapping[str, LabelledVerdict]) -> TruthTable:

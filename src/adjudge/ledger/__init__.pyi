@@ -12,7 +12,6 @@ from adjudge.ledger.audit.entry import FindingSeverity as FindingSeverity
 from adjudge.ledger.audit.entry import Judged as Judged
 from adjudge.ledger.audit.entry import Opinion as Opinion
 from adjudge.ledger.audit.entry import choose_opinion as choose_opinion
-from adjudge.ledger.audit.file import parse_audit as parse_audit
 from adjudge.ledger.audit.file import read_audit as read_audit
 from adjudge.ledger.audit.file import render_audit as render_audit
 from adjudge.ledger.entry import KINDS as KINDS

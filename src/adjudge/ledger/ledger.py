@@ -9,19 +9,21 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.content import digest_text
-from adjudge.errors import LedgerError, UsageError
+from adjudge.errors import Argument, LedgerError, UsageError
 from adjudge.formats.arguments import check_whole_number
-from adjudge.formats.invisible import doubt_name
+from adjudge.formats.invisible import explain_doubtful_name
+from adjudge.ledger.database import DamagedError
 from adjudge.ledger.entry import Entry, Head, Row, format_time, read_entry
 from adjudge.ledger.export import read_head, write_export
 from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep, make_draft
 from adjudge.ledger.signature import find_check, open_check, open_signer
-from adjudge.ledger.store import PAGE, DamagedError, Store, Transaction, check_place, explain_missing
+from adjudge.ledger.store import PAGE, Store, Transaction, check_place, explain_missing
 from adjudge.ledger.upgrade import LedgerUpgrade, upgrade_tables
-from adjudge.ledger.verification import Chain, Verification, hand_on
+from adjudge.ledger.verification import Chain, Verification, find_columns_changed, hand_on
 from adjudge.ledger.writer import LedgerWriter
 from adjudge.result import JudgeResult
 
@@ -131,12 +133,12 @@ class Ledger:
         said: T = await self._submit(lambda: store.transact(work, tables))
         return said
 
-    async def look(self, work: Callable[[Connection], T], *, tables: MetaData) -> T | None:
+    async def look(self, work: Callable[[Connection], T], *, tables: MetaData, snapshot: bool = False) -> T | None:
         """Return what a function reads from tables beside the ledger; ``None`` if ``transact`` never made them.
 
-        Raises ``UsageError`` where there is no ledger.
+        With ``snapshot``, all that it reads is as it is at one moment. Raises ``UsageError`` where there is no ledger.
         """
-        return await asyncio.to_thread(self._find_store().look, work, tables)
+        return await asyncio.to_thread(self._find_store().look, work, tables, snapshot=snapshot)
 
     def make_entry(
         self,
@@ -161,10 +163,12 @@ class Ledger:
         for name, text in (("reason", reason), ("by", by)):
             check_text(name, text)
             if not text.strip():
-                raise UsageError(f"an erasure needs {name!r}: it is what explains the gap later")
-        doubt = doubt_name(by)
+                raise UsageError(
+                    "an erasure needs ", Argument(name), ": it is what explains the gap later", argument=name
+                )
+        doubt = explain_doubtful_name(by)
         if doubt is not None:
-            raise UsageError(f"by={by[:80]!a} names nobody for certain: {doubt}")
+            raise UsageError(Argument("by", f"{by[:80]!a}"), f" names nobody for certain: {doubt}", argument="by")
         check_place(seq)
         store = self._find_store()
         place: int = await self._submit(lambda: store.erase(seq, reason, by))
@@ -193,19 +197,16 @@ class Ledger:
         seat of a chain. Raises ``UsageError`` if there is no ledger.
         """
         wanted: dict[str, Any] = {"kind": kind, "subject": subject}
-        inside = {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution}
-        for name, text in (wanted | inside).items():
+        wanted |= {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution}
+        for name, text in wanted.items():
             if text is not None:
                 check_text(name, text)
         wanted["since"] = format_time(since) if since is not None else None
         wanted["until"] = format_time(until) if until is not None else None
-        inside = {name: said for name, said in inside.items() if said is not None}
         check_whole_number("after", after, least=0, most=2**62)
         while rows := await asyncio.to_thread(self._find_store().fetch, after=after, **wanted):
             for row in rows:
-                entry = _match(row, inside)
-                if entry is not None:
-                    yield entry
+                yield read_entry(row)
             after = rows[-1][0]
             if len(rows) < PAGE:
                 return
@@ -258,14 +259,14 @@ class Ledger:
         """
         await asyncio.to_thread(self._find_store().copy_file, path)
 
-    async def upgrade(self) -> LedgerUpgrade:
+    async def upgrade(self, rebuild: Callable[[Connection], object] | None = None) -> LedgerUpgrade:
         """Bring the tables beside the ledger to the form that this version uses, all steps or none.
 
-        Stop what uses the ledger before, and back it up. Needs the extra ``server`` or ``postgres``. Raises
-        ``UsageError`` where there is no ledger and for one that a later version wrote, and ``LedgerError`` when the
-        store fails.
+        ``rebuild`` is called last, in the same transaction, to derive anew what others keep in tables of theirs. Stop
+        what uses the ledger before, and back it up. Needs the extra ``server`` or ``postgres``. Raises ``UsageError``
+        where there is no ledger and for one that a later version wrote, and ``LedgerError`` when the store fails.
         """
-        return await asyncio.to_thread(self._find_store().change_tables, upgrade_tables)
+        return await asyncio.to_thread(self._find_store().change_tables, partial(upgrade_tables, rebuild=rebuild))
 
     # ---------------------------------------------------------------- its end
 
@@ -315,9 +316,11 @@ def make_chain(head: Head | str | os.PathLike[str] | None, public_key: PublicKey
 
 
 def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | None) -> Verification:
+    differences: list[tuple[int, str]] = []
     try:
-        with closing(store.stream()) as rows:
-            return chain.verify(rows if each is None else hand_on(rows, each))
+        with closing(store.stream(lambda seq, difference: differences.append((seq, difference)))) as rows:
+            found = chain.verify(rows if each is None else hand_on(rows, each))
+            return find_columns_changed(found, differences)
     except DamagedError as error:
         # A text that is no UTF-8, or a page that is no page: damage is a finding, not a failure to look.
         return chain.break_off(str(error))
@@ -325,23 +328,3 @@ def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | No
 
 def _has_subject(value: object) -> bool:
     return getattr(value, "subject", None) is not None
-
-
-def _match(row: Row, inside: Mapping[str, str]) -> Entry | None:
-    """The entry, if its payload says all of this."""
-    if not inside:
-        return read_entry(row)
-    if row[5] is None:
-        return None
-    entry = read_entry(row)
-    said = entry.payload or {}
-    inner = said.get("result")
-    about: dict[str, Any] = inner if isinstance(inner, dict) else said
-    seats = about.get("results")
-    # Lists and not sets: a mapping of anybody's may hold anything under these names.
-    found = {name: [said.get(name), about.get(name)] for name in ("outcome", "gate", "execution")}
-    found["judge"] = [about.get("judge")]
-    found["judge"] += [
-        seat.get("judge") for seat in (seats if isinstance(seats, list) else ()) if isinstance(seat, dict)
-    ]
-    return entry if all(text in found[name] for name, text in inside.items()) else None

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.plain import to_plain
+from adjudge.formats.record import is_record, list_members
 from adjudge.formats.text import clean
 from adjudge.ledger.entry import KINDS
 
@@ -61,7 +63,10 @@ class Draft:
 
     kind: str
     subject: str
+    members: Mapping[str, Any]
+    """What the payload says: what its bytes are read back as."""
     payload: bytes
+    """The canonical bytes that are recorded."""
 
 
 Keep = Callable[[str], str]
@@ -72,7 +77,13 @@ def choose_keep(store_content: str, redact: Callable[[str], str] | None) -> Keep
     """What ``store_content`` does with a text; raises ``UsageError`` for what cannot be done."""
     check_choice("store_content", store_content, STORE_CONTENT)
     if (store_content == "redacted") != (redact is not None):
-        raise UsageError('store_content="redacted" and redact=, a function from text to text, are given together')
+        raise UsageError(
+            Argument("store_content", "'redacted'"),
+            " and ",
+            Argument("redact"),
+            ", a function from text to text, need each other",
+            argument="redact",
+        )
     return {"hash": digest, "full": str}.get(store_content, redact or digest)
 
 
@@ -92,25 +103,48 @@ def drop_digests(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
     """What is recorded of a value; raises ``UsageError`` when it cannot be."""
-    data = value.to_dict() if getattr(type(value), "writes_plain", False) is True else to_plain(value)
+    if is_record(value):
+        return _draft_record(value, keep, kind=kind, subject=subject, more=more)
+    data = to_plain(value)
     if isinstance(value, Mapping) and not isinstance(data, dict):
         raise UsageError(f"a ledger cannot record this {type(value).__name__}: {data}; hand in less")
     if not isinstance(data, dict):
         raise UsageError(f"a ledger records results and mappings, got {type(value).__name__}; wrap it in a mapping")
-    said = kind if kind is not None else _find_kind(data)
-    check_kind(said)
+    known = kind if kind is not None else _find_kind(data)
+    check_kind(known)
     if kind is None and not hasattr(value, "to_dict"):  # a mapping of the caller's, which names its kind itself
         data.pop("kind", None)
-    found = subject if subject is not None else _find_subject(data)
-    check_text("subject", found)
+    about = subject if subject is not None else _find_subject(data)
+    check_text("subject", about)
     kept = _keep_texts(data, keep) | {name: item for name, item in more.items() if item is not None}
-    return Draft(kind=said, subject=found, payload=encode_payload(kept))
+    return write_draft(known, about, kept)
+
+
+def _draft_record(record: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
+    odd: list[Any] = []
+    members = _store_record(record, keep, odd)
+    known = kind if kind is not None else _find_kind(members)
+    check_kind(known)
+    about = subject if subject is not None else _find_subject(members)
+    check_text("subject", about)
+    members |= {name: _make_storable(text, odd) for name, text in more.items() if text is not None}
+    return Draft(kind=known, subject=about, members=members, payload=_encode(members, odd))
+
+
+def write_draft(kind: str, subject: str, data: Mapping[str, Any]) -> Draft:
+    """What is recorded of plain data; raises ``UsageError`` when it is too long."""
+    odd: list[Any] = []
+    storable = _make_storable(data, odd)
+    return Draft(kind=kind, subject=subject, members=storable, payload=_encode(storable, odd))
 
 
 def encode_payload(data: Mapping[str, Any]) -> bytes:
     """The canonical bytes (RFC 8785) of plain data; raises ``UsageError`` when there are too many."""
     odd: list[Any] = []
-    storable = _make_storable(data, odd)
+    return _encode(_make_storable(data, odd), odd)
+
+
+def _encode(storable: Any, odd: list[Any]) -> bytes:
     if odd:
         import rfc8785
 
@@ -133,21 +167,27 @@ def check_kind(kind: object) -> None:
     hint = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(KINDS)}"
     if kind in _OWN_KINDS:
         hint = "the ledger writes that one itself"
-    raise UsageError(f"a ledger has no entries of kind {clean(repr(kind)[:80])} to append; {hint}")
+    raise UsageError(f"a ledger has no entries of kind {clean(repr(kind)[:80])} to append; {hint}", argument="kind")
 
 
 def check_text(name: str, text: object) -> None:
     """Raise ``UsageError`` for a text that not every store can hold exactly."""
     if not isinstance(text, str):
-        raise UsageError(f"{name} must be a text, got {type(text).__name__}")
+        raise UsageError(f"{name} must be a text, got {type(text).__name__}", argument=name)
     if len(text) > MOST_SUBJECT:
-        raise UsageError(f"{name} has at most {MOST_SUBJECT:,} characters, got {len(text):,}; give its digest")
+        raise UsageError(
+            f"{name} has at most {MOST_SUBJECT:,} characters, got {len(text):,}; give its digest", argument=name
+        )
     if not can_store(text):
-        raise UsageError(f"{name} holds a NUL or half a surrogate pair, which cannot be stored: {clean(text)[:80]!r}")
+        raise UsageError(
+            f"{name} holds a NUL or half a surrogate pair, which cannot be stored: {clean(text)[:80]!r}", argument=name
+        )
 
 
 def can_store(text: str) -> bool:
     """Whether every store can hold a text exactly, and so be asked for it."""
+    if text.isascii():
+        return "\0" not in text
     try:
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair has no UTF-8
@@ -159,7 +199,9 @@ def _find_kind(data: Mapping[str, Any]) -> str:
     noun = str(data.get("schema", "")).split("/")[1:2]
     found = data.get("kind") or _KIND_OF.get(noun[0] if noun else "")
     if not isinstance(found, str):
-        raise UsageError('what is recorded needs a kind: append(value, kind="run"), or a member "kind"')
+        raise UsageError(
+            "what is recorded needs ", Argument("kind"), ", such as run, or a member of this name", argument="kind"
+        )
     return found
 
 
@@ -167,6 +209,37 @@ def _find_subject(data: Mapping[str, Any]) -> str:
     inner = data.get("result")
     found = data.get("subject") or (inner.get("subject") if isinstance(inner, Mapping) else None)
     return found if isinstance(found, str) else ""
+
+
+def _store_record(record: Any, keep: Keep, odd: list[Any], quoting: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What is recorded of a record: what its ``to_dict`` returns, its ``quoting`` texts kept, in storable form.
+
+    In one pass, because every decision of a gate is recorded: one after the other, the three took four times as long.
+    """
+    members = list_members(record)
+    is_result = members.get("schema") in _RESULTS
+    if keep is not str:
+        for name in _QUOTING if is_result else quoting:
+            text = members[name]
+            if text or type(text) is str:  # what else is empty quotes nothing
+                members[name] = keep(text) if type(text) is str else _replace(to_plain(text), keep)
+    for name, value in members.items():
+        kind = type(value)
+        if kind in _STORABLE or (kind is str and value.isascii()) or (kind is float and 1e-4 <= value < 1):
+            continue
+        if not value and kind in (tuple, dict):
+            members[name] = [] if kind is tuple else {}
+        elif kind is datetime:
+            members[name] = value.isoformat()
+        elif is_record(value):
+            members[name] = _store_record(value, keep, odd)
+        elif kind is tuple and is_record(value[0]):
+            inside = _QUOTING_INSIDE.get(name, ()) if is_result else ()
+            members[name] = [_store_record(item, keep, odd, inside) for item in value]
+        else:
+            plain = to_plain(value)
+            members[name] = _make_storable(plain if is_result else _keep_texts(plain, keep), odd)
+    return members
 
 
 def _keep_texts(node: Any, keep: Keep) -> Any:

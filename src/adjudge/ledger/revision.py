@@ -7,13 +7,9 @@ revision says which. It is in the table in which Alembic keeps it, so that only 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+from adjudge.ledger.database import Statements
 
 VERSION_TABLE = "adjudge_alembic_version"
 
@@ -24,27 +20,27 @@ FIRST = "0001"
 """What a database has that names no revision: all that were made before there were any."""
 
 
-def read_revision(connection: Connection, *, is_named: bool) -> str:
+def read_revision(statements: Statements, *, is_named: bool) -> str:
     """The revision that a database says; ``is_named``: whether it has the table for it."""
     if not is_named:
         return FIRST
-    found = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()  # noqa: S608 - the name is ours
-    return FIRST if found is None else str(found)
+    rows = statements.fetch(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - the name is ours
+    return str(rows[0][0]) if rows else FIRST
 
 
-def write_revision(connection: Connection) -> None:
+def write_revision(statements: Statements) -> None:
     """Say the revision of a database that is made now."""
     # As Alembic would make it: it reads and changes this table in an upgrade.
-    connection.exec_driver_sql(
+    statements.execute(
         f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL, "
         f"CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num))"
     )
-    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES ('{REVISION}')")  # noqa: S608 - both are ours
+    statements.insert(VERSION_TABLE, ["version_num"], [(REVISION,)])
 
 
-def check_revision(connection: Connection, name: str, *, is_named: bool) -> None:
+def check_revision(statements: Statements, name: str, *, is_named: bool) -> None:
     """Raise ``UsageError`` for a database, called ``name``, of another revision than this version's."""
-    found = read_revision(connection, is_named=is_named)
+    found = read_revision(statements, is_named=is_named)
     if found == REVISION:
         return
     if found.isdecimal() and int(found) < int(REVISION):

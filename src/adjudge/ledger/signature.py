@@ -64,7 +64,8 @@ def open_signer(key: PrivateKey) -> Signer:
             found = None  # and not the error's own words, which may quote the key
     if not isinstance(found, ed25519.Ed25519PrivateKey):
         raise UsageError(
-            "key is no Ed25519 private key in PEM without a password; adjudge.ledger.create_signing_key makes one"
+            "key is no Ed25519 private key in PEM without a password; adjudge.ledger.create_signing_key makes one",
+            argument="key",
         )
     return Signer(sign=lambda data: found.sign(data).hex(), public_key=_render_public(found.public_key()))
 
@@ -113,7 +114,9 @@ def _read_public(key: PublicKey) -> Ed25519PublicKey:
         except (TypeError, ValueError):
             found = None
     if not isinstance(found, ed25519.Ed25519PublicKey):
-        raise UsageError("public_key is no Ed25519 public key: give 64 hexadecimal digits, or a PEM file")
+        raise UsageError(
+            "public_key is no Ed25519 public key: give 64 hexadecimal digits, or a PEM file", argument="public_key"
+        )
     return found
 
 

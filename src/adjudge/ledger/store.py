@@ -1,4 +1,4 @@
-"""Where entries are kept: one table, through SQLAlchemy Core, on SQLite or PostgreSQL.
+"""Where entries are kept: one table, on SQLite or PostgreSQL.
 
 Entries are appended in one transaction that first excludes every other writer, so places have no gaps and every hash
 names the one before it, with any number of threads, processes and machines. The database refuses updates and deletions
@@ -8,29 +8,36 @@ by itself. The owner of its file can remove those triggers; the hashes show what
 from __future__ import annotations
 
 import os
-import re
-import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.arguments import check_whole_number
-from adjudge.formats.files import check_regular
-from adjudge.formats.sqlite import UNUSABLE, create_private, enter_wal, open_sqlite
+from adjudge.formats.sqlite import UNUSABLE, create_private, open_sqlite
 from adjudge.formats.text import clean, show
+from adjudge.ledger.columns import (
+    ENTRY_COLUMNS,
+    delete_columns,
+    derive_draft,
+    find_difference,
+    find_stray,
+    insert_columns,
+    make_column_tables,
+    write_condition,
+)
+from adjudge.ledger.database import BUSY_SECONDS, Database, EngineStatements, Statements
 from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, format_time, hash_entry, signed_bytes
-from adjudge.ledger.payload import Draft, check_text, encode_payload
+from adjudge.ledger.payload import Draft, write_draft
 from adjudge.ledger.revision import VERSION_TABLE, check_revision, write_revision
 from adjudge.result import make_id
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, MetaData, Select, Table
-    from sqlalchemy.engine import URL
+    from sqlalchemy import Connection, MetaData, Table
 
     from adjudge.ledger.signature import Signer
 
@@ -105,8 +112,8 @@ POSTGRES_DDL = (
 T = TypeVar("T")
 
 
-BUSY_SECONDS = 30
-"""How long a writer waits for others to finish."""
+MEMBERS = ("outcome", "judge", "gate", "execution")
+"""What a query finds entries by, beside their own columns."""
 
 PAGE = 200
 """Rows that are fetched at once: their payloads, which can be large, are in memory together."""
@@ -120,7 +127,7 @@ _LOCK_TABLE = f"pg_advisory_xact_lock({_CREATE_LOCK}::bigint << 32 | '{TABLE}'::
 
 def check_place(seq: object) -> None:
     """Raise ``UsageError`` for what is no place of an entry; no database can even be asked for such a number."""
-    place = check_whole_number("an entry's place", seq)
+    place = check_whole_number("seq", seq)
     if not 1 <= place < 2**63:
         raise explain_missing(place)
 
@@ -135,68 +142,80 @@ class Store:
 
     def __init__(self, url: str | os.PathLike[str], *, signer: Signer | None, about: dict[str, Any]) -> None:
         """``about`` is what the genesis entry says beside the schema and the public key."""
-        self._url = _read_url(url)
+        self._database = Database(url)
         self._signer, self._about = signer, about
-        self._engine: Engine | None = None
-        self._lock = threading.Lock()
-        self._users: dict[Engine, int] = {}
         self._is_ready = False
-        self._made: tuple[MetaData, ...] = ()
-        self._found: frozenset[str] = frozenset()
+        self._tables: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
         """The address, without a password."""
-        return self._url.render_as_string(hide_password=True)
+        return self._database.name
 
     # ---------------------------------------------------------------- reading
 
     def fetch(self, *, after: int = 0, count: int = PAGE, **wanted: Any) -> list[Row]:
-        """The next rows in order: of a ``kind`` and a ``subject``, and ``since`` and ``until`` a time."""
-        with self._reading() as connection:
-            statement = _select(after, wanted).limit(count)
-            return [_plain(row) for row in connection.execute(statement)]
+        """The next rows in order: of a ``kind`` and ``subject``, ``since`` and ``until`` a time, with ``MEMBERS``."""
+        with self._reading() as statements:
+            if any(wanted.get(name) is not None for name in MEMBERS):
+                self._check_columns()
+            return list_rows(statements, after=after, count=count, **wanted)
 
-    def stream(self) -> Generator[Row]:
-        """All rows, as they are at one moment."""
-        with self._reading() as connection:
-            options = {"yield_per": PAGE, "stream_results": True}
-            for part in connection.execution_options(**options).execute(_select(0, {})).partitions():
-                yield from map(_plain, part)
+    def stream(self, on_difference: Callable[[int, str], object] | None = None) -> Generator[Row]:
+        """All rows, as they are at one moment.
+
+        ``on_difference`` is called with the first place whose columns are not those that its entry has, and how.
+        """
+        with self._reading(snapshot=True) as statements:
+            last, compares = 0, on_difference is not None
+            if compares:
+                self._check_columns()
+            while rows := list_rows(statements, after=last):
+                yield from rows
+                last = rows[-1][0]
+                problem = find_difference(statements, rows) if compares else None
+                if problem is not None and on_difference is not None:
+                    on_difference(*problem)
+                    compares = False
+            stray = find_stray(statements, last) if compares else None
+            if stray is not None and on_difference is not None:
+                on_difference(stray, "is listed, and there is no such entry: it was dropped, or listed by hand")
 
     def head(self) -> Head | None:
         """The last entry; ``None`` when there is none."""
-        with self._reading() as connection:
-            found = _find_last(connection)
-        return Head(seq=found[0], hash=found[1]) if found[0] else None
+        with self._reading() as statements:
+            seq, last = _find_last(statements)
+        return Head(seq=seq, hash=last) if seq else None
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def _reading(self, *, snapshot: bool = False) -> Iterator[Statements]:
+        """A transaction to read in; with ``snapshot``, all that it reads is as it is at one moment."""
         # Reading makes no ledger: a mistyped address would otherwise verify as an empty one.
-        if self._is_file:
-            self._check_file()
-        with self._explaining("read"), self._use_engine() as engine, engine.connect() as connection:
-            from sqlalchemy import inspect
+        self._database.check_file()
+        with self._database.explaining("read"), self._database.read(snapshot=snapshot) as statements:
+            self._check_there(statements)
+            yield statements
 
-            if not inspect(connection).has_table(TABLE):
-                raise UsageError(f"{self.name} holds no ledger; the first append makes one")
-            yield connection
+    def _check_there(self, statements: Statements) -> None:
+        """Raise where there is no ledger. Tables are never dropped, so they are listed until this one is there."""
+        if TABLE not in self._tables:
+            self._tables = list_tables(statements)
+        if TABLE not in self._tables:
+            raise UsageError(f"{self.name} holds no ledger; the first append makes one")
 
-    def _check_file(self) -> None:
-        try:
-            check_regular(str(self._url.database))
-        except FileNotFoundError:
-            raise UsageError(f"there is no ledger at {self.name}; the first append makes one") from None
-        except (OSError, ValueError) as error:  # SQLite would wait for whoever writes to a pipe
-            why = getattr(error, "strerror", None) or "no file has this name"
-            raise UsageError(f"the ledger {self.name} cannot be read: {why}; name another file") from None
+    def _check_columns(self) -> None:
+        """Raise for a ledger whose entries have no columns beside them."""
+        if ENTRY_COLUMNS not in self._tables:
+            # Looked for again the next time: an upgrade makes them.
+            self._tables = frozenset()
+            raise _explain_no_columns(self.name)
 
     # ---------------------------------------------------------------- writing
 
     def append(self, drafts: Sequence[Draft]) -> list[int]:
         """Record some drafts, in their order, in one durable commit, and return their places."""
-        with self._writing() as connection:
-            return self._insert(connection, drafts)
+        with self._writing() as statements:
+            return self._insert(statements, drafts)
 
     def prepare(self) -> None:
         """Make the ledger if there is none, and find out whether it can be written."""
@@ -205,157 +224,171 @@ class Store:
 
     def transact(self, work: Callable[[Transaction], T], tables: MetaData) -> T:
         """What some work makes of the ledger and of tables beside it, in one durable commit, or nothing of it."""
-        with self._writing() as connection:
+        self._make_ready()
+        with self._database.explaining("written"), self._database.connect(writes=True) as connection:
+            statements = EngineStatements(connection)
+            self._exclude_writers(statements)
             # Each time, and not once: an upgrade may have come between, and a column may forbid something since.
-            self._check_revision(connection)
-            if tables not in self._made:
+            if not self._check_revision(statements, tables):
                 tables.create_all(connection)
-            said = work(Transaction(connection, lambda draft: self._insert(connection, [draft])[0]))
-        self._made = (*self._made, tables) if tables not in self._made else self._made
-        return said
+            return work(Transaction(connection, lambda draft: self._insert(statements, [draft])[0]))
 
-    def look(self, work: Callable[[Connection], T], tables: MetaData) -> T | None:
+    def look(self, work: Callable[[Connection], T], tables: MetaData, *, snapshot: bool = False) -> T | None:
         """What some reading makes of tables beside the ledger; ``None`` where they were never written."""
-        with self._reading() as connection:
-            there = self._check_revision(connection, tables)
+        self._database.check_file()
+        with self._database.explaining("read"), self._database.connect(snapshot=snapshot) as connection:
+            statements = EngineStatements(connection)
+            self._check_there(statements)
+            there = self._check_revision(statements, tables)
             return work(connection) if there else None
 
-    def _check_revision(self, connection: Connection, tables: MetaData | None = None) -> bool:
+    def _check_revision(self, statements: Statements, tables: MetaData | None = None) -> bool:
         """Raise for tables of another revision than ours; else whether these are there.
 
         Tables are looked for until they are found. They are never dropped, and a request looks for its key each time.
         """
-        from sqlalchemy import inspect
-
-        wanted = {VERSION_TABLE, *(tables.tables if tables is not None else ())}
-        if not wanted <= self._found:
-            self._found = frozenset(inspect(connection).get_table_names())
-        check_revision(connection, self.name, is_named=VERSION_TABLE in self._found)
-        return wanted - {VERSION_TABLE} <= self._found
+        names = set() if tables is None else set(tables.tables)
+        if not names | {VERSION_TABLE} <= self._tables:
+            self._tables = list_tables(statements)
+        check_revision(statements, self.name, is_named=VERSION_TABLE in self._tables)
+        missing = sorted(names - self._tables)
+        if missing and names & self._tables:
+            # They are made together. Made now, what is derived from older rows would be missing, and nobody be told.
+            raise UsageError(f"{self.name} has no table {missing[0]} yet; run `adjudge ledger upgrade`")
+        return not missing
 
     def change_tables(self, work: Callable[[Connection], T]) -> T:
         """What some work makes of the database, of whatever revision, in one transaction; every other writer waits."""
         self.head()  # raises where there is no ledger; upgrading makes none
-        with self._explaining("upgraded"), self._begin() as connection:
-            if not self._is_file:
+        with self._database.explaining("upgraded"), self._database.connect(writes=True) as connection:
+            if self._database.file is None:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK}), {_LOCK_TABLE}")
             return work(connection)
 
     def copy_file(self, path: str | os.PathLike[str]) -> None:
         """Copy a ledger in SQLite to a new file while it is in use; raises ``UsageError`` for one in PostgreSQL."""
-        if not self._is_file:
+        if self._database.file is None:
             raise UsageError(f"{self.name} is no file; pg_dump makes a copy of a database in PostgreSQL")
-        with self._reading() as connection, self._explaining("copied"):
-            source: Any = connection.connection.driver_connection
+        with self._reading():
+            pass  # raises where there is no ledger
+        with self._database.explaining("copied"), self._database.use_file() as source:
             _copy_file(source, path)
 
     def erase(self, seq: int, reason: str, by: str) -> int:
         """Record the erasure of an entry's payload and erase it, both or neither; the place of the record."""
-        table = make_table()
-        with self._writing() as connection:
-            found = connection.execute(table.select().where(table.c.seq == seq)).one_or_none()
-            if found is None:
+        with self._writing() as statements:
+            rows = list_rows(statements, after=seq - 1, count=1)
+            if not rows or rows[0][0] != seq:
                 raise explain_missing(seq)
-            if found.kind in ("genesis", "erasure"):
-                raise UsageError(f"entry {seq} is a {found.kind}; it holds nothing of what was judged, and it stays")
-            if found.payload is None:
+            _, ident, _, kind, _, erased, payload_hash = rows[0][:7]
+            if kind in ("genesis", "erasure"):
+                raise UsageError(f"entry {seq} is a {kind}; it holds nothing of what was judged, and it stays")
+            if erased is None:
                 raise UsageError(f"the payload of entry {seq} was erased before")
-            said = {"seq": seq, "id": found.id, "payload_hash": found.payload_hash, "reason": reason, "by": by}
-            payload = encode_payload({"schema": "adjudge/erasure/1", **said})
-            places = self._insert(connection, [Draft(kind="erasure", subject=found.id, payload=payload)])
-            connection.execute(table.update().where(table.c.seq == seq).values(payload=None))
-        if self._is_file:
+            record = {"seq": seq, "id": ident, "payload_hash": payload_hash, "reason": reason, "by": by}
+            draft = write_draft("erasure", ident, {"schema": "adjudge/erasure/1", **record})
+            places = self._insert(statements, [draft])
+            statements.execute(f"UPDATE {TABLE} SET payload = NULL WHERE seq = ?", (seq,))  # noqa: S608 - the name is ours
+            delete_columns(statements, seq)
+        if self._database.file is not None:
             self._write_back()
         return places[0]
 
     def _write_back(self) -> None:
         """Empty the write-ahead log, where what was erased still stands; given up soon when somebody is reading."""
-        with self._explaining("written"), self._use_engine() as engine, engine.connect() as connection:
-            connection.exec_driver_sql("COMMIT")
+        with self._database.explaining("written"), self._database.use_file() as connection:
             # Others wait behind this one: a long verification must not hold up every append.
-            connection.exec_driver_sql("PRAGMA busy_timeout=200")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
-            connection.exec_driver_sql("BEGIN")
+            connection.execute("PRAGMA busy_timeout=200")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
-    def _insert(self, connection: Connection, drafts: Sequence[Draft]) -> list[int]:
-        seq, prev = _find_last(connection)
+    def _insert(self, statements: Statements, drafts: Sequence[Draft]) -> list[int]:
+        seq, prev = _find_last(statements)
         if seq == 0:
             # Beginning anew would make a ledger whose entries were all removed look like a new one.
             raise LedgerError(f"the ledger {self.name} has lost its entries; restore it, or begin another")
+        return self._put(statements, seq, prev, drafts)
+
+    def _put(self, statements: Statements, seq: int, prev: str, drafts: Sequence[Draft]) -> list[int]:
+        """Write entries behind the place ``seq``, whose hash is ``prev``; their places."""
         rows: list[Row] = []
         at = format_time(datetime.now(UTC))  # one for all: they become part of the ledger at the same moment
-        for draft in drafts:
-            seq += 1
-            rows.append(self._make_row(seq, at, prev, draft))
+        for place, draft in enumerate(drafts, start=seq + 1):
+            rows.append(self._make_row(place, at, prev, draft))
             prev = rows[-1][8]
-        self._put(connection, rows)
+        statements.insert(TABLE, COLUMNS, rows)
+        pairs = zip(rows, drafts, strict=True)
+        insert_columns(statements, [(row[0], at, derive_draft(draft)) for row, draft in pairs])
         return [row[0] for row in rows]
-
-    def _put(self, connection: Connection, rows: list[Row]) -> None:
-        # Straight to the driver: what the toolkit does for every value of every row is a fifth of an append, and
-        # these are integers, texts and bytes, which both drivers take as they are.
-        marks = ", ".join(["?" if self._is_file else "%s"] * len(COLUMNS))
-        connection.exec_driver_sql(f"INSERT INTO {TABLE} ({', '.join(COLUMNS)}) VALUES ({marks})", rows)  # noqa: S608 - the names are ours, the values are bound
 
     def _make_row(self, seq: int, at: str, prev: str, draft: Draft) -> Row:
         ident = make_id()
         payload_hash = sha256(draft.payload).hexdigest()
-        said = hash_entry(seq, ident, at, draft.kind, draft.subject, payload_hash, prev)
-        signature = self._signer.sign(signed_bytes(said)) if self._signer else None
-        return seq, ident, at, draft.kind, draft.subject, draft.payload, payload_hash, prev, said, signature
+        entry_hash = hash_entry(seq, ident, at, draft.kind, draft.subject, payload_hash, prev)
+        signature = self._signer.sign(signed_bytes(entry_hash)) if self._signer else None
+        return seq, ident, at, draft.kind, draft.subject, draft.payload, payload_hash, prev, entry_hash, signature
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        if not self._is_ready:
-            self._make_ready()
-        with self._explaining("written"), self._begin() as connection:
-            yield connection
+    def _writing(self) -> Iterator[Statements]:
+        self._make_ready()
+        with self._database.explaining("written"), self._database.write() as statements:
+            self._exclude_writers(statements)
+            yield statements
 
-    @contextmanager
-    def _begin(self) -> Iterator[Connection]:
-        """A transaction that excludes every other writer of this ledger."""
-        with self._use_engine() as engine, engine.execution_options(adjudge_writes=True).begin() as connection:
-            if not self._is_file and self._is_ready:
-                # A lock of our own, not of the table: that one would stop vacuuming, and be stopped by it. Where the
-                # server answers before its log is on disk, that is switched off, or an append could be lost.
-                connection.exec_driver_sql(f"SELECT {_LOCK_TABLE}, set_config('synchronous_commit', 'on', true)")
-            yield connection
+    def _exclude_writers(self, statements: Statements) -> None:
+        """Wait for every other writer on PostgreSQL; a transaction that writes to a file has done so already."""
+        if not statements.is_file:
+            # A lock of our own, not of the table: that one would stop vacuuming, and be stopped by it. Where the
+            # server answers before its log is on disk, that is switched off, or an append could be lost.
+            statements.execute(f"SELECT {_LOCK_TABLE}, set_config('synchronous_commit', 'on', true)")
 
     def _make_ready(self) -> None:
         """Make the ledger with its genesis entry if there is none; else check that it is one we can go on with."""
-        from sqlalchemy import inspect
-
-        if self._is_file:
-            self._create_file()
-        with self._explaining("written"), self._begin() as connection:
-            if not self._is_file:
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK})")
-            if inspect(connection).has_table(TABLE):
-                self._check_genesis(connection)
-                self._check_revision(connection)
-            else:
-                self._create(connection)
+        if self._is_ready:
+            return
+        self._database.create_file()
+        with self._database.explaining("written"):
+            with self._database.write() as statements:
+                if not statements.is_file:
+                    statements.execute(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK})")
+                self._tables = list_tables(statements)
+                if TABLE in self._tables:
+                    self._check_usable(statements)
+                    self._is_ready = True
+                    return
+            self._create()
         self._is_ready = True
 
-    def _create(self, connection: Connection) -> None:
-        make_table().create(connection)
-        write_revision(connection)
-        for statement in SQLITE_DDL if self._is_file else POSTGRES_DDL:
-            connection.exec_driver_sql(statement)
-        said = {"schema": LEDGER_SCHEMA, "public_key": self._signer.public_key if self._signer else None}
-        draft = Draft(kind="genesis", subject="", payload=encode_payload(said | self._about))
-        self._put(connection, [self._make_row(1, format_time(datetime.now(UTC)), NO_PREV, draft)])
+    def _check_usable(self, statements: Statements) -> None:
+        self._check_genesis(statements)
+        self._check_revision(statements)
+        self._check_columns()
 
-    def _check_genesis(self, connection: Connection) -> None:
-        table = make_table()
-        found = connection.execute(table.select().where(table.c.seq == 1)).one_or_none()
-        if found is None or found.payload is None:
+    def _create(self) -> None:
+        with self._database.connect(writes=True) as connection:
+            statements = EngineStatements(connection)
+            if not statements.is_file:
+                statements.execute(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK})")
+            self._tables = list_tables(statements)
+            if TABLE in self._tables:  # somebody else was quicker
+                self._check_usable(statements)
+                return
+            make_table().create(connection)
+            make_column_tables().create_all(connection)
+            write_revision(statements)
+            for statement in SQLITE_DDL if statements.is_file else POSTGRES_DDL:
+                statements.execute(statement)
+            genesis = {"schema": LEDGER_SCHEMA, "public_key": self._signer.public_key if self._signer else None}
+            self._put(statements, 0, NO_PREV, [write_draft("genesis", "", genesis | self._about)])
+
+    def _check_genesis(self, statements: Statements) -> None:
+        rows = list_rows(statements, count=1)
+        if not rows or rows[0][0] != 1 or rows[0][5] is None:
             raise LedgerError(f"the ledger {self.name} has lost its genesis entry; restore it, or begin another")
         import json
 
         try:
-            data = json.loads(found.payload)
+            data = json.loads(rows[0][5])
             schema, named = data["schema"], data["public_key"]
         except (KeyError, TypeError, ValueError, RecursionError):
             schema = named = None
@@ -363,81 +396,13 @@ class Store:
             raise UsageError(f"{self.name} holds a ledger of another schema than {LEDGER_SCHEMA}; update adjudge")
         own = self._signer.public_key if self._signer else None
         if named != own:
-            told = f"is signed with {clean(str(named)[:64])}" if named else "was begun without signatures"
-            raise UsageError(f"the ledger {self.name} {told}; open it with that key, or begin another ledger")
-
-    # ---------------------------------------------------------------- the database
-
-    @property
-    def _is_file(self) -> bool:
-        return self._url.get_backend_name() == "sqlite"
-
-    def _create_file(self) -> None:
-        try:
-            create_private(str(self._url.database))
-        except OSError as error:
-            raise UsageError(f"the ledger {self.name} cannot be written: {error.strerror}; name another file") from None
-
-    @contextmanager
-    def _use_engine(self) -> Iterator[Engine]:
-        """The engine, which is not closed before its last user is done.
-
-        An engine takes back a connection that was in use while it closed, and then nobody closes that one: a reader
-        whose task was cancelled is still reading in its thread. And two threads that both made one would lose one.
-        """
-        with self._lock:
-            self._engine = engine = self._engine or self._make_engine()
-            self._users[engine] = self._users.get(engine, 0) + 1
-        try:
-            yield engine
-        finally:
-            with self._lock:
-                self._users[engine] -= 1
-                self._dispose_unused()
-
-    def _dispose_unused(self) -> None:
-        for engine in [engine for engine, users in self._users.items() if not users and engine is not self._engine]:
-            del self._users[engine]
-            engine.dispose()
-
-    def _make_engine(self) -> Engine:
-        from sqlalchemy import create_engine, event
-
-        try:
-            # Where it is now: a connection made later, from another folder, must be one to the same file.
-            place = os.path.abspath(str(self._url.database))  # noqa: PTH100 - links are followed by SQLite
-            how = {"creator": partial(_connect_file, place)} if self._is_file else {}
-            engine = create_engine(self._url, **how)
-        except ImportError:
-            raise UsageError(
-                "PostgreSQL needs the package psycopg; to have it, pip install 'adjudge[postgres]'"
-            ) from None
-        if self._is_file:
-            event.listen(engine, "begin", _begin_file)
-        return engine
-
-    @contextmanager
-    def _explaining(self, what: str) -> Iterator[None]:
-        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
-        try:
-            yield
-        except DBAPIError as error:  # whose own text quotes the payload
-            said = clean(" ".join(str(error.orig).split())[:300], keep_lines=False)
-            kind = DamagedError if any(sign in said for sign in _DAMAGE) else LedgerError
-            raise kind(f"the ledger {self.name} cannot be {what}: {said}") from None
-        except (UnicodeEncodeError, OverflowError):  # said by the driver, before anything reached the database
-            raise UsageError(
-                f"the ledger {self.name} cannot be {what}: a number is too large, or a text holds half a character"
-            ) from None
-        except (SQLAlchemyError, UnicodeDecodeError) as error:
-            raise LedgerError(f"the ledger {self.name} cannot be {what}: {type(error).__name__}") from None
+            begun = f"is signed with {clean(str(named)[:64])}" if named else "was begun without signatures"
+            raise UsageError(f"the ledger {self.name} {begun}; open it with that key, or begin another ledger")
 
     def close(self) -> None:
         """Close all connections, those in use once they are not; the next use opens new ones."""
-        with self._lock:
-            self._engine, self._is_ready, self._made, self._found = None, False, (), frozenset()
-            self._dispose_unused()
+        self._is_ready, self._tables = False, frozenset()
+        self._database.close()
 
 
 class Transaction:
@@ -452,65 +417,6 @@ class Transaction:
     def append(self, draft: Draft) -> int:
         """Append an entry within the transaction; its place, which holds once the transaction is committed."""
         return self._insert(draft)
-
-
-class DamagedError(LedgerError):
-    """What is stored is no database, or no text, any more."""
-
-
-_DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
-
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
-"""How an address begins, or what was meant as one; one letter before a colon is a drive."""
-
-
-def _find_file(url: str | os.PathLike[str]) -> str | None:
-    """The path of a file that is given as one, else ``None``: a ``Path``, and a text that is no address."""
-    if isinstance(url, str):
-        return None if _SCHEME.match(url) or not url.strip() else url
-    try:
-        found = os.fspath(url)
-    except TypeError:
-        found = None
-    if not isinstance(found, str) or not found:
-        raise UsageError(f"a ledger's url is a text or the path of a file, got {type(url).__name__}")
-    return found
-
-
-def _read_url(url: str | os.PathLike[str]) -> URL:
-    from sqlalchemy import URL, make_url
-    from sqlalchemy.exc import ArgumentError
-
-    if isinstance(url, str):
-        check_text("a ledger's url", url)
-    file = _find_file(url)
-    if file is not None:
-        # Not pasted into an address: there, a question mark in a name would begin options.
-        return URL.create("sqlite", database=file)
-    try:
-        found = make_url(str(url))
-    except (ArgumentError, ValueError):
-        found = None
-    name = found.get_backend_name() if found is not None else ""
-    if found is not None and name in ("postgresql", "postgres"):
-        return found.set(drivername="postgresql+psycopg")
-    if found is None or found.drivername != "sqlite":
-        raise UsageError(
-            "a ledger's url is sqlite:///FILE or postgresql://HOST/DATABASE, or the path of a file; this one is neither"
-        )
-    if not found.database or found.database == ":memory:" or found.query:
-        raise UsageError("a ledger in SQLite needs a file and no options: sqlite:///adjudge.db")
-    return found
-
-
-def _connect_file(path: str) -> Any:
-    return open_sqlite(path, mode="make", patience=BUSY_SECONDS, prepare=_set_up_file)
-
-
-def _set_up_file(connection: Any) -> None:
-    enter_wal(connection, durable=True)
-    connection.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
 
 
 def _copy_file(source: Any, path: str | os.PathLike[str]) -> None:
@@ -533,11 +439,6 @@ def _copy_file(source: Any, path: str | os.PathLike[str]) -> None:
         raise
 
 
-def _begin_file(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("adjudge_writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
 def find_latest(connection: Connection, *, behind: int = 0) -> str | None:
     """The latest time at which an entry behind a place was written; ``None`` where there is none.
 
@@ -557,26 +458,47 @@ def has_passed(connection: Connection, behind: int, at: str) -> bool:
     return latest is not None and latest >= at
 
 
+# ---------------------------------------------------------------- the statements
+
+
+def list_tables(statements: Statements) -> frozenset[str]:
+    """The names of a database's tables."""
+    listed = _FILE_TABLES if statements.is_file else _SERVER_TABLES
+    return frozenset([row[0] for row in statements.fetch(listed)])
+
+
+_FILE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+_SERVER_TABLES = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()"
+
+
 _LAST = f"SELECT seq, hash FROM {TABLE} ORDER BY seq DESC LIMIT 1"  # noqa: S608 - the name is ours
 
 
-def _find_last(connection: Connection) -> tuple[int, str]:
-    row = connection.exec_driver_sql(_LAST).one_or_none()
-    return (row[0], row[1]) if row else (0, NO_PREV)
+def _find_last(statements: Statements) -> tuple[int, str]:
+    rows = statements.fetch(_LAST)
+    return (rows[0][0], rows[0][1]) if rows else (0, NO_PREV)
 
 
-def _select(after: int, wanted: dict[str, Any]) -> Select[Any]:
-    table = make_table()
-    statement = table.select().where(table.c.seq > after).order_by(table.c.seq)
-    for name in ("kind", "subject"):
-        if wanted.get(name) is not None:
-            statement = statement.where(table.c[name] == wanted[name])
-    if wanted.get("since") is not None:
-        statement = statement.where(table.c.at >= wanted["since"])
-    if wanted.get("until") is not None:
-        statement = statement.where(table.c.at < wanted["until"])
-    return statement
+_ROWS = f"SELECT {', '.join(f'e.{name}' for name in COLUMNS)} FROM {TABLE} e"  # noqa: S608 - the names are ours
+
+_CONDITIONS = {"kind": "e.kind = ?", "subject": "e.subject = ?", "since": "e.at >= ?", "until": "e.at < ?"}
 
 
-def _plain(row: Any) -> Row:
-    return tuple(row)  # type: ignore[return-value]
+def list_rows(statements: Statements, *, after: int = 0, count: int = PAGE, **wanted: str | None) -> list[Row]:
+    """The next rows in order: of a ``kind`` and ``subject``, ``since`` and ``until`` a time, with ``MEMBERS``."""
+    select, conditions, values = _ROWS, ["e.seq > ?"], [after]
+    given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    for name, value in given.items():
+        conditions.append(_CONDITIONS.get(name) or write_condition(name))
+        values += [value] if name in _CONDITIONS else [value, value]
+    if not _CONDITIONS.keys() >= given.keys():
+        select += f" JOIN {ENTRY_COLUMNS} c ON c.seq = e.seq"
+    rows: list[Any] = statements.fetch(
+        f"{select} WHERE {' AND '.join(conditions)} ORDER BY e.seq LIMIT {count:d}", values
+    )
+    return rows
+
+
+def _explain_no_columns(name: str) -> UsageError:
+    return UsageError(f"the entries of {name} have no columns to be searched by; run `adjudge ledger upgrade`")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
+from adjudge.ledger.columns import derive, insert_columns, make_column_tables
+from adjudge.ledger.database import EngineStatements
 from adjudge.ledger.revision import FIRST, REVISION, VERSION_TABLE, read_revision
+from adjudge.ledger.store import list_rows, list_tables
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -25,14 +29,15 @@ class LedgerUpgrade:
     after: str
 
 
-def upgrade_tables(connection: Connection) -> LedgerUpgrade:
+def upgrade_tables(connection: Connection, *, rebuild: Callable[[Connection], object] | None = None) -> LedgerUpgrade:
     """Bring the tables of a database to this version's revision, in the transaction that the connection is in.
+
+    The columns by which entries are searched are derived anew, and by ``rebuild`` what others derive from entries.
 
     Raises ``UsageError`` for a revision that this version does not know, and where Alembic is not installed.
     """
-    from sqlalchemy import inspect
-
-    before = read_revision(connection, is_named=inspect(connection).has_table(VERSION_TABLE))
+    statements = EngineStatements(connection)
+    before = read_revision(statements, is_named=VERSION_TABLE in list_tables(statements))
     if not before.isdecimal() or not int(FIRST) <= int(before) <= int(REVISION):
         raise UsageError(f"revision {show(before)} is not known to this version, which has {REVISION}; update adjudge")
     try:
@@ -48,4 +53,19 @@ def upgrade_tables(connection: Connection) -> LedgerUpgrade:
         for step in reversed(steps):
             step.module.upgrade()
     context.stamp(scripts, REVISION)
-    return LedgerUpgrade(before=before, after=read_revision(connection, is_named=True))
+    rebuild_columns(connection)
+    if rebuild is not None:
+        rebuild(connection)
+    return LedgerUpgrade(before=before, after=read_revision(statements, is_named=True))
+
+
+def rebuild_columns(connection: Connection) -> None:
+    """Derive the columns of every entry from its payload, in place of those that are there."""
+    tables, statements = make_column_tables(), EngineStatements(connection)
+    tables.create_all(connection)
+    for table in tables.sorted_tables:
+        connection.execute(table.delete())
+    after = 0
+    while rows := list_rows(statements, after=after):
+        insert_columns(statements, [(row[0], row[2], derive(row)) for row in rows])
+        after = rows[-1][0]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from typing import Any, Literal, Self
 
@@ -27,6 +27,7 @@ Code = Literal[
     "head_changed",
     "head_missing",
     "unreadable",
+    "columns_changed",
 ]
 """Why a ledger does not verify."""
 
@@ -227,6 +228,18 @@ class Chain:
         if not self._check(signature, signed_bytes(said)):
             return "signature_invalid", "has a signature that is not of the key"
         return None
+
+
+def find_columns_changed(found: Verification, differences: Sequence[tuple[int, str]]) -> Verification:
+    """The verification of a ledger whose entries are in order, and of which some are listed as something else.
+
+    What the entries themselves show comes first: the columns are only derived from them.
+    """
+    if not found.valid or not differences:
+        return found
+    seq, difference = differences[0]
+    detail = f"entry {seq} {difference}; `adjudge ledger upgrade` derives what is listed anew"
+    return replace(found, valid=False, code="columns_changed", seq=seq, detail=detail)
 
 
 def hand_on(rows: Iterable[Row], each: Callable[[Row], object]) -> Generator[Row]:

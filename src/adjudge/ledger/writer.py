@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from adjudge.errors import LedgerError
-from adjudge.group_commit import GroupCommit, answer_all
+from adjudge.group_commit import GroupCommit, resolve_futures
 from adjudge.ledger.payload import Draft
 from adjudge.ledger.store import Store
 
@@ -133,17 +133,17 @@ def _write(store: Store, jobs: list[Job]) -> None:
     try:
         places = store.append([job.work for job in jobs if isinstance(job.work, Draft)])
     except _ANYTHING as error:
-        answer_all((job.future, None, _again(error)) for job in jobs)
+        resolve_futures((job.future, None, _again(error)) for job in jobs)
         return
-    answer_all((job.future, place, None) for job, place in zip(jobs, places, strict=True))
+    resolve_futures((job.future, place, None) for job, place in zip(jobs, places, strict=True))
 
 
 def _do(job: Job) -> None:
     assert callable(job.work)  # noqa: S101 - for the type checker: there is no third kind
     try:
-        answer_all([(job.future, job.work(), None)])
+        resolve_futures([(job.future, job.work(), None)])
     except _ANYTHING as error:
-        answer_all([(job.future, None, _raisable(error))])
+        resolve_futures([(job.future, None, _raisable(error))])
 
 
 def _raisable(error: BaseException) -> Exception:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,9 +34,9 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """SHA-256 of the content; ``None`` is unknown."""
     results: Sequence[JudgeResult | PairResult] = ()
     verdicts: Mapping[str | None, CaseVerdict] | None = None
-    """What a rater said who is taken for the judge, by criterion; otherwise the results say it."""
-    own: CaseTruth | None = None
-    """What the data set says itself."""
+    """The verdicts of a rater who is taken for the judge, by criterion; otherwise the results say it."""
+    stated_truth: CaseTruth | None = None
+    """The truth that the data set states itself."""
 
     def find_verdict(self, criterion: str | None) -> CaseVerdict | None:
         """The verdict on a criterion or the whole; ``None`` where the rater said nothing of it."""
@@ -43,23 +44,23 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def group(self) -> str | None:
-        """What the case came from, where several did."""
+        """The source of the case, where several came from one."""
         return None if self.case is None else self.case.group
 
     @property
     def orders(self) -> tuple[str | None, str | None] | None:
-        """Of a pair: the better content in each order; ``None`` is undecided, or an order that was not asked."""
+        """The better content of a pair in each order; ``None`` is undecided, or an order that was not asked."""
         if not self.results or not isinstance(self.results[0], PairResult):
             return None
-        said = {item.order: item.preferred for item in self.results[0].orders}
-        return said.get("ab"), said.get("ba")
+        preferences = {order.order: order.preferred for order in self.results[0].orders}
+        return preferences.get("ab"), preferences.get("ba")
 
     def find_kind(self, by: str | None) -> str | None:
-        """What the case is compared by, such as the model that answered."""
+        """Find the kind that the case is compared by, such as the model that answered."""
         if self.case is None or by is None:
             return None
-        found = self.case.group if by == "group" else self.case.metadata.get(by)
-        return None if found is None else str(found)[:200]
+        value = self.case.group if by == "group" else self.case.metadata.get(by)
+        return None if value is None else str(value)[:200]
 
     def read_texts(self) -> tuple[str, str, str]:
         """Content, task and the judge's reasoning."""
@@ -84,7 +85,7 @@ class Comparison:
 
     def __init__(self, labels: PeopleLabels, options: MeasurementOptions) -> None:
         self._labels, self._options = labels, options
-        self._met = bytearray(len(labels))
+        self._has_labels = bytearray(len(labels))
         """Which of the labelled cases are there."""
         self._contents: ContentTally | None = ContentTally()
         self._other_contents = self.lost = 0
@@ -97,23 +98,23 @@ class Comparison:
 
     def add(self, judged: JudgedCase) -> None:
         """Count a case with all its judgements."""
-        self._meet(judged.id, judged.subject)
+        self._note_labels(judged.id, judged.subject)
         self._count_content(judged.subject)
-        said = [item for tally in self.criteria if (item := self._add_criterion(judged, tally)) is not None]
-        found = judged.find_verdict(self._options.criterion)
-        if found is None:
+        agreements = [agrees for tally in self.criteria if (agrees := self._add_criterion(judged, tally)) is not None]
+        verdict = judged.find_verdict(self._options.criterion)
+        if verdict is None:
             return
         truth = self._labels.find(judged.id, self._options.criterion, judged.subject)
         if truth is None and self._options.criterion is None:
-            truth = judged.own
-        moment = NO_TIME if truth is None or truth is judged.own else self._labels.find_moment(judged.id)
-        self.whole.add(found, truth, judged, criteria_agree=bool(said) and all(said), moment=moment)
+            truth = judged.stated_truth
+        moment = NO_TIME if truth is None or truth is judged.stated_truth else self._labels.find_moment(judged.id)
+        self.whole.add(verdict, truth, judged, criteria_agree=bool(agreements) and all(agreements), moment=moment)
 
-    def _meet(self, case: str, subject: str | None) -> None:
+    def _note_labels(self, case: str, subject: str | None) -> None:
         number = self._labels.find_number(case)
         if number is None:
             return
-        self._met[number] = 1
+        self._has_labels[number] = 1
         other, is_lost = self._labels.list_other(number, subject)
         self._other_contents += len(other)
         self.lost += is_lost
@@ -124,7 +125,7 @@ class Comparison:
 
         The rest of such a draw is no random sample: whoever names the cases chose what is missing.
         """
-        away = [self._labels.list_draws(number) for number, met in enumerate(self._met) if not met]
+        away = [self._labels.list_draws(number) for number, met in enumerate(self._has_labels) if not met]
         return frozenset(self._broken.union(*away))
 
     def _count_content(self, subject: str | None) -> None:
@@ -134,17 +135,17 @@ class Comparison:
             self._contents.add(subject)
 
     def _add_criterion(self, judged: JudgedCase, tally: MeasurementTally) -> bool | None:
-        """Whether judge and people agree on a criterion; ``None`` where one of them says nothing of it."""
-        found, truth = (
+        """Return whether judge and people agree on a criterion; ``None`` where one of them says nothing of it."""
+        verdict, truth = (
             judged.find_verdict(tally.criterion),
             self._labels.find(judged.id, tally.criterion, judged.subject),
         )
-        if found is None:
+        if verdict is None:
             return None
-        tally.add(found, truth, judged)
+        tally.add(verdict, truth, judged)
         if truth is None or truth.heap not in ("good", "bad"):
             return None
-        return found.verdict == ("passed" if truth.heap == "good" else "failed")
+        return verdict.verdict == ("passed" if truth.heap == "good" else "failed")
 
     def finish(
         self,
@@ -158,7 +159,7 @@ class Comparison:
         is_whole: bool = True,
         recorded: ContentSet | None = None,
     ) -> Measurement:
-        """The measurement, with those of the criteria in it.
+        """Return the measurement, with those of the criteria in it.
 
         ``planned`` is the plan of the contents, ``problem`` why the one with the id ``distrusted`` is not relied on,
         ``is_whole`` whether all contents are there that will be, and ``recorded`` the contents as they were recorded
@@ -175,10 +176,18 @@ class Comparison:
             broken=self._list_broken(),
         )
         self.origin = origin
-        about: dict[str, Any] = {"judge": judge, "data": data, "run": run, "origin": origin}
-        about |= {"other_contents": self._other_contents, "lost": self.lost}
-        criteria = tuple(compute_measurement(tally, self._options, **about) for tally in self.criteria if tally.cases)
-        return compute_measurement(self.whole, self._options, elsewhere=self._met.count(0), criteria=criteria, **about)
+        compute = partial(
+            compute_measurement,
+            options=self._options,
+            judge=judge,
+            data=data,
+            run=run,
+            origin=origin,
+            other_contents=self._other_contents,
+            lost=self.lost,
+        )
+        criteria = tuple(compute(tally) for tally in self.criteria if tally.cases)
+        return compute(self.whole, elsewhere=self._has_labels.count(0), criteria=criteria)
 
 
 def _read_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""From a tally to a measurement: every statistic that the labels allow, and why the others are left out."""
+"""The measurement of a tally: every statistic that the labels allow, and why the others are left out."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ _SHARE_SIDES: dict[Category, float] = {"first": 1.0, "tie": 0.5, "second": 0.0, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementOptions:
-    """What somebody asked for."""
+    """The options of a measurement."""
 
     criterion: str | None = None
-    """What is compared; ``None`` is the case as a whole."""
+    """The criterion that is compared; ``None`` is the case as a whole."""
     said_random: bool = False
     """Whether the labelled cases are a random sample, as the user says."""
     target: Target = "run"
     limits: IntervalMethod | None = None
-    """Of the shares in the corrected rate; by default Wilson's, near 0 and 1 the exact ones."""
+    """The method for the shares in the corrected rate; by default Wilson's, near 0 and 1 the exact ones."""
     by: str | None = None
-    """What cases are compared by."""
+    """The property that cases are compared by."""
     alternative: bool = False
     epsilon: float = EPSILON
     most_disagreements: int = MOST
-    """How many of each sort are kept."""
+    """The number of each sort that is kept."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class _Computation:
     places: Sequence[int]
     """The labelled cases whose truth is settled, and of the kind that is compared."""
     origin: Origin
-    """What is known of the contents, and of how their labels were drawn."""
+    """The contents, and the draws of their labels, as far as they are known."""
     lost: int
     """Cases all of whose labels are of another content."""
     strata: Planned | None = None
@@ -79,7 +79,7 @@ class _Computation:
     notes: list[str] = field(default_factory=list)
 
     def attempt(self, name: str, compute: Callable[[], T | None]) -> T | None:
-        """What ``compute`` gives, or ``None`` with its reason kept."""
+        """Return the value of ``compute``, or ``None`` with its reason kept."""
         try:
             return compute()
         except UsageError as error:
@@ -203,17 +203,17 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
 
 
 def _compute_agreement(work: _Computation) -> Agreement | None:
-    found = _compare_labels(work)
+    agreement = _compare_labels(work)
     strata = work.strata
-    if found is None or strata is None:
-        return found
+    if agreement is None or strata is None:
+        return agreement
     work.notes.append("Labels are weighed by the strata they were drawn from; kinds of cases and biases are not.")
-    return work.attempt("agreement", lambda: _weigh(work, found, strata))
+    return work.attempt("agreement", lambda: _weigh_labels(work, agreement, strata))
 
 
-def _weigh(work: _Computation, found: Agreement, strata: Planned) -> Agreement:
+def _weigh_labels(work: _Computation, agreement: Agreement, strata: Planned) -> Agreement:
     """The agreement with each label weighed by how many cases of its stratum it stands for."""
-    tally, categories = work.tally, found.confusion.categories
+    tally, categories = work.tally, agreement.confusion.categories
     columns = {name: at for at, name in enumerate(strata.sizes)}
     tables = [[[0] * len(categories) for _ in categories] for _ in columns]
     sides = zip(tally.list_designs(work.places), tally.judged(work.places), tally.truth(work.places), strict=True)
@@ -221,7 +221,7 @@ def _weigh(work: _Computation, found: Agreement, strata: Planned) -> Agreement:
         if (design := strata.find(drawn)) is not None:
             tables[columns[design.stratum]][categories.index(true)][categories.index(judge)] += 1
     whole = work.options.target == "run"
-    return weigh_agreement(found, tables, list(strata.sizes.values()), whole=whole)
+    return weigh_agreement(agreement, tables, list(strata.sizes.values()), whole=whole)
 
 
 def _compare_labels(work: _Computation) -> Agreement | None:
@@ -285,7 +285,7 @@ def _compute_error_parts(work: _Computation) -> ErrorParts | None:
     return work.attempt(
         "error_parts",
         lambda: make_error_parts(
-            [[None if said is None else float(said) for said in row] for row in repeats],
+            [[None if passed is None else float(passed) for passed in row] for row in repeats],
             [float(bool(value)) for value in truth],
             groups=work.find_groups(),
         ),
@@ -297,12 +297,12 @@ def _compute_order_flips(work: _Computation) -> OrderFlips | None:
     if work.kind != "preference" or not tally.pairs:
         return None
     orders = list(tally.list_orders())
-    forward, backward = ([_read_side(pair[place]) for pair in orders] for place in (0, 1))
+    forward, backward = ([_read_preference(pair[place]) for pair in orders] for place in (0, 1))
     return work.attempt("order_flips", lambda: make_order_flips(forward, backward))
 
 
-def _read_side(found: LabelledVerdict) -> Side | None:
-    return found if found in ("first", "second", "tie") else None
+def _read_preference(verdict: LabelledVerdict) -> Side | None:
+    return verdict if verdict in ("first", "second", "tie") else None
 
 
 def _compute_alternative(work: _Computation) -> AlternativeTest | None:
@@ -327,27 +327,27 @@ def _compute_bias(work: _Computation) -> Bias | None:
     if work.kind == "number":
         return None
     tally = work.tally
+    if work.kind == "preference" and tally.pairs:
+        return _compute_position_bias(work)
     places = tally.list_sampled(work.places)
     properties = tally.read_properties(places)
-    pairs = work.kind == "preference"
     rows = [
-        (at, _SHARE_SIDES[judge] - _SHARE_SIDES[true])
+        (at, _SHARE_SIDES[judge], _SHARE_SIDES[true])
         for at, judge, true in zip(places, tally.judged(places), tally.truth(places), strict=True)
         if judge is not None and properties[at].length == properties[at].length
     ]
-    if pairs and tally.pairs:
-        return _compute_position_bias(work)
     if not rows:
         work.left_out["bias"] = "no labelled case that the judge decided has its content here"
         return None
-    kept = [at for at, _ in rows]
+    compared_places = [at for at, _, _ in rows]
     columns: dict[str, list[float] | list[bool] | list[str]] = {
-        "length (in doublings)": [properties[at].length for at in kept],
-        "format": ["marked up" if properties[at].formatted else "plain" for at in kept],
-        "language": [properties[at].language for at in kept],
+        "length (characters)": [2.0 ** properties[at].length for at in compared_places],
+        "format": ["marked up" if properties[at].formatted else "plain" for at in compared_places],
+        "language": [properties[at].language for at in compared_places],
     }
+    judged, truth = [judge for _, judge, _ in rows], [true for _, _, true in rows]
     return work.attempt(
-        "bias", lambda: make_bias([error for _, error in rows], columns, groups=_group_for_bias(tally, kept))
+        "bias", lambda: make_bias(judged, truth, columns, groups=_group_for_bias(tally, compared_places))
     )
 
 
@@ -363,18 +363,25 @@ def _compute_position_bias(work: _Computation) -> Bias | None:
     properties, orders = tally.read_properties(places), dict(zip(places, tally.list_orders(places), strict=True))
     truth = dict(zip(places, tally.truth(places), strict=True))
     rows = [
-        (at, _SHARE_SIDES[side] - _SHARE_SIDES[truth[at]], shown_first)
+        (at, _SHARE_SIDES[side], _SHARE_SIDES[truth[at]], shown_first)
         for at in places
-        for side, shown_first in ((_read_side(orders[at][0]), True), (_read_side(orders[at][1]), False))
+        for side, shown_first in ((_read_preference(orders[at][0]), True), (_read_preference(orders[at][1]), False))
         if side is not None and properties[at].length == properties[at].length
     ]
     if not rows:
         work.left_out["bias"] = "no labelled pair that the judge decided has its contents here"
         return None
     columns: dict[str, list[float] | list[bool] | list[str]] = {
-        "position": ["shown first" if shown else "shown second" for _, _, shown in rows],
-        "length (in doublings, of the first to the second)": [properties[at].length for at, _, _ in rows],
-        "formatting of the first, not the second": [properties[at].formatted for at, _, _ in rows],
+        "position": ["shown first" if shown else "shown second" for *_, shown in rows],
+        "length (of the first, as a multiple of the second)": [2.0 ** properties[at].length for at, *_ in rows],
+        "format": [_name_format(properties[at].formatted) for at, *_ in rows],
     }
-    groups = [tally.groups[at] for at, _, _ in rows]
-    return work.attempt("bias", lambda: make_bias([error for _, error, _ in rows], columns, groups=groups))
+    judged, truth_of_rows = [judge for _, judge, _, _ in rows], [true for _, _, true, _ in rows]
+    groups = [tally.groups[at] for at, *_ in rows]
+    return work.attempt("bias", lambda: make_bias(judged, truth_of_rows, columns, groups=groups))
+
+
+def _name_format(difference: float) -> str:
+    if not difference:
+        return "both alike"
+    return "the first is marked up" if difference > 0 else "the second is marked up"

@@ -1,4 +1,4 @@
-"""Whether the rate at which people would pass reaches a bar: decided by the limits that hold, and recorded."""
+"""The decision whether people's rate reaches a bar: made by the limits that hold, and recorded."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from adjudge.dataset.label import Label
 from adjudge.errors import AdjudgeError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.numbers import count_digits, format_points
+from adjudge.formats.record import Layout, write_record
 from adjudge.labels.looks import Look, has_look, load_looks, write_look
 from adjudge.measurement.limit import RateLimit
 from adjudge.measurement.measure import make_measurement
@@ -28,9 +29,10 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateDecision:
-    """Whether people would pass enough of a run, as far as the labels show it."""
+    """A decision whether people would pass enough of a run, as far as the labels show it."""
 
     schema: ClassVar[str] = "adjudge/rate-decision/1"
+    _layout: ClassVar[Layout] = Layout(last=("limit",))
 
     outcome: Outcome
     """``passed``: the lower limit reaches the bar. ``failed``: it does not. ``undecided``: there is no limit yet."""
@@ -39,14 +41,13 @@ class RateDecision:
     limit: RateLimit | None
     """The limits that decided; ``None`` where there are none."""
     left: int | None
-    """How many labels of the run's plan are missing; ``None`` without a plan."""
+    """The number of labels of the run's plan that are missing; ``None`` without a plan."""
     reason: str
     """One sentence, which names the limit."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        kept = {name: getattr(self, name) for name in ("outcome", "bar", "left", "reason")}
-        return {"schema": self.schema, **kept, "limit": None if self.limit is None else self.limit.to_dict()}
+        return write_record(self)
 
 
 def decide_rate(
@@ -72,45 +73,45 @@ def decide_rate(
         with open_run(run) as opened:
             return decide_rate(opened, bar, labels=labels, criterion=criterion, labels_are_random=labels_are_random,
                                target=target, limits=limits)  # fmt: skip
-    found = make_measurement(run, labels=labels, criterion=criterion, labels_are_random=labels_are_random,
+    measurement = make_measurement(run, labels=labels, criterion=criterion, labels_are_random=labels_are_random,
                              target=target, limits=limits, most_disagreements=0)  # fmt: skip
-    decision = compare_rate(found, bar, status=run.status)
-    record_look(run, found, by="python", decision=decision)
+    decision = compare_rate(measurement, bar, status=run.status)
+    record_look(run, measurement, by="python", decision=decision)
     return decision
 
 
-def compare_rate(found: Measurement, bar: float, *, status: str = "finished") -> RateDecision:
+def compare_rate(measurement: Measurement, bar: float, *, status: str = "finished") -> RateDecision:
     """Compare the lower limit of a measurement with a bar; the run's ``status`` is said where it is not finished."""
-    outcome, reason = _compare(found, bar, status)
-    left = None if found.plan is None else found.plan.left
-    return RateDecision(outcome=outcome, bar=bar, limit=found.limit, left=left, reason=reason)
+    outcome, reason = _compare(measurement, bar, status)
+    left = None if measurement.plan is None else measurement.plan.left
+    return RateDecision(outcome=outcome, bar=bar, limit=measurement.limit, left=left, reason=reason)
 
 
-def _compare(found: Measurement, bar: float, status: str) -> tuple[Outcome, str]:
+def _compare(measurement: Measurement, bar: float, status: str) -> tuple[Outcome, str]:
     if status != "finished":
         return (
             "undecided",
             f"the run is {status}, so what people would pass of all cases is open; finish it with --resume",
         )
-    limit = found.limit
+    limit = measurement.limit
     if limit is None:
-        return "undecided", found.left_out.get("limit", "the corrected rate is not known")
+        return "undecided", measurement.left_out.get("limit", "the corrected rate is not known")
     digits = max(count_digits(limit.low, bar, digits=3) - 2, 1)
-    at = f"the lower limit {_NAMES[limit.kind]} is {format_points(limit.low, digits=digits)} %"
-    rate = found.rate.value if isinstance(found.rate, CorrectedRate) else None
-    of = "" if rate is None or limit.kind == "count" else f", corrected rate {format_points(rate)} %"
-    known = f"{at} ({limit.because}{of})"
+    lower = f"the lower limit {_NAMES[limit.kind]} is {format_points(limit.low, digits=digits)} %"
+    rate = measurement.rate.value if isinstance(measurement.rate, CorrectedRate) else None
+    rate_clause = "" if rate is None or limit.kind == "count" else f", corrected rate {format_points(rate)} %"
+    finding = f"{lower} ({limit.because}{rate_clause})"
     # The lower limit has to reach the bar: a run that may be worse has not shown that it is good enough.
     if limit.low >= bar - TOLERANCE:
-        return "passed", known
-    return "failed", f"{known}{_describe_next(limit, bar)}"
+        return "passed", finding
+    return "failed", f"{finding}{_describe_next(limit, bar)}"
 
 
 _NAMES = {"count": "by counting", "one look": "for one look", "every look": "for every look"}
 
 
 def _describe_next(limit: RateLimit, bar: float) -> str:
-    """What further labels would do, and at which price: to label on after a miss is to look again."""
+    """Describe what further labels would do, and at which price: to label on after a miss is to look again."""
     if limit.kind == "count" or limit.high < bar - TOLERANCE:
         return ""
     if limit.kind == "one look":
@@ -118,18 +119,18 @@ def _describe_next(limit: RateLimit, bar: float) -> str:
     return "; you may label more and look again, because these limits hold however often you look"
 
 
-def record_look(run: Run, found: Measurement, *, by: str, decision: RateDecision | None = None) -> None:
+def record_look(run: Run, measurement: Measurement, *, by: str, decision: RateDecision | None = None) -> None:
     """Add a look at the labels of a run to the record in its folder; nothing where there is no sample to look at.
 
     Raises ``AdjudgeError`` where a look that needs its record cannot be recorded.
     """
-    draw, limit = found.draw, found.limit
+    draw, limit = measurement.draw, measurement.limit
     if draw is None:
         return
     look = Look(
         at=datetime.now(UTC),
         by=by,
-        labels=found.labelled,
+        labels=measurement.labelled,
         draw=draw.name,
         planned=draw.planned,
         complete=draw.complete,
@@ -143,6 +144,6 @@ def record_look(run: Run, found: Measurement, *, by: str, decision: RateDecision
         write_look(run.folder, look)
     except AdjudgeError:
         # The limits for every look need no record; those for one look would be given again after another plan.
-        needed = limit is not None and limit.kind == "one look"
-        if needed and not has_look(load_looks(run.folder), draw.name, draw.truths):
+        needs_record = limit is not None and limit.kind == "one look"
+        if needs_record and not has_look(load_looks(run.folder), draw.name, draw.truths):
             raise

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Protocol, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label_map import CANNOT_TELL
+from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict
 from adjudge.measurement.judged_case import CaseTruth, CaseVerdict
 
 DisagreementSort = Literal["judge wrong", "people disagree", "rubric silent"]
-"""What to do about a disagreement: mend the judge, settle it among people, or say in the rubric what is meant."""
+"""The remedies of a disagreement: mend the judge, settle it among people, or say in the rubric what is meant."""
 
 SORTS: tuple[DisagreementSort, ...] = get_args(DisagreementSort)
 
@@ -27,6 +28,8 @@ LONGEST = 2_000
 class Disagreement:
     """A case on which the judge and the people differ, or that people could not settle. Texts are cut."""
 
+    _layout: ClassVar[Layout] = Layout(computed={"labels": lambda disagreement: dict(disagreement.labels)})
+
     case: str
     place: int
     group: str | None
@@ -36,9 +39,9 @@ class Disagreement:
     verdict: LabelledVerdict
     score: float | None
     truth: LabelValue
-    """What people say; ``cannot_tell``, or ``None`` if they do not agree."""
+    """The label of people; ``cannot_tell``, or ``None`` if they do not agree."""
     labels: tuple[tuple[str, LabelValue], ...]
-    """What each person said, by name."""
+    """Each person's label, by name."""
     comments: tuple[str, ...]
     content: str = ""
     task: str = ""
@@ -47,8 +50,7 @@ class Disagreement:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        return data | {"labels": dict(self.labels), "comments": list(self.comments)}
+        return write_record(self)
 
 
 def find_sort(truth: CaseTruth, *, criteria_agree: bool = False) -> tuple[DisagreementSort, bool]:
@@ -73,7 +75,7 @@ def find_sort(truth: CaseTruth, *, criteria_agree: bool = False) -> tuple[Disagr
 
 
 class ShownCase(Protocol):
-    """What is shown of a case on which judge and people differ."""
+    """The parts of a case that are shown where judge and people differ."""
 
     @property
     def id(self) -> str:
@@ -82,12 +84,12 @@ class ShownCase(Protocol):
 
     @property
     def place(self) -> int:
-        """Which case it is, from 0."""
+        """The number of the case, from 0."""
         ...
 
     @property
     def group(self) -> str | None:
-        """What the case came from, where several did."""
+        """The source of the case, where several came from one."""
         ...
 
     def read_texts(self) -> tuple[str, str, str]:
@@ -107,7 +109,7 @@ class DisagreementList:
         self.counts: dict[DisagreementSort, int] = dict.fromkeys(SORTS, 0)
         self._heaps: dict[DisagreementSort, list[tuple[tuple[float, ...], Disagreement]]] = {sort: [] for sort in SORTS}
 
-    def add(self, found: CaseVerdict, truth: CaseTruth, case: ShownCase, *, criteria_agree: bool = False) -> None:
+    def add(self, verdict: CaseVerdict, truth: CaseTruth, case: ShownCase, *, criteria_agree: bool = False) -> None:
         """Count a disagreement, and keep it if it is among the worst of its sort."""
         sort, by_hand = find_sort(truth, criteria_agree=criteria_agree)
         self.counts[sort] += 1
@@ -115,18 +117,18 @@ class DisagreementList:
             return
         heap = self._heaps[sort]
         # Places differ, so that two disagreements are never compared themselves.
-        worth = (*_rank(found, truth), -float(case.place))
+        worth = (*_rank(verdict, truth), -float(case.place))
         if len(heap) >= self.most and worth <= heap[0][0]:
             return
         content, task, why = (cut(text, LONGEST) for text in case.read_texts())
-        kept = Disagreement(
+        disagreement = Disagreement(
             case=case.id,
             place=case.place,
             group=case.group,
             sort=sort,
             by_hand=by_hand,
-            verdict=found.verdict,
-            score=found.score,
+            verdict=verdict.verdict,
+            score=verdict.score,
             truth=truth.value,
             labels=tuple(truth.ratings.items()),
             comments=tuple(cut(comment, LONGEST) for comment in truth.comments),
@@ -134,17 +136,17 @@ class DisagreementList:
             task=task,
             why=why,
         )
-        (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, (worth, kept))
+        (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, (worth, disagreement))
 
     def finish(self) -> tuple[Disagreement, ...]:
-        """Those that were kept: *judge wrong* first, in each sort the worst first."""
-        return tuple(kept for sort in SORTS for _, kept in sorted(self._heaps[sort], reverse=True))
+        """Return those that were kept: *judge wrong* first, in each sort the worst first."""
+        return tuple(disagreement for sort in SORTS for _, disagreement in sorted(self._heaps[sort], reverse=True))
 
 
-def _rank(found: CaseVerdict, truth: CaseTruth) -> tuple[float, float]:
+def _rank(verdict: CaseVerdict, truth: CaseTruth) -> tuple[float, float]:
     agreed = sum(value == truth.value for value in truth.ratings.values())
-    if isinstance(truth.value, bool) and found.score is not None:
-        return float(agreed), abs(found.score - truth.value)
+    if isinstance(truth.value, bool) and verdict.score is not None:
+        return float(agreed), abs(verdict.score - truth.value)
     return float(agreed), 0.0
 
 

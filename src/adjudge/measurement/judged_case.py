@@ -18,7 +18,7 @@ from adjudge.result import JudgeResult
 
 
 class CaseVerdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the judge decided of a case: the verdict of more than half of its judgements."""
+    """The judge's decision on a case: the verdict of more than half of its judgements."""
 
     verdict: LabelledVerdict
     score: float | None = None
@@ -31,17 +31,17 @@ class CaseVerdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
-    """What people said of a case, and what it comes to."""
+    """The labels that people gave a case, and their truth."""
 
     value: LabelValue
     """True, false, a number, a preference or ``cannot_tell``; ``None`` is unresolved."""
     ratings: Mapping[str, LabelValue] = msgspec.field(default_factory=dict)
-    """What each person said who looked."""
+    """The label of each person who looked."""
     override: bool = False
     """Whether it rests on overrides alone: only cases that a gate held back have those."""
     comments: tuple[str, ...] = ()
     designs: tuple[LabelDesign, ...] = ()
-    """How the case was drawn, where that is recorded: by several draws, it may be."""
+    """The designs by which the case was drawn, where they are recorded: by several draws, it may be."""
     bound: bool = True
     """Whether a label says that this very content was read; what a data set says of its own cases is bound to them."""
     blind: bool = True
@@ -49,7 +49,7 @@ class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def heap(self) -> TruthHeap:
-        """Where the case is counted."""
+        """The heap in which the case is counted."""
         if isinstance(self.value, bool):
             return "good" if self.value else "bad"
         if self.value is None:
@@ -60,28 +60,28 @@ class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Whether people said different things, settled or not."""
+        """Return whether people said different things, settled or not."""
         return len({(isinstance(value, bool), value) for value in self.ratings.values()}) > 1
 
 
 def find_verdict(results: Sequence[JudgeResult | PairResult], criterion: str | None = None) -> CaseVerdict:
-    """The verdict of a case's judgements, on a criterion or (``None``) on the whole; undecided without a majority.
+    """Find the verdict of a case's judgements, on a criterion or (``None``) on the whole; undecided without a majority.
 
     A judgement that says nothing of the criterion is undecided on it.
     """
-    said = [_read(result, criterion) for result in results]
-    counted = Counter(verdict for verdict, _ in said)
-    verdict, number = counted.most_common(1)[0]
-    if 2 * number <= len(said):
+    judgements = [_read(result, criterion) for result in results]
+    counts = Counter(verdict for verdict, _ in judgements)
+    verdict, number = counts.most_common(1)[0]
+    if 2 * number <= len(judgements):
         verdict = "undecided"
-    scores = [score for _, score in said if score is not None]
+    scores = [score for _, score in judgements if score is not None]
     return CaseVerdict(
         verdict=verdict,
         score=sum(scores) / len(scores) if scores else None,
-        judgements=len(said),
-        passed=counted["passed"],
-        failed=counted["failed"],
-        flipped=len(counted) > 1,
+        judgements=len(judgements),
+        passed=counts["passed"],
+        failed=counts["failed"],
+        flipped=len(counts) > 1,
     )
 
 
@@ -90,30 +90,32 @@ def _read(result: JudgeResult | PairResult, criterion: str | None) -> tuple[Labe
         return result.preferred or "undecided", None
     if criterion is None:
         return result.outcome, result.score
-    found = next((item for item in result.criteria if item.name == criterion), None)
-    if found is None or found.score is None:
+    criterion_result = next(
+        (criterion_result for criterion_result in result.criteria if criterion_result.name == criterion), None
+    )
+    if criterion_result is None or criterion_result.score is None:
         return "undecided", None
-    return ("passed" if found.passed else "failed"), found.score
+    return ("passed" if criterion_result.passed else "failed"), criterion_result.score
 
 
 def read_truth(truth: Truth) -> CaseTruth:
-    """What the labels of a file or a queue come to."""
-    every = (*truth.labels, *truth.overrides, *([truth.adjudication] if truth.adjudication else []))
+    """Read the truth of a file's or a queue's labels."""
+    labels = (*truth.labels, *truth.overrides, *([truth.adjudication] if truth.adjudication else []))
     return CaseTruth(
         value=truth.value,
         ratings={label.rater: label.value for label in truth.labels},
         override=bool(truth.overrides) and not truth.labels and truth.adjudication is None,
-        comments=tuple(label.comment for label in every if label.comment),
-        designs=_list_designs(every),
-        bound=any(label.subject is not None for label in every),
+        comments=tuple(label.comment for label in labels if label.comment),
+        designs=_list_designs(labels),
+        bound=any(label.subject is not None for label in labels),
         blind=all(label.blind for label in truth.labels) and (truth.adjudication is None or truth.adjudication.blind),
     )
 
 
 def _list_designs(labels: Sequence[Label]) -> tuple[LabelDesign, ...]:
     # Of a label that does not say what was read nobody knows what was drawn.
-    said = [label.design for label in labels if label.design is not None and label.subject is not None]
-    return tuple(dict.fromkeys(said))
+    designs = [label.design for label in labels if label.design is not None and label.subject is not None]
+    return tuple(dict.fromkeys(designs))
 
 
 class Labelled(Protocol):
@@ -121,25 +123,27 @@ class Labelled(Protocol):
 
     @property
     def label(self) -> LabelValue:
-        """What a person decided."""
+        """The decision of a person."""
         ...
 
     @property
     def labels(self) -> Mapping[str, LabelValue]:
-        """What each rater said; ``None`` could not tell."""
+        """Each rater's label; ``None`` could not tell."""
         ...
 
 
-def read_own_truth(case: Labelled) -> CaseTruth | None:
-    """What a case of a data set says itself: its ``label``, else what more than half of its ``labels`` are."""
+def read_stated_truth(case: Labelled) -> CaseTruth | None:
+    """Read the truth that a case of a data set states itself: its ``label``, else the majority of its ``labels``."""
     if case.label is None and not case.labels:
         return None
     ratings = {rater: CANNOT_TELL if value is None else value for rater, value in case.labels.items()}
-    return CaseTruth(value=settle(tuple(ratings.values())) if case.label is None else case.label, ratings=ratings)
+    return CaseTruth(
+        value=find_majority(tuple(ratings.values())) if case.label is None else case.label, ratings=ratings
+    )
 
 
-def settle(values: Sequence[LabelValue]) -> LabelValue:
-    """What more than half of the people said, ``cannot_tell`` included; ``None`` is unresolved."""
+def find_majority(values: Sequence[LabelValue]) -> LabelValue:
+    """Find the label that more than half of the people gave, ``cannot_tell`` included; ``None`` is unresolved."""
     if 2 * sum(value == CANNOT_TELL for value in values) > len(values):
         return CANNOT_TELL
     return find_truth(values)

@@ -1,4 +1,4 @@
-"""Which limits of a corrected rate a gate may go by: those for one look, or those that hold at every look.
+"""The limits of a corrected rate that a gate may go by: those for one look, or those that hold at every look.
 
 An ordinary interval misses the true rate in 5 of 100 looks. Somebody who looks, labels 25 more and looks again has many
 chances, and passes a bar that is not met in 10 to 18 of 100 attempts. So the ordinary limits count once: when exactly
@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from adjudge.dataset.label import Label
+from adjudge.formats.record import Layout, write_record
 from adjudge.labels.looks import Look, count_earlier_draws, find_draw, find_first_plan, has_look
 from adjudge.labels.plan import LabelPlan, PlanStatus, find_plan_status
 from adjudge.labels.store import RANDOM_ORDER
@@ -31,8 +32,8 @@ from adjudge.trust.intervals import LEVEL, IntervalMethod
 from adjudge.trust.live import LiveRate, compute_live_rate
 
 LimitKind = Literal["count", "one look", "every look"]
-"""What limits hold for: ``count`` where every case is labelled, ``one look`` at exactly the planned labels, or
-``every look``, however many there are."""
+"""The looks that limits hold for: ``count`` where every case is labelled, ``one look`` at exactly the planned labels,
+or ``every look``, however many there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,28 +44,30 @@ class RateLimit:
     low: float
     high: float
     level: float
-    """How often limits made this way contain the true rate, at every look they are for."""
+    """The share of limits made this way that contain the true rate, at every look they are for."""
     labels: int
     because: str
-    """Why these limits and no others."""
+    """The reason for these limits and no others."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProgress:
-    """How far the labels of a run's plan are."""
+    """The progress of the labels of a run's plan."""
+
+    _layout: ClassVar[Layout] = Layout(members=("plan", "planned", "labelled", "left", "beyond", "complete"))
 
     plan: str
     """The plan's id."""
     planned: int | None
-    """How many labels were planned for the one look; ``None`` until the pilot is labelled and the rest is drawn."""
+    """The number of labels planned for the one look; ``None`` until the pilot is labelled and the rest is drawn."""
     labelled: int
     """Labelled cases that the plan drew."""
     left: int
-    """How many of the planned labels are missing; while the pilot is labelled, how many of the pilot."""
+    """The number of planned labels that are missing; while the pilot is labelled, of the pilot."""
     beyond: int
     """Labelled cases that were drawn after the planned ones."""
     pilot_left: bool
@@ -72,11 +75,11 @@ class PlanProgress:
 
     @property
     def complete(self) -> bool:
-        """Whether the planned labels are there."""
+        """Return whether the planned labels are there."""
         return self.planned is not None and not self.left
 
     def describe_left(self, run: str = "RUN") -> str:
-        """What is missing, and what to do; empty where nothing is."""
+        """Describe what is missing, and what to do; empty where nothing is."""
         if self.complete:
             return ""
         is_or_are, it_or_them = ("is", "it") if self.left == 1 else ("are", "them")
@@ -93,8 +96,7 @@ class PlanProgress:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        names = ("plan", "planned", "labelled", "left", "beyond", "complete")
-        return {name: getattr(self, name) for name in names}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,19 +116,19 @@ class FoundLimit:
 
     limit: RateLimit | None = None
     missing: str | None = None
-    """Why there are none."""
+    """The reason why there are none."""
     plan: PlanProgress | None = None
     draw: LabelDraw | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedRun:
-    """What the limits of a corrected rate depend on, beside the counts."""
+    """The facts that the limits of a corrected rate depend on, beside the counts."""
 
     folder: Path
     rate: CorrectedRate | Refusal | None
     missing: str
-    """Why there is no rate, where there is none."""
+    """The reason why there is no rate, where there is none."""
     sampling: Sampling
     said_random: bool
     target: Target
@@ -134,20 +136,20 @@ class RatedRun:
     criterion: str | None
     plan: LabelPlan | None
     origin: Origin
-    """From what the labels may be drawn."""
+    """The contents that the labels may be drawn from."""
     lost: int
-    """How many cases have labels of another content alone."""
+    """The number of cases whose labels are all of another content."""
     labels: Sequence[Label]
     """The labels of cases that the plan drew."""
     looks: Sequence[Look]
 
     @property
     def is_recorded(self) -> bool:
-        """Whether a look can be recorded."""
+        """Return whether a look can be recorded."""
         return os.access(self.folder, os.W_OK)
 
     def find_status(self, plan: LabelPlan, level: float = LEVEL) -> PlanStatus:
-        """How far the labels of the plan are."""
+        """Find how far the labels of the plan are."""
         return find_plan_status(plan, self.labels, criterion=self.criterion, level=level)
 
     def find_level(self, draw: str) -> float:
@@ -201,7 +203,7 @@ def _limit_plan(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status:
 
 
 def _find_why_not_once(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status: PlanStatus) -> str | None:
-    """Why the limits for one look do not hold for a plan; ``None``: they do."""
+    """Find why the limits for one look do not hold for a plan; ``None``: they do."""
     if status.beyond:
         one = status.beyond == 1
         return f"{status.beyond:,} label{'' if one else 's'} beyond the planned ones {'was' if one else 'were'} added"
@@ -265,7 +267,7 @@ def _widen(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate, because:
     """
     number = rate.labels if rate.groups is None else rate.groups
     wider = 2 * NormalDist().cdf(_find_quantile(number, 1 - level)) - 1
-    found, _, _ = compute_rate(
+    rate_at_level, _, _ = compute_rate(
         tally,
         said_random=run.said_random,
         target=run.target,
@@ -274,7 +276,7 @@ def _widen(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate, because:
         lost=run.lost,
         level=wider,
     )
-    limit = _make_limit("every look", found if isinstance(found, CorrectedRate) else rate, because)
+    limit = _make_limit("every look", rate_at_level if isinstance(rate_at_level, CorrectedRate) else rate, because)
     return replace(limit, level=level)
 
 
@@ -283,7 +285,7 @@ NARROWEST_AT = 100
 
 
 def _find_quantile(number: int, share: float) -> float:
-    """What takes the place of 1.96 in limits that hold at every look, for so many labels."""
+    """Find the number in place of 1.96 for limits that hold at every look, for so many labels."""
     square = -2 * math.log(share)
     spread = number * (square + math.log(square + 1)) / NARROWEST_AT
     return math.sqrt((1 + 1 / spread) * (square + math.log1p(spread)))

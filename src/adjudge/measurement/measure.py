@@ -17,7 +17,7 @@ from adjudge.labels.plan import read_plan
 from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
-from adjudge.measurement.judged_case import read_own_truth
+from adjudge.measurement.judged_case import read_stated_truth
 from adjudge.measurement.limit import RatedRun, find_limit
 from adjudge.measurement.measurement import ErrorsElsewhere, Measurement
 from adjudge.measurement.people import PeopleLabels
@@ -84,16 +84,22 @@ def _measure(
     options: MeasurementOptions,
     measured_on: Run | str | os.PathLike[str] | None,
 ) -> Measurement:
-    found = _compare(run, read_queue(run) if labels is None else tuple(labels), options)
-    return found if measured_on is None else replace(found, measured_on=_measure_other(measured_on, run, options))
+    measurement = _compare(run, read_queue(run) if labels is None else tuple(labels), options)
+    return (
+        measurement
+        if measured_on is None
+        else replace(measurement, measured_on=_measure_other(measured_on, run, options))
+    )
 
 
 def _compare(run: Run, labels: Sequence[Label], options: MeasurementOptions) -> Measurement:
     plan = read_plan_file(run, labels)
     comparison = _join(run, PeopleLabels(labels, options.criterion, plan.planned), options)
-    found = comparison.finish(
+    judge, data = _name_judge_and_data(run)
+    measurement = comparison.finish(
         run=run.id,
-        **_describe_run(run),
+        judge=judge,
+        data=data,
         planned=plan.planned,
         problem=plan.problem,
         distrusted=plan.distrusted,
@@ -101,22 +107,22 @@ def _compare(run: Run, labels: Sequence[Label], options: MeasurementOptions) -> 
         is_whole=run.status == "finished",
         recorded=run.contents,
     )
-    return _add_limit(found, comparison, run, options, labels)
+    return _add_limit(measurement, comparison, run, options, labels)
 
 
 def _add_limit(
-    found: Measurement, comparison: Comparison, run: Run, options: MeasurementOptions, labels: Sequence[Label]
+    measurement: Measurement, comparison: Comparison, run: Run, options: MeasurementOptions, labels: Sequence[Label]
 ) -> Measurement:
-    """The measurement with the limits that a gate goes by, or why there are none."""
-    rate = found.rate
+    """Add to a measurement the limits that a gate goes by, or why there are none."""
+    rate = measurement.rate
     refused = f"{rate.reason}; {rate.remedy}" if isinstance(rate, Refusal) else None
     plan = None if comparison.origin.planned is None else read_plan(run.folder)
-    drawn = frozenset() if plan is None else frozenset(item.case for item in plan.order)
+    drawn = frozenset() if plan is None else frozenset(planned_case.case for planned_case in plan.order)
     rated = RatedRun(
         folder=run.folder,
         rate=rate,
-        missing=refused or found.left_out.get("rate", "no case has a label"),
-        sampling=found.sampling,
+        missing=refused or measurement.left_out.get("rate", "no case has a label"),
+        sampling=measurement.sampling,
         said_random=options.said_random,
         target=options.target,
         limits=options.limits,
@@ -128,19 +134,24 @@ def _add_limit(
         looks=load_looks(run.folder),
     )
     limit = find_limit(comparison.whole, rated)
-    left_out = found.left_out if limit.missing is None else {**found.left_out, "limit": limit.missing}
-    return replace(found, limit=limit.limit, plan=limit.plan, draw=limit.draw, left_out=left_out)
+    left_out = measurement.left_out if limit.missing is None else {**measurement.left_out, "limit": limit.missing}
+    return replace(measurement, limit=limit.limit, plan=limit.plan, draw=limit.draw, left_out=left_out)
 
 
 def _join(run: Run, labels: PeopleLabels, options: MeasurementOptions) -> Comparison:
     comparison = Comparison(labels, options)
-    for items in _group_items(run.items()):
-        first = items[0]
-        own = read_own_truth(first.case)
-        results = tuple(item.result for item in items)
+    for run_items in _group_items(run.items()):
+        first = run_items[0]
+        stated_truth = read_stated_truth(first.case)
+        results = tuple(run_item.result for run_item in run_items)
         subject = digest_content(first.case.content)
         judged = JudgedCase(
-            id=first.case.id, place=first.place, case=first.case, subject=subject, results=results, own=own
+            id=first.case.id,
+            place=first.place,
+            case=first.case,
+            subject=subject,
+            results=results,
+            stated_truth=stated_truth,
         )
         comparison.add(judged)
     return comparison
@@ -152,29 +163,29 @@ def _group_items(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
 
 
 def _measure_other(source: Run | str | os.PathLike[str], run: Run, options: MeasurementOptions) -> ErrorsElsewhere:
-    """What was counted on another run; raises ``UsageError`` for one of another judge, and for this run itself."""
+    """Measure the judge on another run; raises ``UsageError`` for one of another judge, and for this run itself."""
     if not isinstance(source, Run):
         with open_run(source) as opened:
             return _measure_other(opened, run, options)
     if source.id == run.id:
         raise UsageError(f"{source.folder} is the run itself; its labels count already, so leave it out")
-    for name, what in (("judge", "judge"), ("asked", "question")):
+    for name, noun in (("judge", "judge"), ("asked", "question")):
         if source.manifest["digests"].get(name) != run.manifest["digests"].get(name):
             raise UsageError(
-                f"{source.folder} was judged by another {what} than {run.folder}, so its errors say nothing of this "
+                f"{source.folder} was judged by another {noun} than {run.folder}, so its errors say nothing of this "
                 "one; name a run of the same judge and rubric"
             )
-    counted = replace(options, by=None, alternative=False, most_disagreements=0)
-    found = _compare(source, read_queue(source), counted)
-    if not found.labelled:
+    count_options = replace(options, by=None, alternative=False, most_disagreements=0)
+    measurement = _compare(source, read_queue(source), count_options)
+    if not measurement.labelled:
         raise UsageError(f"{source.folder} has no labels, so nothing was measured on it; label it (adjudge label)")
-    return ErrorsElsewhere(name=source.folder.name, measurement=found)
+    return ErrorsElsewhere(name=source.folder.name, measurement=measurement)
 
 
-def _describe_run(run: Run) -> dict[str, str]:
+def _name_judge_and_data(run: Run) -> tuple[str, str]:
     dataset, judge = (
-        found if isinstance(found := run.manifest.get(name), dict) else {} for name in ("dataset", "judge")
+        member if isinstance(member := run.manifest.get(name), dict) else {} for name in ("dataset", "judge")
     )
     # The name and not the path: a measurement is handed on, and whose machine it was is nobody's business.
-    data = dataset.get("name") or PurePath(str(dataset.get("path") or "")).name
-    return {"judge": str(judge.get("name") or "")[:300], "data": str(data)[:300]}
+    dataset_name = dataset.get("name") or PurePath(str(dataset.get("path") or "")).name
+    return str(judge.get("name") or "")[:300], str(dataset_name)[:300]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 from adjudge.dataset.contents import ContentSet
+from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
 from adjudge.measurement.limit import LabelDraw, PlanProgress, RateLimit
@@ -22,7 +24,7 @@ from adjudge.trust.repeatability import ErrorParts, OrderFlips
 from adjudge.trust.slices import Slices
 
 MeasurementKind = Literal["verdict", "preference", "number"]
-"""What is compared: passed or failed with good or bad, the better of two contents, or scores with numbers."""
+"""The kinds of comparison: passed or failed with good or bad, the better of two contents, or scores with numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,52 @@ class Measurement:
     """A judge compared with people. What the labels do not allow is ``None``, and ``left_out`` says why."""
 
     schema: ClassVar[str] = "adjudge/measurement/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=(
+            "warnings",
+            "judge",
+            "data",
+            "run",
+            "criterion",
+            "kind",
+            "cases",
+            "labelled",
+            "overrides",
+            "elsewhere",
+            "sampling",
+            "not_blind",
+            "copies",
+            "is_weighted",
+            "other_contents",
+            "other_draws",
+            "unbound",
+            "draw_problem",
+            "verdicts",
+            "table",
+            "contents",
+            "people",
+            "sorts",
+            "left_out",
+            "measured_on",
+            "refused",
+            "agreement",
+            "ceiling",
+            "correlation",
+            "slices",
+            "flipped",
+            "error_parts",
+            "order_flips",
+            "alternative",
+            "bias",
+            "rate",
+            "limit",
+            "plan",
+            "disagreements",
+            "criteria",
+            "notes",
+        ),
+        computed={"refused": lambda measurement: isinstance(measurement.rate, Refusal)},
+    )
 
     judge: str
     """The judge's name."""
@@ -38,7 +86,7 @@ class Measurement:
     run: str | None
     """The id of the run, if it is one."""
     criterion: str | None
-    """What was compared; ``None`` is the case as a whole."""
+    """The criterion that was compared; ``None`` is the case as a whole."""
     kind: MeasurementKind
     cases: int
     """Judged cases, labelled or not."""
@@ -58,7 +106,7 @@ class Measurement:
     agreement: Agreement | None
     """Confusion table, sensitivity, specificity and so on, over the cases whose truth is settled."""
     ceiling: Ceiling | None
-    """How well people agree with each other: the most that agreement with them can mean."""
+    """The agreement of people with each other: the most that agreement with them can mean."""
     correlation: Correlation | None
     """Scores beside labels that are numbers."""
     slices: Slices | None
@@ -66,17 +114,17 @@ class Measurement:
     flipped: Share | None
     """Cases that were judged repeatedly and whose judgements differ; ``None`` where none was."""
     error_parts: ErrorParts | None
-    """How much of the judge's error is noise between its judgements of one case."""
+    """The part of the judge's error that is noise between its judgements of one case."""
     order_flips: OrderFlips | None
-    """For comparisons: what happens when the two contents swap places."""
+    """The flips of comparisons: what happens when the two contents swap places."""
     alternative: AlternativeTest | None
     """The alternative annotator test, if it was asked for."""
     bias: Bias | None
-    """How the judge's error depends on length, format, language and, for comparisons, position."""
+    """The dependence of the judge's error on length, format, language and, for comparisons, position."""
     rate: CorrectedRate | Refusal | None
     """The rate at which people would pass, or why it is not given; for comparisons, prefer the first."""
     sampling: Sampling
-    """How the labelled cases were chosen."""
+    """The way in which the labelled cases were chosen."""
     sorts: Mapping[DisagreementSort, int]
     """Disagreements by what to do about them."""
     disagreements: tuple[Disagreement, ...] = field(repr=False)
@@ -84,11 +132,11 @@ class Measurement:
     criteria: tuple[Measurement, ...] = ()
     """The same for each criterion that people labelled."""
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Why a part is ``None``, by its name."""
+    """The reasons why parts are ``None``, by their names."""
     notes: tuple[str, ...] = ()
-    """What a reader should know besides, a sentence each."""
+    """Further things that a reader should know, a sentence each."""
     measured_on: ErrorsElsewhere | None = None
-    """What was counted on another run of the same judge, if it was asked for."""
+    """The errors on another run of the same judge, if they were asked for."""
     contents: ContentSet | None = None
     """The contents that were judged; ``None`` is unknown, as of a run that is not finished."""
     other_contents: int = 0
@@ -99,7 +147,7 @@ class Measurement:
     unbound: int = 0
     """Labelled cases of which no label says which content was read: they count, and never as drawn at random."""
     draw_problem: str = ""
-    """Why the plan in the run's folder is not relied on; empty where it is, and where there is none."""
+    """The reason why the plan in the run's folder is not relied on; empty where it is, and where there is none."""
     not_blind: int = 0
     """Labelled cases of which a label is not known to be blind: the rater may have seen the judge's verdict."""
     copies: int = 0
@@ -107,9 +155,9 @@ class Measurement:
     limit: RateLimit | None = None
     """The limits of the corrected rate that a gate goes by; ``left_out`` says why there are none."""
     plan: PlanProgress | None = None
-    """How far the labels of the run's plan are, if it has one."""
+    """The progress of the labels of the run's plan, if it has one."""
     draw: LabelDraw | None = field(default=None, repr=False)
-    """Which sample of labels this is, for the record of looks."""
+    """The sample of labels this is, for the record of looks."""
     is_weighted: bool = False
     """Whether labels stand for different numbers of cases, and the shares are weighed accordingly; the table is not."""
 
@@ -120,7 +168,7 @@ class Measurement:
 
     @property
     def is_counted(self) -> bool:
-        """Whether people settled every case that the rate is of, so that it is a count and nothing is estimated."""
+        """Return whether people settled every case that the rate is of: then it is a count, and not estimated."""
         rate = self.rate
         exact = isinstance(rate, CorrectedRate) and rate.target == "run" and not rate.unresolved
         return exact and self.sampling == "census"
@@ -132,7 +180,7 @@ class Measurement:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before any figure: an unfinished plan, labels that were not blind, copies."""
+        """The warnings before any figure: an unfinished plan, labels that were not blind, copies."""
         return tuple(_list_warnings(self))
 
     def count(self, verdict: LabelledVerdict, heap: TruthHeap) -> int:
@@ -141,43 +189,17 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         """The measurement as plain data, whose schema is ``adjudge/measurement/1``."""
-        plain = (
-            "judge",
-            "data",
-            "run",
-            "criterion",
-            "kind",
-            "cases",
-            "labelled",
-            "overrides",
-            "elsewhere",
-            "sampling",
-            "not_blind",
-            "copies",
-            "is_weighted",
-            "other_contents",
-            "other_draws",
-            "unbound",
-            "draw_problem",
-        )
-        data: dict[str, Any] = {"schema": self.schema, "warnings": list(self.warnings)}
-        data |= {name: getattr(self, name) for name in plain}
-        data |= {"verdicts": dict(self.verdicts), "table": {name: dict(row) for name, row in self.table.items()}}
-        data["contents"] = None if self.contents is None else self.contents.to_dict()
-        data |= {"people": list(self.people), "sorts": dict(self.sorts), "left_out": dict(self.left_out)}
-        data["measured_on"] = None if self.measured_on is None else self.measured_on.to_dict()
-        data["refused"] = isinstance(self.rate, Refusal)
-        for name in _PARTS:
-            value = getattr(self, name)
-            data[name] = None if value is None else value.to_dict()
-        data["disagreements"] = [item.to_dict() for item in self.disagreements]
-        data["criteria"] = [item.to_dict() for item in self.criteria]
-        return data | {"notes": list(self.notes)}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorsElsewhere:
-    """What was counted on another run of the same judge. How often it errs here does not follow from it."""
+    """The counts of another run of the same judge. How often it errs here does not follow from it."""
+
+    _layout: ClassVar[Layout] = Layout(
+        members=("name", "run", "kind", "labelled", "table"),
+        computed={name: attrgetter(f"measurement.{name}") for name in ("run", "kind", "labelled", "table")},
+    )
 
     name: str
     """The name of the other run's folder."""
@@ -186,34 +208,29 @@ class ErrorsElsewhere:
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as plain data, without any rate."""
-        found = self.measurement
-        table = {name: dict(row) for name, row in found.table.items()}
-        return {"name": self.name, "run": found.run, "kind": found.kind, "labelled": found.labelled, "table": table}
+        return write_record(self)
 
 
-def _list_warnings(found: Measurement) -> Iterator[str]:
-    plan = found.plan
-    if plan is not None and plan.left and found.sampling != "census":
+def _list_warnings(measurement: Measurement) -> Iterator[str]:
+    plan = measurement.plan
+    if plan is not None and plan.left and measurement.sampling != "census":
         yield f"The plan is not finished: {plan.describe_left()}. Until then the interval below may not be relied on."
     elif plan is not None and plan.beyond:
         yield (
             f"{plan.beyond:,} label{' was' if plan.beyond == 1 else 's were'} added beyond the {plan.planned:,} "
             "planned ones, so the interval for one look holds no longer; the limits for every look do."
         )
-    if found.not_blind:
+    if measurement.not_blind:
         yield (
-            f"Labels of {found.not_blind:,} of {found.labelled:,} cases are not known to be blind: who saw the judge's "
-            "verdict first tends to agree with it, and the judge then looks better than it is."
+            f"Labels of {measurement.not_blind:,} of {measurement.labelled:,} cases are not known to be blind: who saw "
+            "the judge's verdict first tends to agree with it, and the judge then looks better than it is."
         )
-    if found.copies:
+    if measurement.copies:
         yield (
-            f"{found.copies:,} of {found.labelled:,} labelled cases repeat the content of another one: intervals of "
-            "the judge's errors take them for independent, and are too narrow."
+            f"{measurement.copies:,} of {measurement.labelled:,} labelled cases repeat the content of another one: "
+            "intervals of the judge's errors take them for independent, and are too narrow."
         )
 
 
 OPEN: tuple[TruthHeap, ...] = ("cannot_tell", "unresolved")
 """The heaps of cases whose truth is open."""
-
-_PARTS = ("agreement", "ceiling", "correlation", "slices", "flipped", "error_parts", "order_flips", "alternative",
-          "bias", "rate", "limit", "plan")  # fmt: skip

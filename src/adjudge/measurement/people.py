@@ -1,4 +1,4 @@
-"""What people said of each case, kept in some bytes for each label, whatever the number of labels."""
+"""The labels that people gave each case, kept in some bytes for each label, whatever the number of labels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DIGEST = 32
 
 
 class PeopleLabels:
-    """What people said of each case, on the whole and on each criterion.
+    """The labels that people gave each case, on the whole and on each criterion.
 
     Of a label only what a truth needs is kept, and what many labels have in common is kept once. The labels of a case
     are chained: each knows the place of the one before it.
@@ -52,29 +52,31 @@ class PeopleLabels:
         self._known: dict[tuple[str | None, tuple[int, ...], bool, LabelDesign | None], CaseTruth | None] = {}
         for label in labels:
             if not isinstance(label, Label):
-                raise UsageError(f"labels must be Label, got {show(label)}; load_labels reads a file of them")
+                raise UsageError(
+                    f"labels must be Label, got {show(label)}; load_labels reads a file of them", argument="labels"
+                )
             if label.kind != "model":
-                self._keep(label)
-        named = sorted({label.criterion for label in self._examples if label.criterion is not None})
-        if criterion is not None and criterion not in named:
-            known = ", ".join(map(show, named)) or "none"
-            raise UsageError(f"no label is about the criterion {show(criterion)}; the labels have {known}")
-        if len(named) > MOST_CRITERIA:
+                self._add(label)
+        criteria = sorted({label.criterion for label in self._examples if label.criterion is not None})
+        if criterion is not None and criterion not in criteria:
+            listed = ", ".join(map(show, criteria)) or "none"
+            raise UsageError(f"no label is about the criterion {show(criterion)}; the labels have {listed}")
+        if len(criteria) > MOST_CRITERIA:
             raise UsageError(
-                f"the labels name {len(named):,} criteria, and at most {MOST_CRITERIA} are compared at once"
+                f"the labels name {len(criteria):,} criteria, and at most {MOST_CRITERIA} are compared at once"
             )
-        self.criteria = () if criterion is not None else tuple(named)
+        self.criteria = () if criterion is not None else tuple(criteria)
         compared = {criterion, *self.criteria}
         self._is_compared = [label.criterion in compared for label in self._examples]
         if not all(self._is_compared):
-            self._leave_out()
+            self._drop_uncompared()
 
     def __len__(self) -> int:
-        """How many cases have a label that is compared."""
+        """Return how many cases have a label that is compared."""
         return len(self._cases)
 
     def find_number(self, case: str) -> int | None:
-        """Which of the labelled cases this is, from 0; ``None`` if nobody labelled it."""
+        """Find the number of a labelled case, from 0; ``None`` if nobody labelled it."""
         return self._cases.get(case)
 
     def list_other(self, number: int, subject: str | None) -> tuple[list[LabelDesign | None], bool]:
@@ -84,14 +86,14 @@ class PeopleLabels:
         return [self._examples[self._kind[place]].design for place in wrong], len(wrong) == len(places)
 
     def find(self, case: str, criterion: str | None, subject: str | None) -> CaseTruth | None:
-        """What people said of a content, on a criterion or the whole; ``None`` where nobody did."""
+        """Find the truth of a content by people's labels, on a criterion or the whole; ``None`` without labels."""
         number = self._cases.get(case)
         if number is None:
             return None
         places = [place for place in self._list_places(number) if not self._is_other(place, subject)]
         kinds = tuple([self._kind[place] for place in places])
-        own = None if self._planned is None else self._planned.designs.get(case)
-        key = (criterion, kinds, subject is None, own)
+        plan_design = None if self._planned is None else self._planned.designs.get(case)
+        key = (criterion, kinds, subject is None, plan_design)
         if key in self._known:
             return self._known[key]
         labels = [
@@ -104,32 +106,41 @@ class PeopleLabels:
             for kind, place in zip(kinds, places, strict=True)
         ]
         truth = find_truths(labels, criterion=criterion).get(case)
-        found = None if truth is None else read_truth(truth)
-        if found is not None and own is not None and found.bound:
-            found = msgspec.structs.replace(found, designs=(own, *found.designs))
+        case_truth = None if truth is None else read_truth(truth)
+        if case_truth is not None and plan_design is not None and case_truth.bound:
+            case_truth = msgspec.structs.replace(case_truth, designs=(plan_design, *case_truth.designs))
         # Where somebody labelled a case twice, it depends on the times which of the labels counts.
-        once = len({(item.kind, item.kind == "adjudication" or item.rater, item.criterion) for item in labels})
+        once = len(
+            {
+                (
+                    label_example.kind,
+                    label_example.kind == "adjudication" or label_example.rater,
+                    label_example.criterion,
+                )
+                for label_example in labels
+            }
+        )
         if once == len(labels) and len(self._known) < _MOST_KNOWN:
-            self._known[key] = found
-        return found
+            self._known[key] = case_truth
+        return case_truth
 
     def list_draws(self, number: int) -> set[LabelDesign]:
-        """How a case was drawn, as its labels say."""
+        """List the designs by which a case was drawn, as its labels have them."""
         designs = [self._examples[self._kind[place]].design for place in self._list_places(number)]
         return {design for design in designs if design is not None}
 
     def find_moment(self, case: str) -> int:
-        """When a case got its first label, in microseconds; ``NO_TIME`` where a label of it has no time."""
+        """Find when a case got its first label, in microseconds; ``NO_TIME`` where a label of it has no time."""
         number = self._cases.get(case)
         return NO_TIME if number is None else min(self._at[place] for place in self._list_places(number))
 
     def _is_other(self, place: int, subject: str | None) -> bool:
-        """Whether a label says that another content was read."""
+        """Return whether a label says that another content was read."""
         if subject is None or self._examples[self._kind[place]].subject is None:
             return False
         return self._subject[place * _DIGEST : (place + 1) * _DIGEST] != bytes.fromhex(subject)
 
-    def _keep(self, label: Label) -> None:
+    def _add(self, label: Label) -> None:
         number = self._cases.get(label.case)
         if number is None:
             number = self._cases[label.case] = len(self._cases)
@@ -153,22 +164,22 @@ class PeopleLabels:
         return None if planned is not None and design is not None and design.plan == planned.plan else design
 
     def _list_places(self, number: int) -> Iterator[int]:
-        """The labels of a case in their order."""
-        place, found = self._last[number], []
+        """List the labels of a case in their order."""
+        place, places = self._last[number], []
         while place != _NONE:
-            found.append(place)
+            places.append(place)
             place = self._before[place]
-        return reversed(found)
+        return reversed(places)
 
-    def _leave_out(self) -> None:
+    def _drop_uncompared(self) -> None:
         """Forget the cases none of whose labels is about what is compared."""
-        kept = [
+        compared_cases = [
             case
             for case, number in self._cases.items()
             if any(self._is_compared[self._kind[place]] for place in self._list_places(number))
         ]
-        self._last = array("i", [self._last[self._cases[case]] for case in kept])
-        self._cases = {case: number for number, case in enumerate(kept)}
+        self._last = array("i", [self._last[self._cases[case]] for case in compared_cases])
+        self._cases = {case: number for number, case in enumerate(compared_cases)}
 
 
 def _read_time(moment: int) -> datetime | None:

@@ -25,14 +25,14 @@ _STATED = ("language", "lang", "locale")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextProperties:
-    """What of a text may sway a judge."""
+    """The properties of a text that may sway a judge."""
 
     length: float
     """The logarithm to base 2 of its characters, so that an effect is one per doubling."""
     formatted: bool
     """Whether it has lists, headings, tables, bold type or code blocks in Markdown or HTML."""
     language: str
-    """What the metadata state (``language``, ``lang`` or ``locale``), else the script that most letters are of."""
+    """The language that the metadata state (``language``, ``lang`` or ``locale``), else the script of most letters."""
 
 
 def read_properties(text: str, metadata: Mapping[str, Any]) -> TextProperties:
@@ -46,17 +46,17 @@ def read_properties(text: str, metadata: Mapping[str, Any]) -> TextProperties:
 
 
 def _find_stated(metadata: Mapping[str, Any]) -> str | None:
-    found = next((metadata[name] for name in _STATED if isinstance(metadata.get(name), str)), None)
-    return found[:40] if found else None
+    stated = next((metadata[name] for name in _STATED if isinstance(metadata.get(name), str)), None)
+    return stated[:40] if stated else None
 
 
 def find_script(text: str) -> str:
-    """The script that most letters of a text are of, as Unicode names it (``latin``, ``cyrillic``, ``cjk``)."""
+    """Find the script that most letters of a text are of, as Unicode names it (``latin``, ``cyrillic``, ``cjk``)."""
     if text.isascii():  # nearly always, and many times as fast
         return "latin" if any(map(str.isalpha, text)) else "none"
     letters = islice(filter(str.isalpha, text), _LETTERS)
-    counted = Counter(map(_name_script, letters))
-    return counted.most_common(1)[0][0] if counted else "none"
+    scripts = Counter(map(_name_script, letters))
+    return scripts.most_common(1)[0][0] if scripts else "none"
 
 
 @lru_cache(maxsize=4096)

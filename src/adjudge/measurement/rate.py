@@ -17,7 +17,7 @@ from adjudge.trust.intervals import LEVEL, IntervalMethod, Share
 from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, count_groups, make_strata
 
 Sampling = Literal["census", "plan", "random", "unknown"]
-"""How the labelled cases were chosen: all of them, by a recorded draw, at random as the user says, or nobody knows."""
+"""The choice of the labelled cases: all of them, by a recorded draw, at random as the user says, or nobody knows."""
 
 _PASSES: tuple[LabelledVerdict, ...] = ("passed", "first")
 
@@ -29,7 +29,7 @@ _TRUTHS: dict[TruthHeap, bool] = {"good": True, "first": True, "bad": False, "se
 def find_sampling(
     tally: MeasurementTally, origin: Origin, *, said_random: bool, lost: int = 0
 ) -> tuple[Sampling, Sequence[int], tuple[str, ...]]:
-    """How the labels were drawn, which of the labelled cases count for a rate, and what a reader should know of it.
+    """Find how the labels were drawn, which labelled cases count for a rate, and what a reader should know of it.
 
     Where a draw from these contents made some of the labels, those alone are a sample; labels that somebody picked
     beside it are left out. ``lost`` is how many cases have labels of another content alone: what is left is no sample
@@ -46,14 +46,16 @@ def find_sampling(
     if plan is None:
         is_drawn = any(origin.holds(design) for designs in tally.list_designs(every) for design in designs)
         return "unknown", every, (_NO_STRATA,) if is_drawn else ()
-    kept = [at for at, designs in zip(every, tally.list_designs(every), strict=True) if _is_of(plan, designs, origin)]
-    left = len(every) - len(kept)
-    return "plan", kept, (_describe_left(left),) if left else ()
+    sampled = [
+        at for at, designs in zip(every, tally.list_designs(every), strict=True) if _is_of(plan, designs, origin)
+    ]
+    left_out_count = len(every) - len(sampled)
+    return "plan", sampled, (_describe_left(left_out_count),) if left_out_count else ()
 
 
-def _describe_left(left: int) -> str:
-    one = left == 1
-    labels = f"{left:,} label{'' if one else 's'}"
+def _describe_left(number: int) -> str:
+    one = number == 1
+    labels = f"{number:,} label{'' if one else 's'}"
     return f"{labels} that the plan did not draw {'is' if one else 'are'} not in the rate."
 
 
@@ -66,7 +68,7 @@ _NO_STRATA = "The labels name strata of a plan that is not known, so no plan is 
 
 
 def count_other_draws(tally: MeasurementTally, origin: Origin) -> int:
-    """How many labelled cases were drawn, and not from these contents, or by a draw that lacks a case here."""
+    """Count the labelled cases that were drawn from other contents, or by a draw that lacks a case here."""
     return sum(
         number
         for _, _, designs, number in tally.count_patterns(tally.list_places(HEAPS))
@@ -78,11 +80,11 @@ def find_draw(tally: MeasurementTally, origin: Origin) -> Planned | None:
     """The draw from these contents that most labelled cases are of, with its strata; ``None`` if no draw is known."""
     plans: Counter[str] = Counter()
     designs, strata = set[LabelDesign](), Counter[tuple[str, str]]()
-    for _, heap, drawn, number in tally.count_patterns(tally.list_places(HEAPS)):
-        held = [design for design in drawn if heap != "number" and origin.holds(design)]
-        designs.update(held)
-        strata.update(dict.fromkeys({(design.plan, design.stratum) for design in held}, number))
-        for name in {design.plan for design in held}:
+    for _, heap, case_designs, number in tally.count_patterns(tally.list_places(HEAPS)):
+        own_designs = [design for design in case_designs if heap != "number" and origin.holds(design)]
+        designs.update(own_designs)
+        strata.update(dict.fromkeys({(design.plan, design.stratum) for design in own_designs}, number))
+        for name in {design.plan for design in own_designs}:
             plans[name] += number
     if not plans:
         return None
@@ -118,12 +120,12 @@ def compute_rate(
     strata = find_strata(tally, sampling, origin)
     if strata is not None:
         heaps, groups = _make_strata(tally, places, strata, names)
-        found = make_internal_rate(heaps, groups=groups, target=target, level=level, method=limits)
-        return replace(found, naive=_count_passes(tally)), sampling, notes
+        rate = make_internal_rate(heaps, groups=groups, target=target, level=level, method=limits)
+        return replace(rate, naive=_count_passes(tally)), sampling, notes
     heaps, groups = make_heaps(tally, places, names)
     sampled = sampling != "unknown"
-    found = make_corrected_rate(heaps, sampled=sampled, groups=groups, target=target, level=level, method=limits)
-    return found, sampling, notes
+    rate = make_corrected_rate(heaps, sampled=sampled, groups=groups, target=target, level=level, method=limits)
+    return rate, sampling, notes
 
 
 def make_heaps(
@@ -138,31 +140,33 @@ def make_heaps(
         sizes[_read_verdict(verdict)] += number
     order = sorted(sizes)
     columns = {verdict: at for at, verdict in enumerate(order)}
-    counted: Counter[tuple[int, bool | None]] = Counter()
+    counts: Counter[tuple[int, bool | None]] = Counter()
     for verdict, heap, _, number in tally.count_patterns(places):
-        counted[columns[_read_verdict(verdict)], _TRUTHS.get(heap)] += number
-    heaps = [_fill(Heap(verdict=name, cases=sizes[name]), counted, at) for name, at in columns.items()]
+        counts[columns[_read_verdict(verdict)], _TRUTHS.get(heap)] += number
+    heaps = [_add_labels(Heap(verdict=name, cases=sizes[name]), counts, at) for name, at in columns.items()]
     if names is None:
         return heaps, None
-    found = [columns[_read_verdict(verdict)] for verdict, _, _ in tally.list_kept(places)]
-    truths = [_TRUTHS.get(heap) for _, heap, _ in tally.list_kept(places)]
-    return heaps, count_groups(names, found, truths, columns=len(order))
+    columns_of_cases = [columns[_read_verdict(verdict)] for verdict, _, _ in tally.list_rows(places)]
+    truths = [_TRUTHS.get(heap) for _, heap, _ in tally.list_rows(places)]
+    return heaps, count_groups(names, columns_of_cases, truths, columns=len(order))
 
 
 def _make_strata(
     tally: MeasurementTally, places: Sequence[int], planned: Planned, names: Sequence[int] | None
 ) -> tuple[list[Heap], GroupCounts | None]:
-    """The same by the strata of a plan. Verdicts are not told apart in them: strata are of like verdicts already."""
+    """Make heaps by the strata of a plan. Verdicts are not told apart in them: strata are of like verdicts already."""
     columns = {name: at for at, name in enumerate(planned.sizes)}
-    kept = [
+    placed = [
         (columns[design.stratum], heap)
-        for _, heap, designs in tally.list_kept(places)
+        for _, heap, designs in tally.list_rows(places)
         if (design := planned.find(designs)) is not None
     ]
-    found, truths = [column for column, _ in kept], [_TRUTHS.get(heap) for _, heap in kept]
+    columns_of_cases, truths = [column for column, _ in placed], [_TRUTHS.get(heap) for _, heap in placed]
     names_of = list(planned.sizes)
-    heaps = make_strata(planned.sizes, Counter((names_of[at], truth) for at, truth in zip(found, truths, strict=True)))
-    return heaps, None if names is None else count_groups(names, found, truths, columns=len(heaps))
+    heaps = make_strata(
+        planned.sizes, Counter((names_of[at], truth) for at, truth in zip(columns_of_cases, truths, strict=True))
+    )
+    return heaps, None if names is None else count_groups(names, columns_of_cases, truths, columns=len(heaps))
 
 
 def list_draws(
@@ -172,20 +176,20 @@ def list_draws(
 
     The strata are those of the plan, else the verdicts of the judge.
     """
-    kept = list(tally.list_kept(places))
-    truths = [_TRUTHS.get(heap) for _, heap, _ in kept]
+    rows = list(tally.list_rows(places))
+    truths = [_TRUTHS.get(heap) for _, heap, _ in rows]
     if strata is not None:
         columns = {name: at for at, name in enumerate(strata.sizes)}
-        drawn = [columns[design.stratum] for _, _, designs in kept if (design := strata.find(designs)) is not None]
+        drawn = [columns[design.stratum] for _, _, designs in rows if (design := strata.find(designs)) is not None]
         return list(strata.sizes.values()), list(zip(drawn, truths, strict=True))
     heaps, _ = make_heaps(tally, places, None)
     verdicts = {heap.verdict: at for at, heap in enumerate(heaps)}
-    drawn = [verdicts[_read_verdict(verdict)] for verdict, _, _ in kept]
+    drawn = [verdicts[_read_verdict(verdict)] for verdict, _, _ in rows]
     return [heap.cases for heap in heaps], list(zip(drawn, truths, strict=True))
 
 
-def _fill(heap: Heap, counted: Counter[tuple[int, bool | None]], at: int) -> Heap:
-    return replace(heap, good=counted[at, True], bad=counted[at, False], unresolved=counted[at, None])
+def _add_labels(heap: Heap, counts: Counter[tuple[int, bool | None]], column: int) -> Heap:
+    return replace(heap, good=counts[column, True], bad=counts[column, False], unresolved=counts[column, None])
 
 
 def _count_passes(tally: MeasurementTally) -> Share:

@@ -1,4 +1,4 @@
-"""What belongs to a run: the labels of its own queue, and the strata of its plan."""
+"""The labels of a run's own queue, and the strata of its plan."""
 
 from __future__ import annotations
 
@@ -30,15 +30,18 @@ def read_queue(run: Run) -> tuple[Label, ...]:
 
 @contextmanager
 def _make_usable(place: Path) -> Iterator[Path]:
-    """A file of labels, or a copy where it is read-only: to open one brings its cases up to date."""
+    """Open a file of labels, or a copy where it is read-only: to open one brings its cases up to date."""
     if is_writable(place):
         yield place
         return
     with TemporaryDirectory(prefix="adjudge-labels-", ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / place.name
         try:
-            with closing(open_sqlite(place, mode="look")) as kept, closing(open_sqlite(copy, mode="make")) as made:
-                kept.backup(made)
+            with (
+                closing(open_sqlite(place, mode="look")) as original,
+                closing(open_sqlite(copy, mode="make")) as copied,
+            ):
+                original.backup(copied)
         except UNUSABLE as error:
             raise UsageError(f"{place} cannot be read as labels: {show(str(error))}; restore the file") from None
         yield copy
@@ -46,12 +49,12 @@ def _make_usable(place: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """What the plan in a run's folder is worth; nothing where there is none."""
+    """The plan in a run's folder, or the reason why it is not relied on; nothing where there is none."""
 
     planned: Planned | None = None
     """The plan, if it is one of what the run holds."""
     problem: str = ""
-    """Why it is not."""
+    """The reason why it is not relied on."""
     distrusted: str | None = None
     """The id of a plan that is not."""
 

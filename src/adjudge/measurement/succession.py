@@ -13,9 +13,10 @@ from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.numbers import format_points
+from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import TruthHeap
 from adjudge.measurement.comparison import PeopleLabels
-from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_own_truth
+from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import OPEN, Measurement
 from adjudge.measurement.run_labels import read_queue
@@ -27,10 +28,10 @@ from adjudge.trust.extra import check_extra
 from adjudge.trust.resampling import LEAST_UNITS, find_bootstrap_interval
 
 MARGIN = 0.05
-"""How much less than the old judge a successor may agree with people, as a share of the cases."""
+"""The margin by which a successor may agree less with people than the old judge, as a share of the cases."""
 
 LEVEL = 0.95
-"""How sure the statements about all candidates together are."""
+"""The confidence of the statements about all candidates together."""
 
 MOST_FLIPS = 2_000
 """Flipped cases that are listed."""
@@ -46,6 +47,8 @@ Standing = Literal["may follow", "may not follow", "unknown"]
 class PairedShare:
     """A share of the same cases for both judges, and the interval of the difference."""
 
+    _layout: ClassVar[Layout] = Layout(last=("delta",))
+
     before: int
     after: int
     of: int
@@ -60,7 +63,7 @@ class PairedShare:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"delta": self.delta}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +80,35 @@ class Flip:
 class Candidate:
     """One judge beside the one it may follow."""
 
+    _layout: ClassVar[Layout] = Layout(
+        members=(
+            "judge",
+            "folder",
+            "standing",
+            "why",
+            "gained",
+            "lost",
+            "p_value",
+            "agreement",
+            "wrong_passes",
+            "flips",
+            "listed",
+            "cost_usd",
+            "cost_interval",
+            "measurement",
+        ),
+        computed={"flips": lambda candidate: _write_flips(candidate.flips)},
+    )
+
     judge: str
     folder: str
     standing: Standing
     why: str
-    """What the standing rests on, in a sentence."""
+    """The basis of the standing, in a sentence."""
     agreement: PairedShare
     """Labelled cases on which a judge decided as people did; undecided is no agreement."""
     wrong_passes: PairedShare | None
-    """Of the cases that people failed, those that a judge passed; ``None`` for comparisons, and without such a case."""
+    """The share passed of the cases that people failed; ``None`` for comparisons, and without such a case."""
     gained: int
     """Cases on which only the candidate agrees with people."""
     lost: int
@@ -93,11 +116,11 @@ class Candidate:
     p_value: float | None
     """McNemar's exact test of gained against lost."""
     flips: Mapping[tuple[str, str], int]
-    """How many labelled cases went from which verdict to which."""
+    """The number of labelled cases for each verdict before and after."""
     listed: tuple[Flip, ...] = field(repr=False)
     """The flipped cases: those that were lost first."""
     cost_usd: tuple[float | None, float | None]
-    """What a case costs on average, before and after; ``None`` where the cost of one is unknown."""
+    """The cost of a case on average, before and after; ``None`` where the cost of one is unknown."""
     cost_interval: tuple[float, float] | None
     """The 95 % bootstrap interval of what a case costs with the candidate."""
     measurement: Measurement = field(repr=False)
@@ -105,17 +128,11 @@ class Candidate:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        plain = ("judge", "folder", "standing", "why", "gained", "lost", "p_value")
-        return {
-            **{name: getattr(self, name) for name in plain},
-            "agreement": self.agreement.to_dict(),
-            "wrong_passes": None if self.wrong_passes is None else self.wrong_passes.to_dict(),
-            "flips": [{"before": old, "after": new, "cases": count} for (old, new), count in self.flips.items()],
-            "listed": [{name: getattr(flip, name) for name in flip.__slots__} for flip in self.listed],
-            "cost_usd": list(self.cost_usd),
-            "cost_interval": None if self.cost_interval is None else list(self.cost_interval),
-            "measurement": self.measurement.to_dict(),
-        }
+        return write_record(self)
+
+
+def _write_flips(flips: Mapping[tuple[str, str], int]) -> list[dict[str, str | int]]:
+    return [{"before": before, "after": after, "cases": cases} for (before, after), cases in flips.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +145,10 @@ class Succession:
     """
 
     schema: ClassVar[str] = "adjudge/succession/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=("judge", "folder", "margin", "level", "cases", "successors", "measurement", "candidates"),
+        computed={"successors": lambda succession: [item.judge for item in succession.successors]},
+    )
 
     judge: str
     """The judge that is to be followed."""
@@ -143,23 +164,18 @@ class Succession:
 
     @property
     def successors(self) -> tuple[Candidate, ...]:
-        """Those that may follow, the one that agrees most first; at the same agreement, the cheaper one.
+        """The candidates that may follow, the one that agrees most first; at the same agreement, the cheaper one.
 
         A cost that is unknown comes after every known one.
         """
-        may = [item for item in self.candidates if item.standing == "may follow"]
-        return tuple(sorted(may, key=lambda item: (-item.agreement.after, *_rank_cost(item.cost_usd[1]))))
+        followers = [candidate for candidate in self.candidates if candidate.standing == "may follow"]
+        return tuple(
+            sorted(followers, key=lambda candidate: (-candidate.agreement.after, *_rank_cost(candidate.cost_usd[1])))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data, whose schema is ``adjudge/succession/1``."""
-        plain = ("judge", "folder", "margin", "level", "cases")
-        return {
-            "schema": self.schema,
-            **{name: getattr(self, name) for name in plain},
-            "successors": [item.judge for item in self.successors],
-            "measurement": self.measurement.to_dict(),
-            "candidates": [item.to_dict() for item in self.candidates],
-        }
+        return write_record(self)
 
 
 def _rank_cost(usd: float | None) -> tuple[bool, float]:
@@ -168,11 +184,11 @@ def _rank_cost(usd: float | None) -> tuple[bool, float]:
 
 
 def list_labelled(run: Run, labels: Iterable[Label] | None = None) -> list[Case]:
-    """The cases of a run whose truth people settled, in the order of the data set.
+    """List the cases of a run whose truth people settled, in the order of the data set.
 
     ``labels`` default to those of the run's own queue; cases that no label is about go by those of their data set.
     """
-    return [found.case for found in _read(run, _find_people(run, labels))]
+    return [judged.case for judged in _read(run, _find_people(run, labels))]
 
 
 def make_succession(
@@ -195,22 +211,22 @@ def make_succession(
         )
     # Each statement about a candidate can be wrong; so many together must not be wrong more often than one may.
     level = 1 - (1 - LEVEL) / len(candidates)
-    found = [_compare(before, run, old, people, margin=margin, level=level) for run in candidates]
+    compared = [_compare(before, run, old, people, margin=margin, level=level) for run in candidates]
     return Succession(
-        judge=_name(before),
+        judge=_name_judge(before),
         folder=str(before.folder),
         margin=margin,
         level=level,
         cases=len(old),
         measurement=make_measurement(before, labels=people.labels, most_disagreements=0),
-        candidates=tuple(found),
+        candidates=tuple(compared),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _People:
     labels: tuple[Label, ...]
-    said: PeopleLabels
+    by_case: PeopleLabels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,22 +250,26 @@ def _find_people(run: Run, labels: Iterable[Label] | None) -> _People:
 
 
 def _read(run: Run, people: _People) -> Iterator[_Judged]:
-    for _, together in groupby(run.items(), key=lambda item: item.place):
-        items = list(together)
-        case = items[0].case
+    for _, together in groupby(run.items(), key=lambda run_item: run_item.place):
+        run_items = list(together)
+        case = run_items[0].case
         subject = digest_content(case.content)
-        truth: CaseTruth | None = people.said.find(case.id, None, subject) or read_own_truth(case)
+        truth: CaseTruth | None = people.by_case.find(case.id, None, subject) or read_stated_truth(case)
         if truth is None or truth.override or truth.heap in (*OPEN, "number"):
             continue
-        verdict = find_verdict([item.result for item in items]).verdict
-        yield _Judged(case=case, subject=items[0].subject, truth=truth.heap, verdict=verdict, cost=_add_costs(items))
+        verdict = find_verdict([run_item.result for run_item in run_items]).verdict
+        yield _Judged(
+            case=case, subject=run_items[0].subject, truth=truth.heap, verdict=verdict, cost=_add_costs(run_items)
+        )
 
 
-def _add_costs(items: Sequence[RunItem]) -> float | None:
-    """What a case's judgements cost on average; ``None`` where that is unknown of one."""
-    if any(lacks_cost(item.result) for item in items):
+def _add_costs(run_items: Sequence[RunItem]) -> float | None:
+    """Average the cost of a case's judgements; ``None`` where that is unknown of one."""
+    if any(lacks_cost(run_item.result) for run_item in run_items):
         return None
-    return sum((item.result.usage.cost_usd or 0.0) if item.result.usage else 0.0 for item in items) / len(items)
+    return sum(
+        (run_item.result.usage.cost_usd or 0.0) if run_item.result.usage else 0.0 for run_item in run_items
+    ) / len(run_items)
 
 
 def _compare(
@@ -263,23 +283,23 @@ def _compare(
 ) -> Candidate:
     for name in ("asked", "rubric"):
         check_same_question(before, name, run.manifest["digests"].get(name))
-    after = {item.case.id: item for item in _read(run, people)}
-    pairs = [(one, other) for one in old if (other := after.get(one.case.id)) is not None]
-    if len(pairs) < len(old) or any(one.subject != other.subject for one, other in pairs):
+    after = {judged.case.id: judged for judged in _read(run, people)}
+    pairs = [(earlier, later) for earlier in old if (later := after.get(earlier.case.id)) is not None]
+    if len(pairs) < len(old) or any(earlier.subject != later.subject for earlier, later in pairs):
         raise UsageError(
             f"{run.folder} has judged {len(pairs):,} of the {len(old):,} labelled cases of {before.folder}, or others "
             "under their ids; judge the same cases with the candidate, and finish its run"
         )
-    agreement = _make_share([(one.agrees, other.agrees) for one, other in pairs], pairs, level)
+    agreement = _make_share([(earlier.agrees, later.agrees) for earlier, later in pairs], pairs, level)
     bad = [pair for pair in pairs if pair[0].truth == "bad"]
-    let_in = [(one.verdict == "passed", other.verdict == "passed") for one, other in bad]
-    wrong = _make_share(let_in, bad, level) if bad else None
-    gained = sum(other.agrees and not one.agrees for one, other in pairs)
-    lost = sum(one.agrees and not other.agrees for one, other in pairs)
+    passes = [(earlier.verdict == "passed", later.verdict == "passed") for earlier, later in bad]
+    wrong = _make_share(passes, bad, level) if bad else None
+    gained = sum(later.agrees and not earlier.agrees for earlier, later in pairs)
+    lost = sum(earlier.agrees and not later.agrees for earlier, later in pairs)
     standing, why = _decide(agreement, wrong, margin, any_bad=bool(bad) or before.compares)
-    costs = [[item.cost for item in side] for side in zip(*pairs, strict=True)]
+    costs = [[judged.cost for judged in side] for side in zip(*pairs, strict=True)]
     return Candidate(
-        judge=_name(run),
+        judge=_name_judge(run),
         folder=str(run.folder),
         standing=standing,
         why=why,
@@ -297,33 +317,33 @@ def _compare(
 
 
 def _list_groups(pairs: Sequence[tuple[_Judged, _Judged]]) -> list[str]:
-    return [one.case.group or one.case.id for one, _ in pairs]
+    return [earlier.case.group or earlier.case.id for earlier, _ in pairs]
 
 
 def _make_share(
-    said: Sequence[tuple[bool, bool]], pairs: Sequence[tuple[_Judged, _Judged]], level: float
+    pairs_of_flags: Sequence[tuple[bool, bool]], pairs: Sequence[tuple[_Judged, _Judged]], level: float
 ) -> PairedShare:
-    gained = sum(after and not before for before, after in said)
-    lost = sum(before and not after for before, after in said)
+    gained = sum(after and not before for before, after in pairs_of_flags)
+    lost = sum(before and not after for before, after in pairs_of_flags)
     groups = _list_groups(pairs)
     apart = len(set(groups))
     if apart == len(groups):
-        low, high = find_paired_difference(gained, lost, len(said), level=level)
+        low, high = find_paired_difference(gained, lost, len(pairs_of_flags), level=level)
     elif apart < LEAST_UNITS:
         low, high = NOTHING_KNOWN
     else:
-        low, high = find_grouped_difference([after - before for before, after in said], groups, level=level)
+        low, high = find_grouped_difference([after - before for before, after in pairs_of_flags], groups, level=level)
     return PairedShare(
-        before=sum(before for before, _ in said),
-        after=sum(after for _, after in said),
-        of=len(said),
+        before=sum(before for before, _ in pairs_of_flags),
+        after=sum(after for _, after in pairs_of_flags),
+        of=len(pairs_of_flags),
         low=low,
         high=high,
     )
 
 
 def _decide(agreement: PairedShare, wrong: PairedShare | None, margin: float, *, any_bad: bool) -> tuple[Standing, str]:
-    """Where a candidate is by the rule, and what decides it."""
+    """Decide a candidate's standing by the rule, with the reason."""
     share = f"{100 * margin:g} points"
     if agreement.high < -margin:
         return "may not follow", f"it agrees with people on more than {share} fewer of the cases"
@@ -336,7 +356,7 @@ def _decide(agreement: PairedShare, wrong: PairedShare | None, margin: float, *,
 
 
 def _find_open(agreement: PairedShare, wrong: PairedShare | None, margin: float, *, any_bad: bool) -> str | None:
-    """What the labels leave open; nothing that is not known lets a candidate follow."""
+    """Find what the labels leave open; nothing that is not known lets a candidate follow."""
     if (agreement.low, agreement.high) == NOTHING_KNOWN:
         return f"the labelled cases are of fewer than {LEAST_UNITS} groups; label cases of more groups"
     if agreement.low < -margin:
@@ -344,44 +364,44 @@ def _find_open(agreement: PairedShare, wrong: PairedShare | None, margin: float,
     if not any_bad:
         return "no labelled case is one that people failed, so nobody knows what it would let pass"
     if wrong is not None and wrong.high > margin:
-        more = format_points(wrong.high)
-        return f"it may pass up to {more} points more of what people failed; label more of such cases"
+        excess = format_points(wrong.high)
+        return f"it may pass up to {excess} points more of what people failed; label more of such cases"
     return None
 
 
 def _count_flips(pairs: Sequence[tuple[_Judged, _Judged]]) -> dict[tuple[str, str], int]:
-    found: dict[tuple[str, str], int] = {}
-    for one, other in pairs:
-        if one.verdict != other.verdict:
-            found[one.verdict, other.verdict] = found.get((one.verdict, other.verdict), 0) + 1
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    counts: dict[tuple[str, str], int] = {}
+    for earlier, later in pairs:
+        if earlier.verdict != later.verdict:
+            counts[earlier.verdict, later.verdict] = counts.get((earlier.verdict, later.verdict), 0) + 1
+    return dict(sorted(counts.items(), key=lambda flip: (-flip[1], flip[0])))
 
 
 def _list_flips(pairs: Sequence[tuple[_Judged, _Judged]]) -> tuple[Flip, ...]:
-    flipped = [(one, other) for one, other in pairs if one.verdict != other.verdict]
+    flipped = [(earlier, later) for earlier, later in pairs if earlier.verdict != later.verdict]
     flipped.sort(key=lambda pair: (pair[1].agrees, not pair[0].agrees))
     return tuple(
-        Flip(case=one.case.id, truth=one.truth, before=one.verdict, after=other.verdict)
-        for one, other in flipped[:MOST_FLIPS]
+        Flip(case=earlier.case.id, truth=earlier.truth, before=earlier.verdict, after=later.verdict)
+        for earlier, later in flipped[:MOST_FLIPS]
     )
 
 
 def _mean(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) / len(known) if known and len(known) == len(costs) else None
+    known_costs = [cost for cost in costs if cost is not None]
+    return sum(known_costs) / len(known_costs) if known_costs and len(known_costs) == len(costs) else None
 
 
 def _find_cost_interval(
     costs: Sequence[float | None], pairs: Sequence[tuple[_Judged, _Judged]]
 ) -> tuple[float, float] | None:
-    known = [cost for cost in costs if cost is not None]
+    known_costs = [cost for cost in costs if cost is not None]
     groups = _list_groups(pairs)
     # Where every case costs the same, resamples do too, and say nothing of other cases.
-    if len(known) < len(costs) or len(set(groups)) < LEAST_UNITS or len(set(known)) < 2:
+    if len(known_costs) < len(costs) or len(set(groups)) < LEAST_UNITS or len(set(known_costs)) < 2:
         return None
-    return find_bootstrap_interval(known, groups=groups)
+    return find_bootstrap_interval(known_costs, groups=groups)
 
 
-def _name(run: Run) -> str:
+def _name_judge(run: Run) -> str:
     judge = run.manifest.get("judge")
     return str(judge.get("name") if isinstance(judge, Mapping) else "")[:300]

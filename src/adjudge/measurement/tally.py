@@ -49,22 +49,22 @@ _MOST_KNOWN = 4_096
 _CHUNK = 65_536
 
 NO_TIME = -(2**63)
-"""In place of the moment of a label that has none."""
+"""The number in place of the moment of a label that has none."""
 
 MOST_SAMPLED = 20_000
 """Cases whose properties are compared with the judge's errors; up to twice as many are kept on the way."""
 
 
 class TalliedCase(ShownCase, Protocol):
-    """What is counted of a case beside its verdict and its truth. The methods are called only for what is labelled."""
+    """The parts of a case that are counted beside its verdict and truth. Only a labelled one is asked for them."""
 
     @property
     def orders(self) -> tuple[str | None, str | None] | None:
-        """Of a pair: the better content in each order; ``None`` is undecided, or an order that was not asked."""
+        """The better content of a pair in each order; ``None`` is undecided, or an order that was not asked."""
         ...
 
     def find_kind(self, by: str | None) -> str | None:
-        """What the case is compared by, such as the model that answered."""
+        """Find the kind that the case is compared by, such as the model that answered."""
         ...
 
     def read_properties(self) -> tuple[TextProperties, ...]:
@@ -91,14 +91,14 @@ class _Codes:
 
 @dataclass(slots=True)
 class _Ratings:
-    """What one rater said, as places among the labelled cases and numbers of values."""
+    """The labels of one rater, as places among the labelled cases and numbers of values."""
 
     places: array[int] = field(default_factory=lambda: array("i"))
     values: array[int] = field(default_factory=lambda: array("i"))
 
 
 class _Pattern(NamedTuple):
-    """What many labelled cases have in common: verdict and truth, judgements, and how they were drawn."""
+    """The common part of many labelled cases: verdict and truth, judgements, and how they were drawn."""
 
     verdict: int
     heap: int
@@ -159,7 +159,7 @@ class MeasurementTally:
 
     def add(
         self,
-        found: CaseVerdict,
+        verdict_of_case: CaseVerdict,
         truth: CaseTruth | None,
         case: TalliedCase,
         *,
@@ -171,11 +171,11 @@ class MeasurementTally:
         ``criteria_agree`` is whether the judge agrees with people on every labelled criterion; ``moment`` is when the
         case got its first label.
         """
-        verdict = found.verdict
+        verdict = verdict_of_case.verdict
         self.cases[verdict] += 1
-        if found.judgements > 1:
+        if verdict_of_case.judgements > 1:
             self.repeated += 1
-            self.flipped += found.flipped
+            self.flipped += verdict_of_case.flipped
         if truth is None:
             return
         if truth.override:
@@ -186,15 +186,15 @@ class MeasurementTally:
         self.unbound += not truth.bound
         self.table[verdict, heap] += 1
         self.not_blind += not truth.blind
-        self._keep(found, truth, heap, case)
+        self._keep_labelled(verdict_of_case, truth, heap, case)
         self.moments.append(moment)
         if not _agrees(verdict, heap):
-            self.disagreements.add(found, truth, case, criteria_agree=criteria_agree)
+            self.disagreements.add(verdict_of_case, truth, case, criteria_agree=criteria_agree)
 
-    def _keep(self, found: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> None:
+    def _keep_labelled(self, verdict: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> None:
         at = len(self._pattern)
-        self._pattern.append(self._find_pattern(found, truth, heap, case))
-        self.scores.append(math.nan if found.score is None else found.score)
+        self._pattern.append(self._find_pattern(verdict, truth, heap, case))
+        self.scores.append(math.nan if verdict.score is None else verdict.score)
         self.numbers.append(_read_number(truth.value))
         self.marks.append(_digest(case.id))
         content, task, _ = case.read_texts()
@@ -205,28 +205,28 @@ class MeasurementTally:
         if self._by is not None:
             self._kind.append(self._kinds.find(case.find_kind(self._by)))
         for rater, value in truth.ratings.items():
-            said = self._ratings.get(rater)
-            if said is None:
-                said = self._ratings[rater] = _Ratings()
-            said.places.append(at)
-            said.values.append(self._values.find((type(value) is bool, value)))
+            ratings = self._ratings.get(rater)
+            if ratings is None:
+                ratings = self._ratings[rater] = _Ratings()
+            ratings.places.append(at)
+            ratings.values.append(self._values.find((type(value) is bool, value)))
         if at % self._stride == 0:
             self._keep_properties(case)
 
-    def _find_pattern(self, found: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> int:
+    def _find_pattern(self, verdict: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> int:
         orders = case.orders
         self.pairs += orders is not None
-        known = self._known.get((id(found), id(truth))) if orders is None else None
-        if known is not None:
-            return known[2]
+        remembered = self._known.get((id(verdict), id(truth))) if orders is None else None
+        if remembered is not None:
+            return remembered[2]
         # Any word may be the side of an order.
         forward, backward = (_VERDICT_CODES.get(side, _UNDECIDED) for side in orders or (None, None))  # type: ignore[call-overload]
         pattern = _Pattern(
-            verdict=_VERDICT_CODES[found.verdict],
+            verdict=_VERDICT_CODES[verdict.verdict],
             heap=_HEAP_CODES[heap],
-            passes=min(found.passed, _MOST_REPEATS),
-            fails=min(found.failed, _MOST_REPEATS),
-            judgements=min(found.judgements, _MOST_REPEATS),
+            passes=min(verdict.passed, _MOST_REPEATS),
+            fails=min(verdict.failed, _MOST_REPEATS),
+            judgements=min(verdict.judgements, _MOST_REPEATS),
             forward=forward,
             backward=backward,
             designs=truth.designs,
@@ -234,7 +234,7 @@ class MeasurementTally:
         code = self._patterns.find(pattern)
         if orders is None and len(self._known) < _MOST_KNOWN:
             # The objects are kept with it: another could have the id of one that is gone.
-            self._known[id(found), id(truth)] = (found, truth, code)
+            self._known[id(verdict), id(truth)] = (verdict, truth, code)
         return code
 
     def _keep_properties(self, case: TalliedCase) -> None:
@@ -264,44 +264,44 @@ class MeasurementTally:
         """Labelled cases whose content and task another labelled case has as well; the first of each is not counted."""
         import numpy as np
 
-        known = np.frombuffer(self.contents, dtype=np.uint64)[np.frombuffer(self.contents, dtype=np.uint64) > 0]
-        return len(known) - len(np.unique(known))
+        digests = np.frombuffer(self.contents, dtype=np.uint64)[np.frombuffer(self.contents, dtype=np.uint64) > 0]
+        return len(digests) - len(np.unique(digests))
 
     def list_plans(self) -> list[str]:
         """The plans that drew some of the labelled cases."""
-        return sorted({design.plan for item in self._list_patterns() for design in item.designs})
+        return sorted({design.plan for pattern in self._list_patterns() for design in pattern.designs})
 
     def list_places(self, heaps: tuple[TruthHeap, ...]) -> Sequence[int]:
-        """Which of the labelled cases are in these heaps."""
+        """List the places of the labelled cases in these heaps."""
         import numpy as np
 
-        wanted = {_HEAP_CODES[heap] for heap in heaps}
-        kept = np.array([pattern.heap in wanted for pattern in self._list_patterns()], dtype=bool)
-        return _to_array(np.flatnonzero(kept[self._take(None)])) if self.labelled else array("i")
+        heap_codes = {_HEAP_CODES[heap] for heap in heaps}
+        is_in_heaps = np.array([pattern.heap in heap_codes for pattern in self._list_patterns()], dtype=bool)
+        return _to_array(np.flatnonzero(is_in_heaps[self._take_codes(None)])) if self.labelled else array("i")
 
     def judged(self, places: Sequence[int]) -> Iterator[Category]:
         """The judge's labels of some of the labelled cases."""
-        said: list[Category] = []
+        categories: list[Category] = []
         for pattern in self._list_patterns():
             verdict = VERDICTS[pattern.verdict]
-            said.append(_OF_VERDICT.get(verdict, verdict))
-        return map(said.__getitem__, self._list_codes(places))
+            categories.append(_OF_VERDICT.get(verdict, verdict))
+        return map(categories.__getitem__, self._list_codes(places))
 
     def truth(self, places: Sequence[int]) -> Iterator[Category]:
         """The true labels of some of the labelled cases."""
-        said: list[Category] = []
+        categories: list[Category] = []
         for pattern in self._list_patterns():
             heap = HEAPS[pattern.heap]
-            said.append(_OF_HEAP.get(heap, heap))
-        return map(said.__getitem__, self._list_codes(places))
+            categories.append(_OF_HEAP.get(heap, heap))
+        return map(categories.__getitem__, self._list_codes(places))
 
     def count_patterns(
         self, places: Sequence[int]
     ) -> list[tuple[LabelledVerdict, TruthHeap, tuple[LabelDesign, ...], int]]:
-        """How many of some of the labelled cases have which verdict, truth and design, in no order."""
+        """Count some of the labelled cases by verdict, truth and design, in no order."""
         import numpy as np
 
-        numbers = np.bincount(self._take(places), minlength=len(self._patterns.codes)).tolist()
+        numbers = np.bincount(self._take_codes(places), minlength=len(self._patterns.codes)).tolist()
         return [
             (VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.designs, number)
             for pattern, number in zip(self._list_patterns(), numbers, strict=True)
@@ -314,28 +314,28 @@ class MeasurementTally:
             return None
         import numpy as np
 
-        found = np.frombuffer(self.groups, dtype=np.intc)[np.asarray(places, dtype=np.intp)]
-        return _to_array(found) if len(np.unique(found)) < len(found) else None
+        groups = np.frombuffer(self.groups, dtype=np.intc)[np.asarray(places, dtype=np.intp)]
+        return _to_array(groups) if len(np.unique(groups)) < len(groups) else None
 
     def list_kinds(self, places: Sequence[int]) -> list[str]:
-        """What the cases are compared by."""
+        """List the kinds that the cases are compared by."""
         names = ["(none)" if name is None else str(name) for name in self._kinds.names]
         return [names[self._kind[at]] for at in places]
 
-    def list_kept(self, places: Sequence[int]) -> Iterator[tuple[LabelledVerdict, TruthHeap, tuple[LabelDesign, ...]]]:
+    def list_rows(self, places: Sequence[int]) -> Iterator[tuple[LabelledVerdict, TruthHeap, tuple[LabelDesign, ...]]]:
         """Verdict, truth and design of some of the labelled cases."""
-        said = [(VERDICTS[item.verdict], HEAPS[item.heap], item.designs) for item in self._list_patterns()]
-        return map(said.__getitem__, self._list_codes(places))
+        rows = [(VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.designs) for pattern in self._list_patterns()]
+        return map(rows.__getitem__, self._list_codes(places))
 
     def list_designs(self, places: Sequence[int]) -> Iterator[tuple[LabelDesign, ...]]:
-        """How some of the labelled cases were drawn."""
+        """List the designs by which some of the labelled cases were drawn."""
         designs = [pattern.designs for pattern in self._list_patterns()]
         return map(designs.__getitem__, self._list_codes(places))
 
     def list_sampled(self, places: Sequence[int]) -> Sequence[int]:
-        """At most 20,000 of some of the labelled cases, evenly spread, whose properties are kept."""
-        kept = [at for at in places if at % self._stride == 0]
-        return kept[:: -(-len(kept) // MOST_SAMPLED)] if len(kept) > MOST_SAMPLED else kept
+        """List at most 20,000 of some of the labelled cases, evenly spread, whose properties are kept."""
+        sampled = [at for at in places if at % self._stride == 0]
+        return sampled[:: -(-len(sampled) // MOST_SAMPLED)] if len(sampled) > MOST_SAMPLED else sampled
 
     def read_properties(self, places: Sequence[int]) -> dict[int, TalliedProperties]:
         """The properties of sampled cases, by their places among the labelled ones."""
@@ -349,19 +349,21 @@ class MeasurementTally:
 
     def list_repeats(self, places: Sequence[int]) -> list[list[bool | None]]:
         """Each judgement of some of the labelled cases, in no order; ``None`` is undecided. Equal lists are one."""
-        said: list[list[bool | None]] = [
-            [True] * item.passes + [False] * item.fails + [None] * (item.judgements - item.passes - item.fails)
-            for item in self._list_patterns()
+        judgements: list[list[bool | None]] = [
+            [True] * pattern.passes
+            + [False] * pattern.fails
+            + [None] * (pattern.judgements - pattern.passes - pattern.fails)
+            for pattern in self._list_patterns()
         ]
-        return [said[code] for code in self._list_codes(places)]
+        return [judgements[code] for code in self._list_codes(places)]
 
     def list_orders(self, places: Sequence[int] | None = None) -> Iterator[tuple[LabelledVerdict, LabelledVerdict]]:
-        """What the judge said in each order of labelled pairs."""
-        said = [(VERDICTS[item.forward], VERDICTS[item.backward]) for item in self._list_patterns()]
-        return map(said.__getitem__, self._list_codes(places))
+        """List the judge's preference in each order of labelled pairs."""
+        preferences = [(VERDICTS[pattern.forward], VERDICTS[pattern.backward]) for pattern in self._list_patterns()]
+        return map(preferences.__getitem__, self._list_codes(places))
 
     def list_ratings(self) -> tuple[list[dict[str, Category]], list[int]]:
-        """What people said of each case that at least two of them decided, and which cases these are.
+        """List people's labels of each case that at least two of them decided, and the places of these cases.
 
         Cases of which the same was said share one mapping.
         """
@@ -370,20 +372,20 @@ class MeasurementTally:
         values = [value for _, value in self._values.codes]  # type: ignore[misc] - pairs
         decided = np.array([value != CANNOT_TELL and value is not None for value in values], dtype=bool)
         several = np.zeros(self.labelled, dtype=np.int32)
-        kept: list[tuple[NDArray[np.intc], NDArray[np.intc]]] = []
-        for said in self._ratings.values():
-            places, codes = (np.frombuffer(item, dtype=np.intc) for item in (said.places, said.values))
-            chosen = decided[codes]
-            kept.append((places[chosen], codes[chosen]))
-            several[places[chosen]] += 1
-        rows = [(places[several[places] > 1], codes[several[places] > 1]) for places, codes in kept]
+        decided_ratings: list[tuple[NDArray[np.intc], NDArray[np.intc]]] = []
+        for ratings in self._ratings.values():
+            places, codes = (np.frombuffer(numbers, dtype=np.intc) for numbers in (ratings.places, ratings.values))
+            is_decided = decided[codes]
+            decided_ratings.append((places[is_decided], codes[is_decided]))
+            several[places[is_decided]] += 1
+        rows = [(places[several[places] > 1], codes[several[places] > 1]) for places, codes in decided_ratings]
         if not sum(len(places) for places, _ in rows):
             return [], []
         at = np.concatenate([places for places, _ in rows])
         code = np.concatenate([codes for _, codes in rows])
         rater = np.repeat(np.arange(len(rows)), [len(places) for places, _ in rows])
         order = np.argsort(at, kind="stable")
-        found, starts = np.unique(at[order], return_index=True)
+        labelled_places, starts = np.unique(at[order], return_index=True)
         names, shared = list(self._ratings), dict[tuple[tuple[int, int], ...], dict[str, Category]]()
         listed = zip(rater[order].tolist(), code[order].tolist(), strict=True)
         mappings = []
@@ -391,23 +393,23 @@ class MeasurementTally:
             key = tuple(islice(listed, number))
             row = shared.get(key)
             if row is None:
-                row = {names[who]: values[what] for who, what in key}
+                row = {names[rater_code]: values[value_code] for rater_code, value_code in key}
                 if len(shared) < _MOST_KNOWN:
                     shared[key] = row
             mappings.append(row)
-        return mappings, found.tolist()
+        return mappings, labelled_places.tolist()
 
     def _list_patterns(self) -> list[_Pattern]:
         return self._patterns.names  # type: ignore[return-value] - what was put in
 
-    def _take(self, places: Sequence[int] | None) -> NDArray[np.intc]:
+    def _take_codes(self, places: Sequence[int] | None) -> NDArray[np.intc]:
         import numpy as np
 
         every = np.frombuffer(self._pattern, dtype=np.intc) if self._pattern else np.zeros(0, dtype=np.intc)
         return every if places is None else every[np.asarray(places, dtype=np.intp)]
 
     def _list_codes(self, places: Sequence[int] | None) -> Iterator[int]:
-        codes = self._take(places)
+        codes = self._take_codes(places)
         for start in range(0, len(codes), _CHUNK):
             yield from codes[start : start + _CHUNK].tolist()
 

@@ -14,13 +14,13 @@ from adjudge.dataset.dataset import open_dataset
 from adjudge.dataset.formats import find_format, read_rows
 from adjudge.dataset.label import Label
 from adjudge.dataset.label_file import stream_labels
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import show
 from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
-from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, read_own_truth
+from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, read_stated_truth
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.trust.double_sampling import Target
@@ -67,12 +67,16 @@ def measure_file(
     if _is_label_file(name):
         return _measure_models(name, judge, labels, options)
     if judge is None:
-        raise UsageError(f"{name} is a data set; say which rater of its labels is the judge (--judge NAME)")
+        raise UsageError(
+            f"{name} is a data set; name the rater of its labels that is the judge with ",
+            Argument("judge"),
+            argument="judge",
+        )
     return (_measure_dataset(name, judge, PeopleLabels(labels, criterion), options),)
 
 
 def _is_label_file(name: str) -> bool:
-    """Whether the first row of a file is a label's: it has a case, a rater and a value."""
+    """Return whether the first row of a file is a label's: it has a case, a rater and a value."""
     form, gz = find_format(name, None)
     for _, row in read_rows(name, form, None, gz=gz):
         return not isinstance(row, UsageError) and {"case", "rater", "value"} <= set(row)
@@ -82,28 +86,28 @@ def _is_label_file(name: str) -> bool:
 def _measure_models(
     name: str, judge: str | None, labels: Iterable[Label], options: MeasurementOptions
 ) -> tuple[Measurement, ...]:
-    """The models of a file of labels, which is read once; kept are the verdicts and what people said."""
-    said: dict[str, _Verdicts] = {}
+    """Measure the models of a file of labels, which is read once; its verdicts and people's labels are kept."""
+    by_model: dict[str, _Verdicts] = {}
     subjects: dict[str, dict[str, str]] = {}
-    people = PeopleLabels(chain(_set_aside(stream_labels(name), said, subjects), labels), options.criterion)
-    found = []
-    for model in _find_models(name, list(said), judge):
-        comparison, read = Comparison(people, options), subjects.pop(model, {})
-        for place, (case, verdicts) in enumerate(said.pop(model).items()):
-            subject = read.get(case)
+    people = PeopleLabels(chain(_separate_models(stream_labels(name), by_model, subjects), labels), options.criterion)
+    measurements = []
+    for model in _find_models(name, list(by_model), judge):
+        comparison, subjects_of_cases = Comparison(people, options), subjects.pop(model, {})
+        for place, (case, verdicts) in enumerate(by_model.pop(model).items()):
+            subject = subjects_of_cases.get(case)
             comparison.add(JudgedCase(id=case, place=place, case=None, subject=subject, verdicts=verdicts))
-        found.append(comparison.finish(judge=model, data=Path(name).name))
-    return tuple(found)
+        measurements.append(comparison.finish(judge=model, data=Path(name).name))
+    return tuple(measurements)
 
 
 _Verdicts = dict[str, Mapping[str | None, CaseVerdict]]
-"""What a model said of each case, by criterion."""
+"""The verdicts of a model on each case, by criterion."""
 
 
-def _set_aside(
-    labels: Iterable[Label], said: dict[str, _Verdicts], subjects: dict[str, dict[str, str]]
+def _separate_models(
+    labels: Iterable[Label], by_model: dict[str, _Verdicts], subjects: dict[str, dict[str, str]]
 ) -> Iterator[Label]:
-    """Labels of people; those of models go into ``said``, and the contents that they judged into ``subjects``.
+    """Yield labels of people; those of models go into ``by_model``, and the contents they judged into ``subjects``.
 
     Equal verdicts are one object, for there may be millions.
     """
@@ -111,7 +115,7 @@ def _set_aside(
         if label.kind != "model":
             yield label
             continue
-        verdicts, value = said.setdefault(label.rater, {}), label.value
+        verdicts, value = by_model.setdefault(label.rater, {}), label.value
         if label.subject is not None:
             subjects.setdefault(label.rater, {})[label.case] = label.subject
         before = verdicts.get(label.case)
@@ -136,18 +140,24 @@ def _find_models(name: str, models: list[str], judge: str | None) -> list[str]:
 def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: MeasurementOptions) -> Measurement:
     comparison = Comparison(people, options)
     truths = _OwnTruths()
-    found = False
+    any_labels = False
     for place, case in enumerate(open_dataset(name)):
         labels = dict(case.labels)
         if judge not in labels:
             continue
-        found = True
-        said = labels.pop(judge)
-        verdicts = _SHARED[said] if said is True or said is False else {None: _read_value(said)}
-        own = truths.read(case.label, labels)
+        any_labels = True
+        judge_label = labels.pop(judge)
+        verdicts = (
+            _SHARED[judge_label] if judge_label is True or judge_label is False else {None: _read_value(judge_label)}
+        )
+        stated_truth = truths.read_truth(case.label, labels)
         subject = digest_content(case.content)
-        comparison.add(JudgedCase(id=case.id, place=place, case=case, subject=subject, verdicts=verdicts, own=own))
-    if not found:
+        comparison.add(
+            JudgedCase(
+                id=case.id, place=place, case=case, subject=subject, verdicts=verdicts, stated_truth=stated_truth
+            )
+        )
+    if not any_labels:
         raise UsageError(f"no case of {name} has a label of {show(judge)}; name a rater that its labels have")
     return comparison.finish(judge=judge, data=Path(name).name)
 
@@ -161,21 +171,21 @@ class _OwnLabels:
 
 
 class _OwnTruths:
-    """What cases say themselves. Where the same people said the same of them, it is worked out once."""
+    """The truths that cases state themselves; for the same labels of the same people they are found once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], CaseTruth | None] = {}
 
-    def read(self, label: LabelValue, labels: Mapping[str, LabelValue]) -> CaseTruth | None:
+    def read_truth(self, label: LabelValue, labels: Mapping[str, LabelValue]) -> CaseTruth | None:
         values = (label, *labels.values())
         # True equals 1, so numbers are left out; they are seldom the same twice.
         key = (*labels, *values) if _WORDS.issuperset(map(type, values)) else None
         if key is not None and key in self._known:
             return self._known[key]
-        found = read_own_truth(_OwnLabels(label=label, labels=labels))
+        truth = read_stated_truth(_OwnLabels(label=label, labels=labels))
         if key is not None and len(self._known) < _MOST_KNOWN:
-            self._known[key] = found
-        return found
+            self._known[key] = truth
+        return truth
 
 
 _WORDS = frozenset((bool, str, type(None)))
@@ -184,7 +194,7 @@ _MOST_KNOWN = 4_096
 
 
 def _read_value(value: LabelValue) -> CaseVerdict:
-    """What a rater said, as the verdict of a judge; ``None`` and ``cannot_tell`` are undecided."""
+    """Read a rater's label as the verdict of a judge; ``None`` and ``cannot_tell`` are undecided."""
     if isinstance(value, bool):
         return CaseVerdict(verdict="passed" if value else "failed", passed=int(value), failed=int(not value))
     if isinstance(value, int | float):

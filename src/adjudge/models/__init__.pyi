@@ -2,8 +2,6 @@ from adjudge.errors import ModelError as ModelError
 from adjudge.errors import ReplyError as ReplyError
 from adjudge.models.budget import Budget as Budget
 from adjudge.models.budget import Reservation as Reservation
-from adjudge.models.cache_store import CachedReply as CachedReply
-from adjudge.models.cache_store import ReplyCache as ReplyCache
 from adjudge.models.defaults import DEFAULT_MODELS as DEFAULT_MODELS
 from adjudge.models.function import as_model as as_model
 from adjudge.models.function import judge_function as judge_function
@@ -12,7 +10,7 @@ from adjudge.models.model import Call as Call
 from adjudge.models.model import FinishReason as FinishReason
 from adjudge.models.model import Form as Form
 from adjudge.models.model import FunctionIdentity as FunctionIdentity
-from adjudge.models.model import Given as Given
+from adjudge.models.model import FunctionInput as FunctionInput
 from adjudge.models.model import Listener as Listener
 from adjudge.models.model import Model as Model
 from adjudge.models.model import Reply as Reply
@@ -23,9 +21,11 @@ from adjudge.models.open import open_model as open_model
 from adjudge.models.open import resolve_model as resolve_model
 from adjudge.models.price import Price as Price
 from adjudge.models.price import Prices as Prices
-from adjudge.models.recording import RecordingModel as RecordingModel
-from adjudge.models.replay import MissingRecording as MissingRecording
-from adjudge.models.replay import ReplayModel as ReplayModel
+from adjudge.models.replies.cache_file import CachedReply as CachedReply
+from adjudge.models.replies.cache_file import ReplyCache as ReplyCache
+from adjudge.models.replies.miss import MissingRecording as MissingRecording
+from adjudge.models.replies.recording import RecordingModel as RecordingModel
+from adjudge.models.replies.replay import ReplayModel as ReplayModel
 from adjudge.models.retirement import Lifecycle as Lifecycle
 from adjudge.models.retirement import Retirement as Retirement
 from adjudge.models.retirement import find_retirement as find_retirement

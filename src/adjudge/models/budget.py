@@ -26,7 +26,7 @@ was held for the call would never be released, and calls that wait for it would 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What is held for one call; handed back to ``settle``."""
+    """Dollars that are held for one call; handed back to ``charge``."""
 
     parts: int
 
@@ -54,14 +54,14 @@ class Budget:
         on_hold: Callable[[], Awaitable[None]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.usd = float(_check_amount("a budget", usd, least=0.0))
+        self.usd = float(_check_amount("budget", usd, least=0.0))
         """What may be spent."""
-        self.per = None if per is None else float(_check_amount("per of a budget", per, least=None))
+        self.per = None if per is None else float(_check_amount("per", per, least=None))
         """Seconds after which what was spent no longer counts; ``None``: it counts for ever."""
         self._on_hold = on_hold
         self._clock = clock
         self._total = int(self.usd * _PARTS)
-        self._spent = _round_up(_check_amount("what was spent of a budget", spent, least=0.0))
+        self._spent = _round_up(_check_amount("spent", spent, least=0.0))
         self._held = 0
         self.dearest: float | None = None
         """The most that one call was to be held for; ``None`` before the first."""
@@ -92,17 +92,17 @@ class Budget:
     async def reserve(self, usd: float) -> Reservation:
         """Hold the most a call can cost, waiting for calls under way where that can help.
 
-        Raises ``ReplyError`` (``budget``) when it does not fit. What is returned must be given to ``settle``.
+        Raises ``ReplyError`` (``budget``) when it does not fit. The reservation must be given to ``charge``.
         """
         self.dearest = max(self.dearest or 0.0, usd)
-        held = await self._wait_for_room(_round_up(usd))
+        reservation = await self._wait_for_room(_round_up(usd))
         if self._on_hold is not None:
             try:
                 await self._on_hold()
             except BaseException:  # nothing was asked
-                self.settle(held, 0.0)
+                self.charge(reservation, 0.0)
                 raise
-        return held
+        return reservation
 
     async def _wait_for_room(self, parts: int) -> Reservation:
         while True:
@@ -112,17 +112,17 @@ class Budget:
                     self._held += parts
                     return Reservation(parts)
                 if self._spent + parts > self._total:  # not even if all that is held came back
-                    raise self._refuse(parts)
+                    raise self._make_error(parts)
                 loop = asyncio.get_running_loop()
                 turn: asyncio.Future[None] = loop.create_future()
                 self._waiting.append((loop, turn))
             await turn
 
-    def settle(self, held: Reservation, usd: float | None) -> None:
+    def charge(self, reservation: Reservation, usd: float | None) -> None:
         """Count the cost of a call, and free the rest of its reservation. ``None`` is unknown: all of it is spent."""
-        cost = held.parts if usd is None else _round_up(usd)
+        cost = reservation.parts if usd is None else _round_up(usd)
         with self._lock:
-            self._held -= held.parts
+            self._held -= reservation.parts
             self._spent += cost
             if self.per is not None:
                 self._recent.append((self._clock(), cost))
@@ -139,11 +139,13 @@ class Budget:
         while self.per is not None and self._recent and self._recent[0][0] <= self._clock() - self.per:
             self._spent -= self._recent.popleft()[1]
 
-    def _refuse(self, parts: int) -> ReplyError:
+    def _make_error(self, parts: int) -> ReplyError:
         left = max(self._total - self._spent, 0) / _PARTS
         every = "" if self.per is None else f" in {self.per:g} seconds"
-        limit, rest, cost = format_amounts(self.usd, left, parts / _PARTS)
-        return ReplyError("budget", f"of the budget of {limit}{every}, {rest} are left, and the call may cost {cost}")
+        limit, remaining, cost = format_amounts(self.usd, left, parts / _PARTS)
+        return ReplyError(
+            "budget", f"of the budget of {limit}{every}, {remaining} are left, and the call may cost {cost}"
+        )
 
 
 def _wake(turn: asyncio.Future[None]) -> None:
@@ -155,10 +157,10 @@ def _round_up(usd: float) -> int:
     return math.ceil(min(usd, MOST) * _PARTS)
 
 
-def _check_amount(what: str, value: Any, *, least: float | None) -> float:
+def _check_amount(argument: str, value: Any, *, least: float | None) -> float:
     good = isinstance(value, int | float) and not isinstance(value, bool) and -MOST <= value <= MOST  # and so no NaN
     if not good or (value <= 0 if least is None else value < least):
         unit = "dollars, 0 or more" if least is not None else "a finite number of seconds above 0"
         most = f" and at most {MOST:,}" if isinstance(value, int | float) and value > MOST else ""
-        raise UsageError(f"{what} must be {unit}{most}; got {value!r}")
+        raise UsageError(f"{argument} must be {unit}{most}; got {value!r}", argument=argument)
     return value

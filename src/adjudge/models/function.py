@@ -7,13 +7,10 @@ the token; so only a function that asks for ``content`` by name may answer with 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import inspect
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +21,13 @@ from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.models.defaults import EXAMPLE
 from adjudge.models.function_identity import identify_function, name_function
 from adjudge.models.model import FunctionIdentity, Model, Reply, Request
+from adjudge.threads import call_in_thread
 
 DEFAULT_CONCURRENCY = 64
 """Threads that synchronous functions of one model use at once, per event loop."""
 
-GIVEN = ("content", "task", "reference", "context", "rubric")
-"""What a judge in code may ask for, by the names of its parameters."""
+INPUT_NAMES = ("content", "task", "reference", "context", "rubric")
+"""The values that a judge in code may ask for, by the names of its parameters."""
 
 _REMEDY = (
     "for a judge in code, which may return a bool or a number, name the parameter content (def judge(content)), or "
@@ -38,7 +36,7 @@ _REMEDY = (
 
 
 class _Caller:
-    """Calls one function; a synchronous one in a thread of its own.
+    """Calls one function; a synchronous one in a thread.
 
     A thread cannot be killed: when the caller gives up, what the function still returns is dropped, and its place is
     free again only when it has returned.
@@ -54,56 +52,21 @@ class _Caller:
         # Semaphores belong to the event loops of one process.
         return functools.partial(type(self), name=self.name, max_concurrency=self.max_concurrency), (self.function,)
 
-    async def call(self, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """What the function returns; raises ``ModelError`` for whatever it raises."""
-        work = functools.partial(self.function, *given, **named)
+    async def call(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Call the function and return its value; raises ``ModelError`` for whatever it raises."""
+        call = functools.partial(self.function, *arguments, **keywords)
         try:
-            said = work() if self._is_async else await self._run_in_thread(work)
-            if inspect.isawaitable(said):
-                said = await said
+            answer = call() if self._is_async else await self._call_in_thread(call)
+            return await answer if inspect.isawaitable(answer) else answer
         except ModelError:
             raise
         except Exception as error:
-            raise ModelError(f"{self.name} raised {type(error).__name__}: {error}") from error
-        return said
+            raise ModelError(f"{self.name} raised {describe_error(error)}") from error
 
-    async def _run_in_thread(self, work: Callable[[], Any]) -> Any:
+    async def _call_in_thread(self, call: Callable[[], Any]) -> Any:
         places = self._places.get()
         await places.acquire()
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
-        call = functools.partial(contextvars.copy_context().run, work)
-
-        def settle(said: Any, error: Exception | None) -> None:
-            places.release()
-            if answer.done():
-                return
-            if error is None:
-                answer.set_result(said)
-            else:
-                answer.set_exception(error)
-
-        def run() -> None:
-            outcome: tuple[Any, Exception | None] = (None, ModelError(f"{self.name} ended its own thread"))
-            try:
-                outcome = (call(), None)
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                # Raised where it is awaited.
-                outcome = (None, _as_exception(self.name, error))
-            finally:
-                # A loop that was closed meanwhile has nobody who waits.
-                with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(settle, *outcome)
-
-        # Not the loop's executor: a function that hangs would hold one of its threads, and the end of the program.
-        try:
-            threading.Thread(target=run, name=f"adjudge {self.name}", daemon=True).start()
-        except RuntimeError:  # the system has no more threads
-            places.release()
-            raise
-        return await answer
+        return await call_in_thread(call, name=f"adjudge {self.name}", on_return=places.release)
 
 
 class FunctionModel:
@@ -111,7 +74,7 @@ class FunctionModel:
 
     structured = False
     hosts: tuple[str, ...] = ()
-    """What a function contacts is not known here."""
+    """Unknown: a function may contact anything."""
 
     def __init__(
         self,
@@ -132,43 +95,43 @@ class FunctionModel:
         return FunctionModel(self._caller.function, name=name, takes_two=self._takes_two, max_concurrency=most)
 
     async def complete(self, request: Request, /) -> Reply:
-        """Call the function; raises ``ModelError`` when it raises, or returns what no model says."""
+        """Call the function; raises ``ModelError`` when it raises, or returns what is no reply."""
         texts = (request.system, request.user)
-        said = await self._caller.call(
+        answer = await self._caller.call(
             texts if self._takes_two else ("\n\n".join(text for text in texts if text),),
             {},
         )
-        if isinstance(said, Reply):
-            return said
-        if isinstance(said, str):
-            return Reply(text=said)
-        if isinstance(said, Mapping) and "token" in said:
-            return Reply(text=self._write(said))
-        what = f"{type(said).__name__}{' without a token' if isinstance(said, Mapping) else ''}"
+        if isinstance(answer, Reply):
+            return answer
+        if isinstance(answer, str):
+            return Reply(text=answer)
+        if isinstance(answer, Mapping) and "token" in answer:
+            return Reply(text=self._write_answer(answer))
+        kind = f"{type(answer).__name__}{' without a token' if isinstance(answer, Mapping) else ''}"
         raise ModelError(
-            f"{self.name} returned {what}; a function that is given the prompt is a model, and returns a text, a dict "
+            f"{self.name} returned {kind}; a function that is given the prompt is a model, and returns a text, a dict "
             f"that carries the token, or a Reply; {_REMEDY}"
         )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 
-    def _write(self, said: Mapping[Any, Any]) -> str:
-        """A dictionary as the text of a reply, which begins with the token; it is read as any model's."""
-        if find_excess(said) == "long":  # an object held many times is written each time
+    def _write_answer(self, answer: Mapping[Any, Any]) -> str:
+        """Write a dictionary as the text of a reply, which begins with the token; it is read as any model's."""
+        if find_excess(answer) == "long":  # an object held many times is written each time
             raise ModelError(
                 f"{self.name} returned a dict that cannot be written as JSON: it comes to more than {MOST_WRITTEN:,} "
                 "characters"
             )
         try:
-            return json.dumps({"token": said["token"], **said})
+            return json.dumps({"token": answer["token"], **answer})
         except (TypeError, ValueError, RecursionError) as error:
             raise ModelError(f"{self.name} returned a dict that cannot be written as JSON: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Parameters:
-    """How a judge in code takes what it is given: names of ``GIVEN``, by the place or by the function's own names."""
+    """The parameters of a judge in code: names of ``GIVEN``, by the place or by the function's own names."""
 
     places: tuple[str, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
@@ -177,9 +140,11 @@ class _Parameters:
 
     def bind(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments of a call."""
-        given = [values.get(name) for name in self.places]
-        named = {own: values.get(name) for own, name in self.names if name in values or name not in self.optional}
-        return given, named
+        positional = [values.get(name) for name in self.places]
+        keywords = {
+            own_name: values.get(name) for own_name, name in self.names if name in values or name not in self.optional
+        }
+        return positional, keywords
 
 
 class FunctionJudge:
@@ -191,7 +156,7 @@ class FunctionJudge:
 
     structured = False
     hosts: tuple[str, ...] = ()
-    """What a function contacts is not known here."""
+    """Unknown: a function may contact anything."""
 
     def __init__(
         self,
@@ -205,16 +170,16 @@ class FunctionJudge:
         self.name = name
         """How results and recordings call this judge."""
         self._parameters = parameters
-        self._given_identity = identity
+        self._stated_identity = identity
         self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
 
     @functools.cached_property
     def function_identity(self) -> FunctionIdentity:
-        """Which function it is, as it was before its first call."""
-        if self._given_identity is None:
+        """The identity of the function, as it was before its first call."""
+        if self._stated_identity is None:
             return identify_function(self._caller.function)
         module, qualname = name_function(self._caller.function)
-        return FunctionIdentity(module=module, qualname=qualname, code=self._given_identity)
+        return FunctionIdentity(module=module, qualname=qualname, code=self._stated_identity)
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -223,26 +188,26 @@ class FunctionJudge:
 
     def rename(self, name: str) -> FunctionJudge:
         """The same function under another name."""
-        made = FunctionJudge(
+        judge = FunctionJudge(
             self._caller.function,
             name=name,
             parameters=self._parameters,
-            identity=self._given_identity,
+            identity=self._stated_identity,
             max_concurrency=self._caller.max_concurrency,
         )
-        made.__dict__["function_identity"] = self.function_identity
-        return made
+        judge.__dict__["function_identity"] = self.function_identity
+        return judge
 
     async def complete(self, request: Request, /) -> Reply:
         """Call the function with what it asks for; raises ``ReplyError`` for what is no answer to the question."""
-        if request.given is None:
+        if request.function_input is None:
             raise ModelError(
                 f"{self.name} is a judge in code, which is given the content and no prompt; ask it through a Judge, or "
                 "hand in model_function(function)"
             )
-        given, named = self._parameters.bind(request.given.arguments())
-        said = await self._caller.call(given, named)
-        return Reply(text=request.given.write(said), function=self.function_identity)
+        positional, keywords = self._parameters.bind(request.function_input.arguments())
+        answer = await self._caller.call(positional, keywords)
+        return Reply(text=request.function_input.write(answer), function=self.function_identity)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -270,10 +235,11 @@ def as_model(thing: object, name: str | None = None, *, max_concurrency: int = D
         # An adapter is told apart by its shape: it is handed the prompt, whatever it calls it.
         return model_function(evaluate, name=name or str(getattr(thing, "name", "")), max_concurrency=max_concurrency)
     if not callable(thing):
-        about = f"{name}: " if name else ""
+        prefix = f"{name}: " if name else ""
         raise UsageError(
-            f"{about}a model is a spec such as '{EXAMPLE}', a function, a (name, function) pair or an object with "
-            f"name and evaluate(prompt), not {_describe(thing)}"
+            f"{prefix}a model is a spec such as '{EXAMPLE}', a function, a (name, function) pair or an object with "
+            f"name and evaluate(prompt), not {_describe(thing)}",
+            argument="model",
         )
     make: Callable[..., Model] = judge_function if _asks_for_content(thing) else model_function
     return make(thing, name=name, max_concurrency=max_concurrency)
@@ -304,9 +270,11 @@ def judge_function(
     """
     function, name = _open_pair(function, name)
     if not callable(function) or isinstance(function, FunctionModel | FunctionJudge):
-        raise UsageError(f"judge_function takes a function, not {_describe(function)}")
+        raise UsageError(f"judge_function takes a function, not {_describe(function)}", argument="function")
     if identity is not None and (not isinstance(identity, str) or not identity.strip()):
-        raise UsageError(f"the identity of a function must be a text that is not empty, got {identity!r}")
+        raise UsageError(
+            f"the identity of a function must be a text that is not empty, got {identity!r}", argument="identity"
+        )
     return FunctionJudge(
         function,
         name=name or _find_name(function),
@@ -337,7 +305,7 @@ def model_function(
     """
     function, name = _open_pair(function, name)
     if not callable(function) or isinstance(function, FunctionModel | FunctionJudge):
-        raise UsageError(f"model_function takes a function, not {_describe(function)}")
+        raise UsageError(f"model_function takes a function, not {_describe(function)}", argument="function")
     return FunctionModel(
         function,
         name=name or _find_name(function),
@@ -356,7 +324,9 @@ def _open_pair(thing: Any, name: str | None) -> tuple[Any, str | None]:
 
 
 def _asks_for_content(function: Callable[..., Any]) -> bool:
-    return any(item.name == "content" and item.kind not in _STARS for item in _list_parameters(function) or ())
+    return any(
+        parameter.name == "content" and parameter.kind not in _STARS for parameter in _list_parameters(function) or ()
+    )
 
 
 _STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -370,32 +340,35 @@ def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | 
 
 
 def _read_parameters(function: Callable[..., Any]) -> _Parameters:
-    found = _list_parameters(function)
-    if found is None:
+    parameters = _list_parameters(function)
+    if parameters is None:
         return _Parameters(places=("content",))
-    named = [item for item in found if item.kind not in _STARS]
-    positional = [item.name for item in named if item.kind is not inspect.Parameter.KEYWORD_ONLY]
-    own = "content" if any(item.name == "content" for item in named) else next(iter(positional), None)
-    if own is None:
-        if any(item.kind is inspect.Parameter.VAR_POSITIONAL for item in found):
+    listed = [parameter for parameter in parameters if parameter.kind not in _STARS]
+    positional = [parameter.name for parameter in listed if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
+    content_name = (
+        "content" if any(parameter.name == "content" for parameter in listed) else next(iter(positional), None)
+    )
+    if content_name is None:
+        if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
             return _Parameters(places=("content",))
         raise UsageError(f"{_describe(function)} has no parameter for the content; give it one: def judge(content)")
     places, names, optional = [], [], set()
-    for item in named:
-        name = "content" if item.name == own else item.name
-        if name not in GIVEN:
-            if item.default is item.empty:
+    for parameter in listed:
+        name = "content" if parameter.name == content_name else parameter.name
+        if name not in INPUT_NAMES:
+            if parameter.default is parameter.empty:
                 raise UsageError(
-                    f"{_describe(function)} needs {item.name!r}, which a judge in code is not given; it may ask for "
-                    f"{', '.join(GIVEN)}; give {item.name!r} a default, or hand in model_function(function)"
+                    f"{_describe(function)} needs {parameter.name!r}, which a judge in code is not given; it may ask "
+                    f"for {', '.join(INPUT_NAMES)}; give {parameter.name!r} a default, or hand in "
+                    "model_function(function)"
                 )
             continue
-        if item.default is not item.empty:
+        if parameter.default is not parameter.empty:
             optional.add(name)
-        if item.kind is inspect.Parameter.POSITIONAL_ONLY:
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             places.append(name)
         else:
-            names.append((item.name, name))
+            names.append((parameter.name, name))
     return _Parameters(places=tuple(places), names=tuple(names), optional=frozenset(optional))
 
 
@@ -403,14 +376,22 @@ def _count_required(function: Callable[..., Any]) -> int:
     parameters = _list_parameters(function)
     if parameters is None:
         raise UsageError(f"the parameters of {_describe(function)} cannot be read; wrap it in a function")
-    positional = [item for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)]
-    required = [item for item in positional if item.default is item.empty]
-    keywords = [item.name for item in parameters if item.kind is item.KEYWORD_ONLY and item.default is item.empty]
-    takes_any = bool(positional) or any(item.kind is item.VAR_POSITIONAL for item in parameters)
+    positional = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    required = [parameter for parameter in positional if parameter.default is parameter.empty]
+    keywords = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+    ]
+    takes_any = bool(positional) or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
     if len(required) > 2 or keywords or not takes_any:
         raise UsageError(
             f"{_describe(function)} must take one parameter (the prompt) or two (system and user), and takes "
-            f"({', '.join(str(item) for item in parameters)}); {_REMEDY}"
+            f"({', '.join(str(parameter) for parameter in parameters)}); {_REMEDY}"
         )
     return len(required)
 
@@ -430,11 +411,3 @@ def _find_name(thing: Any) -> str:
 
 def _describe(thing: Any) -> str:
     return getattr(thing, "__qualname__", None) or type(thing).__name__
-
-
-def _as_exception(name: str, error: BaseException) -> Exception:
-    # A future cannot carry StopIteration, SystemExit would end the loop, and CancelledError would look like the
-    # caller's own cancellation.
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    return ModelError(f"{name} raised {describe_error(error)}")

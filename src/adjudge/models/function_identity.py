@@ -1,4 +1,4 @@
-"""Which function it is: a digest by which kept answers are known to be of this very code.
+"""The identity of a function: a digest by which kept answers are known to be of this very code.
 
 It is of what runs, and not of a file that may have been edited since: byte code, constants, names, defaults, and the
 values the function closes over; of the functions, classes and plain values of its own module that it names, at any
@@ -44,16 +44,16 @@ _OF_CLASSES = ("__module__", "__qualname__", "__doc__", "__firstlineno__")
 def identify_function(function: Callable[..., Any]) -> FunctionIdentity:
     """The identity of a function, method, partial or callable object."""
     module, qualname = name_function(function)
-    written = json.dumps(_Walk(module).describe_all(function), sort_keys=True)
-    return FunctionIdentity(module=module, qualname=qualname, code=hashlib.sha256(written.encode()).hexdigest())
+    description = json.dumps(_Walk(module).describe_all(function), sort_keys=True)
+    return FunctionIdentity(module=module, qualname=qualname, code=hashlib.sha256(description.encode()).hexdigest())
 
 
 def name_function(function: Any) -> tuple[str, str]:
     """The module and the qualified name of a function; of a callable object, those of its class."""
     while isinstance(function, functools.partial):
         function = function.func
-    named = function if getattr(function, "__qualname__", None) else type(function)
-    return str(getattr(named, "__module__", None) or ""), str(named.__qualname__)
+    owner = function if getattr(function, "__qualname__", None) else type(function)
+    return str(getattr(owner, "__module__", None) or ""), str(owner.__qualname__)
 
 
 class _Walk:
@@ -87,23 +87,23 @@ class _Walk:
         return ["met", self._numbers[id(thing)]]
 
     def _describe(self, thing: Any) -> Any:
-        """What of a callable is part of its identity."""
+        """Describe the parts of a callable that are its identity."""
         if issubclass(type(thing), functools.partial):
-            given = [self._describe_value(item) for item in thing.args]
-            named = {name: self._describe_value(item) for name, item in thing.keywords.items()}
-            return {"partial": self._describe(thing.func), "args": given, "keywords": named}
+            arguments = [self._describe_value(value) for value in thing.args]
+            keywords = {name: self._describe_value(value) for name, value in thing.keywords.items()}
+            return {"partial": self._describe(thing.func), "args": arguments, "keywords": keywords}
         inner, call = _find_wrapped(thing), type(thing).__call__
         if type(thing) is FunctionType or (issubclass(type(thing), type) and not isinstance(call, FunctionType)):
             return self._refer(thing)
         if type(thing) is MethodType:
             return {"method": self._describe(thing.__func__), "self": self._describe_owner(thing.__self__)}
-        said: dict[str, Any] = {}
+        wrapper: dict[str, Any] = {}
         if inner is not None:
-            said = {"wrapper": type(thing).__qualname__, "wrapped": self._describe(inner)}
+            wrapper = {"wrapper": type(thing).__qualname__, "wrapped": self._describe(inner)}
         if isinstance(call, FunctionType):  # a wrapper may do anything with what it wraps
-            return said | {"call": self._refer(call), "self": self._refer(thing)}
-        if said:
-            return said
+            return wrapper | {"call": self._refer(call), "self": self._refer(thing)}
+        if wrapper:
+            return wrapper
         # Written in C: nothing but its name can be seen, and what it is a method of.
         return {"named": name_function(thing), "self": self._describe_value(getattr(thing, "__self__", None))}
 
@@ -112,26 +112,26 @@ class _Walk:
         stored = _list_stored(code, _STORES_VARIABLE)
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
         keywords = function.__kwdefaults__ or {}
-        counted = _list_stored(code, _STORES_ATTRIBUTE)
-        held = {name: value for name, value in vars(function).items() if name not in {*counted, "__wrapped__"}}
+        counters = _list_stored(code, _STORES_ATTRIBUTE)
+        attributes = {name: value for name, value in vars(function).items() if name not in {*counters, "__wrapped__"}}
         return {
             "name": name_function(function),
             "code": _describe_code(code),
-            "defaults": [self._describe_value(item) for item in function.__defaults__ or ()],
-            "keywords": {name: self._describe_value(item) for name, item in keywords.items()},
+            "defaults": [self._describe_value(default) for default in function.__defaults__ or ()],
+            "keywords": {name: self._describe_value(default) for name, default in keywords.items()},
             "closed": {name: self._describe_value(_read_cell(cell)) for name, cell in cells if name not in stored},
             "globals": self._describe_globals(function, stored),
-            "attributes": {name: self._describe_value(value) for name, value in sorted(held.items())},
+            "attributes": {name: self._describe_value(value) for name, value in sorted(attributes.items())},
         }
 
     def _describe_globals(self, function: FunctionType, stored: set[str]) -> dict[str, Any]:
-        """What a function names and does not set itself; of another module the name, for that is anybody's to change.
+        """Describe the globals that a function reads and does not set; of another module the name alone.
 
         By the function's own module: a decorator of another one stands around it.
         """
-        held = function.__globals__
-        names = sorted((set(_list_names(function.__code__)) - stored) & held.keys())
-        return {name: self._describe_global(held[name], function.__module__) for name in names}
+        values = function.__globals__
+        names = sorted((set(_list_names(function.__code__)) - stored) & values.keys())
+        return {name: self._describe_global(values[name], function.__module__) for name in names}
 
     def _describe_global(self, value: Any, module: str) -> Any:
         kind = type(value)
@@ -146,36 +146,36 @@ class _Walk:
         return self._describe_value(owner) if issubclass(type(owner), type) else self._refer(owner)
 
     def _describe_object(self, owner: Any) -> Any:
-        """An object by its class, and its attributes but those that its methods set."""
+        """Describe an object by its class, and its attributes but those that its methods set."""
         kind = type(owner)
         stored = _list_stored_by(kind)
-        held = {name: _read_attribute(owner, name) for base in kind.__mro__ for name in _list_slots(base)}
-        held |= _read_attribute(owner, "__dict__") or {}
-        held = {name: value for name, value in held.items() if name not in stored and name != "__wrapped__"}
-        said = {name: self._describe_value(value) for name, value in sorted(held.items())}
-        return {"class": self._refer(kind), "attributes": said}
+        attributes = {name: _read_attribute(owner, name) for base in kind.__mro__ for name in _list_slots(base)}
+        attributes |= _read_attribute(owner, "__dict__") or {}
+        attributes = {name: value for name, value in attributes.items() if name not in stored and name != "__wrapped__"}
+        described = {name: self._describe_value(value) for name, value in sorted(attributes.items())}
+        return {"class": self._refer(kind), "attributes": described}
 
     def _describe_class(self, kind: type[Any]) -> Any:
-        """A class by the functions, classes and plain values of it, and of the bases that are of its module."""
+        """Describe a class by its functions, classes and plain values, and those of the bases in its module."""
         stored = _list_stored_by(kind)
         members = {name: value for name, value in sorted(_list_members(kind).items()) if name not in stored}
-        said = {
+        described = {
             name: self._describe_value(value)
             for name, value in members.items()
             if issubclass(type(value), (*_CODE, *_CALLED)) or _find_wrapped(value) is not None or _is_plain(value)
         }
-        return {"class": f"{kind.__module__}.{kind.__qualname__}", "members": said}
+        return {"class": f"{kind.__module__}.{kind.__qualname__}", "members": described}
 
     def _describe_value(self, value: Any) -> Any:
         kind = type(value)  # not isinstance: a proxy for something that is not there raises where it is asked
         if issubclass(kind, type):
-            own = value.__module__ == self._module
-            return self._refer(value) if own else ["class", f"{value.__module__}.{value.__qualname__}"]
-        own = kind.__module__ == self._module and isinstance(kind.__call__, FunctionType)
-        if own or issubclass(kind, _CALLED) or _find_wrapped(value) is not None:
+            is_ours = value.__module__ == self._module
+            return self._refer(value) if is_ours else ["class", f"{value.__module__}.{value.__qualname__}"]
+        is_ours = kind.__module__ == self._module and isinstance(kind.__call__, FunctionType)
+        if is_ours or issubclass(kind, _CALLED) or _find_wrapped(value) is not None:
             return self._describe(value)
         if kind in (tuple, frozenset):
-            items = [self._describe_value(item) for item in value]
+            items = [self._describe_value(member) for member in value]
             # A set in one order, whatever the process.
             return [kind.__name__, items if kind is tuple else sorted(map(json.dumps, items))]
         return _describe_plain(value)
@@ -196,7 +196,7 @@ def _describe_code(code: CodeType) -> Any:
         "caught": code.co_exceptiontable.hex(),  # what stands in a try, and what after it
         "names": [code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars],
         "arguments": [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags],
-        "constants": [_describe_constant(item) for item in code.co_consts],
+        "constants": [_describe_constant(constant) for constant in code.co_consts],
     }
 
 
@@ -204,7 +204,7 @@ def _describe_constant(value: Any) -> Any:
     if isinstance(value, CodeType):
         return _describe_code(value)
     if type(value) in (tuple, frozenset):
-        items = [_describe_constant(item) for item in value]
+        items = [_describe_constant(member) for member in value]
         return [type(value).__name__, items if type(value) is tuple else sorted(map(json.dumps, items))]
     return _describe_plain(value)
 
@@ -240,10 +240,10 @@ def _read_attribute(owner: Any, name: str) -> Any:
 
 def _list_slots(kind: type[Any]) -> tuple[str, ...]:
     slots = kind.__dict__.get("__slots__", ())
-    own = kind.__name__.lstrip("_")
+    class_name = kind.__name__.lstrip("_")
     # Python keeps a private one under the name of its class as well.
     return tuple(
-        f"_{own}{name}" if name.startswith("__") and not name.endswith("__") else name
+        f"_{class_name}{name}" if name.startswith("__") and not name.endswith("__") else name
         for name in ((slots,) if isinstance(slots, str) else slots)
         if name not in ("__dict__", "__weakref__")
     )
@@ -251,11 +251,11 @@ def _list_slots(kind: type[Any]) -> tuple[str, ...]:
 
 def _list_members(kind: type[Any]) -> dict[str, Any]:
     """The members of a class and of its bases in the same module; of properties and the like the function."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         if base.__module__ == kind.__module__:
-            found |= {name: value for name, value in vars(base).items() if name not in _OF_CLASSES}
-    return {name: _open_member(value) for name, value in found.items()}
+            members |= {name: value for name, value in vars(base).items() if name not in _OF_CLASSES}
+    return {name: _open_member(value) for name, value in members.items()}
 
 
 def _open_member(value: Any) -> Any:
@@ -278,9 +278,9 @@ def _list_stored_by(kind: type[Any]) -> set[str]:
 
 def _walk_code(code: CodeType) -> Iterator[CodeType]:
     yield code
-    for item in code.co_consts:
-        if isinstance(item, CodeType):
-            yield from _walk_code(item)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _walk_code(constant)
 
 
 def _list_names(code: CodeType) -> Iterator[str]:
@@ -289,7 +289,7 @@ def _list_names(code: CodeType) -> Iterator[str]:
 
 
 def _list_stored(code: CodeType, stores: tuple[str, ...]) -> set[str]:
-    """What a function sets outside itself: a counter does not make it another function.
+    """List the names that a function sets outside itself: a counter does not make it another function.
 
     Variables and attributes apart: to set ``found.limit`` must not hide a variable that is called ``limit``.
     """

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from adjudge.formats.record import write_record
 from adjudge.formats.text import clean
 from adjudge.result import Usage
 
@@ -40,10 +41,10 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """Under which terms a request is made. Nothing of it is sent, kept, or part of any digest or key."""
+    """The terms under which a request is made. Nothing of it is sent, kept, or part of any digest or key."""
 
     pace: Listener | None = None
-    """Who is told how the provider answers."""
+    """The listener that is told how the provider answers."""
     pay_again: Callable[[], Awaitable[None]] | None = None
     """Awaited before a request that broke off on the way is sent again: the provider may charge for both, and a budget
     has to hold for both. It raises where the budget has no room."""
@@ -60,7 +61,7 @@ UNBOUND = Call()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionIdentity:
-    """Which function a judge in code is: what tells its answers from those of another, or of another version of it."""
+    """The identity of the function of a judge in code: it tells its answers from another's, or another version's."""
 
     module: str
     qualname: str
@@ -69,7 +70,7 @@ class FunctionIdentity:
 
     def to_dict(self) -> dict[str, str]:
         """This value as plain data."""
-        return {"module": self.module, "qualname": self.qualname, "code": self.code}
+        return write_record(self)
 
     def __str__(self) -> str:
         # For sentences; it may come out of a file, and hold what a terminal would obey.
@@ -77,8 +78,8 @@ class FunctionIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Given:
-    """What a judge in code is given in place of the prompt. A model never sees it, and nothing of it is sent."""
+class FunctionInput:
+    """The input of a judge in code, in place of the prompt. A model never sees it, and nothing of it is sent."""
 
     arguments: Callable[[], Mapping[str, Any]]
     """Makes ``content``, ``task``, ``reference``, ``context`` and ``rubric``, where there are any: new values at each
@@ -86,12 +87,12 @@ class Given:
     write: Callable[[Any], str]
     """Writes the function's return value as canonical JSON; raises ``ReplyError`` for a value that is not an answer."""
     key: str
-    """What of it the prompt does not tell, for keys of caches and recordings."""
+    """The part of it that the prompt does not tell, for keys of caches and recordings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a model is asked."""
+    """A request to a model."""
 
     system: str
     """Instructions, the same bytes for every content judged by one rubric, so providers can cache them."""
@@ -105,7 +106,7 @@ class Request:
     logprobs: bool = False
     """Ask for token log-probabilities where the provider offers them."""
     token: str | None = None
-    """What to mask in digests and recordings; never sent on its own."""
+    """The token to mask in digests and recordings; never sent on its own."""
     case: str | None = None
     """The id of the case in its data set, for recordings; never sent."""
     order: str | None = None
@@ -113,12 +114,12 @@ class Request:
     attempt: int = 1
     """1, or 2 for a re-ask, for recordings; never sent."""
     sample: int = 0
-    """Which of several judgements of the same content this belongs to, for caches; never sent."""
+    """The number of the judgement, of several of the same content, that this belongs to, for caches; never sent."""
     call: Call = field(default=UNBOUND, repr=False, compare=False)
     """Pace, budget, and whether a kept reply may answer. A model around another one hands it on: with
     ``replace(request, ...)`` it stays, in a new ``Request`` without it a budget is not asked about another try."""
-    given: Given | None = field(default=None, repr=False, compare=False)
-    """What a judge in code is given; ``None`` where a model is asked."""
+    function_input: FunctionInput | None = field(default=None, repr=False, compare=False)
+    """The input of a judge in code; ``None`` where a model is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +134,7 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a model answered."""
+    """The answer of a model."""
 
     text: str | None = None
     """The answer's text; reasoning that a provider returns in a field of its own is never here."""
@@ -166,7 +167,7 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """How results and recordings call this model."""
+        """The name of this model in results and recordings."""
         ...
 
     async def complete(self, request: Request, /) -> Reply:
@@ -175,6 +176,6 @@ class Model(Protocol):
 
 
 def find_function(model: object) -> FunctionIdentity | None:
-    """Which judge in code would answer, inside every wrapper; ``None`` for a model."""
-    found = getattr(model, "function_identity", None)
-    return found if isinstance(found, FunctionIdentity) else None
+    """Find the judge in code that would answer, inside every wrapper; ``None`` for a model."""
+    identity = getattr(model, "function_identity", None)
+    return identity if isinstance(identity, FunctionIdentity) else None

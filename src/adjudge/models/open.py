@@ -1,4 +1,4 @@
-"""From a model's name to a model: ``openai:gpt-6.1-terra``, ``http://host:port/v1#NAME``, ``replay:FILE``."""
+"""Models by their names: ``openai:gpt-6.1-terra``, ``http://host:port/v1#NAME``, ``replay:FILE``."""
 
 from __future__ import annotations
 
@@ -45,35 +45,35 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
     if not isinstance(spec, str) or not spec.strip():
         raise UsageError(f"the name of a model must be a text like '{EXAMPLE}', got {show(spec)}")
     spec = spec.strip()
-    prefix, colon, rest = spec.partition(":")
+    prefix, colon, remainder = spec.partition(":")
     if spec == "rules":
         return _RulesOnly()
     if prefix in _LATER and colon:
         raise UsageError(f"{_show(spec)}: {prefix}: models arrive in a later version")
     if prefix not in _PREFIXES or not colon or prefix == "rules":
         _reject(spec, prefix)
-    rest, written = _split_options(prefix, rest)
-    chosen = _check_options(spec, prefix, written | options)
+    remainder, from_name = _split_options(prefix, remainder)
+    checked = _check_options(spec, prefix, from_name | options)
     if prefix in ("http", "https"):
-        return _open_server(f"{prefix}:{rest}", chosen)
-    if not rest:
+        return _open_server(f"{prefix}:{remainder}", checked)
+    if not remainder:
         raise UsageError(f"{spec!r} needs a name after the colon, like {prefix}:NAME")
-    return _open_named(prefix, rest, chosen, allow_python=allow_python)
+    return _open_named(prefix, remainder, checked, allow_python=allow_python)
 
 
-def resolve_model(name: str, own: Model) -> Model:
-    """Open the model that a rubric or a call names: by its full name, or as another model of ``own``'s provider.
+def resolve_model(name: str, current: Model) -> Model:
+    """Open the model that a rubric or a call names: by its full name, or as another model of the current provider.
 
-    A recording, a cache or a budget around ``own`` applies to the other model too. Raises ``UsageError`` when ``own``
-    has no other models. A name never runs code: ``python:`` is refused.
+    A recording, a cache or a budget around the current model applies to the other one too. Raises ``UsageError`` when
+    the current model has no others. A name never runs code: ``python:`` is refused.
     """
     prefix, colon, _ = name.partition(":")
     if name == "rules" or (colon and (prefix in _PREFIXES or prefix in _LATER)):
-        around: Callable[[Model], Model] | None = getattr(own, "around", None)
+        around: Callable[[Model], Model] | None = getattr(current, "around", None)
         return open_model(name) if around is None else around(open_model(name))
-    rename: Callable[[str], Model] | None = getattr(own, "named", None)
+    rename: Callable[[str], Model] | None = getattr(current, "named", None)
     if rename is None:
-        raise UsageError(f"{name!r} is not the full name of a model, and {own.name} has no other models")
+        raise UsageError(f"{name!r} is not the full name of a model, and {current.name} has no other models")
     return rename(name)
 
 
@@ -83,7 +83,7 @@ def hosts_of(model: Model) -> tuple[str, ...]:
 
 
 def asks_nobody(model: object) -> bool:
-    """Whether this is ``rules``, the model that is none, or a wrapper around it."""
+    """Return whether this is ``rules``, the model that is none, or a wrapper around it."""
     return getattr(model, "name", None) == _RulesOnly.name
 
 
@@ -106,27 +106,29 @@ class _RulesOnly:
         return "<rules, no model>"
 
 
-def _open_named(prefix: str, rest: str, options: dict[str, Any], *, allow_python: bool) -> Model:
+def _open_named(prefix: str, model_name: str, options: dict[str, Any], *, allow_python: bool) -> Model:
     if prefix == "python":
-        return _open_function(rest, options, allow_python=allow_python)
+        return _open_function(model_name, options, allow_python=allow_python)
     if prefix == "replay":
-        from adjudge.models.replay import ReplayModel
+        from adjudge.models.replies.replay import ReplayModel
 
-        return ReplayModel(rest, **options)
+        return ReplayModel(model_name, **options)
     from adjudge.models.providers.catalog import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE, Endpoint
 
-    where = {name: options.pop(name) for name in ("base_url", "key_env") if name in options}
+    endpoint_options = {name: options.pop(name) for name in ("base_url", "key_env") if name in options}
     if prefix == "anthropic":
         from adjudge.models.providers.anthropic import Anthropic
 
-        return Anthropic(rest, place=Endpoint(provider=ANTHROPIC, **where), **options)
+        return Anthropic(model_name, place=Endpoint(provider=ANTHROPIC, **endpoint_options), **options)
     if prefix == "gemini":
         from adjudge.models.providers.gemini import Gemini
 
-        return Gemini(rest, place=Endpoint(provider=GEMINI, **where), **options)
+        return Gemini(model_name, place=Endpoint(provider=GEMINI, **endpoint_options), **options)
     from adjudge.models.providers.openai import OpenAICompatible
 
-    return OpenAICompatible(rest, place=Endpoint(provider=OPENAI_COMPATIBLE[prefix], **where), **options)
+    return OpenAICompatible(
+        model_name, place=Endpoint(provider=OPENAI_COMPATIBLE[prefix], **endpoint_options), **options
+    )
 
 
 def _open_server(address: str, options: dict[str, Any]) -> Model:
@@ -135,29 +137,29 @@ def _open_server(address: str, options: dict[str, Any]) -> Model:
 
     base, _, name = address.partition("#")
     # Checked before the name is, so that an address with a password is not repeated by a later message.
-    place = Endpoint(provider=SERVER, base_url=base, key_env=options.pop("key_env", None))
+    endpoint = Endpoint(provider=SERVER, base_url=base, key_env=options.pop("key_env", None))
     if not name:
         raise UsageError(f"{base} needs the model's name after '#', like {base}#NAME")
-    return OpenAICompatible(name, place=place, **options)
+    return OpenAICompatible(name, place=endpoint, **options)
 
 
-def _open_function(rest: str, options: dict[str, Any], *, allow_python: bool) -> Model:
-    spec = f"python:{rest}"
+def _open_function(path: str, options: dict[str, Any], *, allow_python: bool) -> Model:
+    spec = f"python:{path}"
     if not allow_python:
         raise UsageError(
             f"{spec} runs code, so it works on the command line and in adjudge.toml only; "
             "in Python pass the function itself"
         )
-    module, colon, path = rest.partition(":")
-    if not module or not colon or not path:
+    module, colon, attribute = path.partition(":")
+    if not module or not colon or not attribute:
         raise UsageError(f"{spec} must be like python:package.module:function")
     if module.startswith(".") or "/" in module or module.endswith(".py"):  # a relative name is a TypeError of importlib
         dotted = module.removesuffix(".py").removeprefix("./").strip("./").replace("/", ".")
-        raise UsageError(f"{spec} must name a module and not a file: python:{dotted}:{path}")
+        raise UsageError(f"{spec} must name a module and not a file: python:{dotted}:{attribute}")
     try:
-        found: Any = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
+        function: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            function = getattr(function, part)
     except (ImportError, AttributeError) as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
         where = (
@@ -166,13 +168,13 @@ def _open_function(rest: str, options: dict[str, Any], *, allow_python: bool) ->
         )
         where = where if missing else ""
         raise UsageError(f"{spec} cannot be found: {error}{where}") from None
-    return as_model((spec, found), **options)  # a pair: what judge_function made is called by its spec as well
+    return as_model((spec, function), **options)  # a pair: what judge_function made is called by its spec as well
 
 
-def _split_options(prefix: str, rest: str) -> tuple[str, dict[str, object]]:
-    before, question, query = rest.partition("?")
+def _split_options(prefix: str, remainder: str) -> tuple[str, dict[str, object]]:
+    before, question, query = remainder.partition("?")
     if not question:
-        return rest, {}
+        return remainder, {}
     mark, name = "", ""
     if prefix in ("http", "https"):
         query, mark, name = query.partition("#")
@@ -181,11 +183,11 @@ def _split_options(prefix: str, rest: str) -> tuple[str, dict[str, object]]:
 
 
 def _check_options(spec: str, prefix: str, options: Mapping[str, object]) -> dict[str, Any]:
-    known = _PREFIXES[prefix]
+    names = _PREFIXES[prefix]
     for name in options:
-        if name not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise UsageError(f"{_show(spec)} has no option {show(name)}; {takes}")
+        if name not in names:
+            takes = f"it takes {', '.join(names)}" if names else "it takes none"
+            raise UsageError(f"{_show(spec)} has no option {show(name)}; {takes}", argument=name)
     return {name: _READERS.get(name, _read_text)(name, value) for name, value in options.items() if value is not None}
 
 
@@ -201,7 +203,7 @@ def _read_float(name: str, value: object) -> object:
         try:
             return float(value)
         except ValueError:
-            raise UsageError(f"{name} must be a number, got {show(value)}") from None
+            raise UsageError(f"{name} must be a number, got {show(value)}", argument=name) from None
     return value
 
 
@@ -213,12 +215,12 @@ def _read_object(name: str, value: object) -> object:
     try:
         return msgspec.json.decode(value, type=dict[str, str | int | float | bool | None])
     except msgspec.DecodeError as error:
-        raise UsageError(f"{name} must be a JSON object of JSON Schema keywords: {error}") from None
+        raise UsageError(f"{name} must be a JSON object of JSON Schema keywords: {error}", argument=name) from None
 
 
 def _read_text(name: str, value: object) -> object:
     if not isinstance(value, str):
-        raise UsageError(f"{name} must be a text, got {type(value).__name__}")
+        raise UsageError(f"{name} must be a text, got {type(value).__name__}", argument=name)
     return value
 
 
@@ -236,7 +238,7 @@ def _show(spec: str) -> str:
 
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]{0,99}:[A-Za-z_][\w.]{0,99}")
-"""What looks like ``module:function``; a spec with an address or a password does not."""
+"""The form of ``module:function``; a spec with an address or a password does not."""
 
 
 def _reject(spec: str, prefix: str) -> NoReturn:
@@ -244,7 +246,9 @@ def _reject(spec: str, prefix: str) -> NoReturn:
     hint = f" (did you mean {near[0]}{'' if near[0] == 'rules' else ':'}?)" if near else ""
     if not near and _FUNCTION.fullmatch(spec):
         hint = f"; for a function write python:{spec}"
-    known = ", ".join(f"{name}:" for name in _PREFIXES if name not in ("http", "https", "rules"))
+    prefixes = ", ".join(f"{name}:" for name in _PREFIXES if name not in ("http", "https", "rules"))
     raise UsageError(
-        f"{_show(spec)} is not the name of a model{hint}; names begin with {known}, http://HOST/v1#NAME or are rules"
+        f"{_show(spec)} is not the name of a model{hint}; names begin with {prefixes}, http://HOST/v1#NAME or are "
+        "rules",
+        argument="spec",
     )

@@ -1,4 +1,4 @@
-"""What calls cost: prices, the most a call can cost, and the model that writes costs into usages and keeps a budget."""
+"""The cost of calls: prices, the most a call can cost, and the model that adds costs to usages and keeps a budget."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from adjudge.errors import ModelError, UsageError
+from adjudge.errors import Argument, ModelError, UsageError
 from adjudge.formats.numbers import format_dollars
 from adjudge.models.budget import MOST, Budget, Reservation
 from adjudge.models.model import Call, Form, Model, Reply, Request
 from adjudge.models.providers.base import HttpModel
-from adjudge.models.providers.catalog import same_site
-from adjudge.models.replay import ReplayModel
+from adjudge.models.providers.catalog import is_same_site
+from adjudge.models.replies.replay import ReplayModel
 from adjudge.models.usage import believe_usage
 from adjudge.models.wrapper import WrapperModel, find_innermost
 from adjudge.result import Usage
@@ -35,28 +35,30 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a model costs, in US dollars per million tokens."""
+    """The price of a model, in US dollars per million tokens."""
 
     input: float
     output: float
     cached: float | None = None
-    """For input that was in the provider's prompt cache; ``None``: as other input."""
+    """The price of input that was in the provider's prompt cache; ``None``: as other input."""
     written: float | None = None
-    """For input that is written to it, where that costs more; ``None``: as other input."""
+    """The price of input that is written to it, where that costs more; ``None``: as other input."""
     above: int | None = None
     """A prompt of more input tokens than this is priced by ``beyond``, all of it."""
     beyond: Price | None = None
 
     def __post_init__(self) -> None:
-        for item in fields(self)[:4]:
-            value = getattr(self, item.name)
+        for member in fields(self)[:4]:
+            value = getattr(self, member.name)
             if value is not None and not _is_amount(value):
-                raise UsageError(f"a price's {item.name} must be dollars per million tokens, 0 or more; got {value!r}")
+                raise UsageError(
+                    f"a price's {member.name} must be dollars per million tokens, 0 or more; got {value!r}"
+                )
         if (self.above is None) != (self.beyond is None):
             raise UsageError("a price has above and beyond, or neither")
 
     def cost_of(self, usage: Usage) -> float:
-        """What a usage costs, in US dollars. Counts below 0, which only a broken server reports, are taken as 0."""
+        """The cost of a usage, in US dollars. Counts below 0, which only a broken server reports, are taken as 0."""
         tokens = max(usage.input_tokens, 0)
         if self.beyond is not None and self.above is not None and tokens > self.above:
             return self.beyond.cost_of(usage)
@@ -70,10 +72,10 @@ class Price:
     def bound(self, input_tokens: int, output_tokens: int) -> float:
         """The most that at most so many tokens can cost, in US dollars."""
         dearest = max(self.input, self.cached or 0.0, self.written or 0.0)
-        own = (input_tokens * dearest + output_tokens * self.output) / _MILLION
+        bound = (input_tokens * dearest + output_tokens * self.output) / _MILLION
         if self.beyond is None or self.above is None or input_tokens <= self.above:
-            return own
-        return max(own, self.beyond.bound(input_tokens, output_tokens))
+            return bound
+        return max(bound, self.beyond.bound(input_tokens, output_tokens))
 
 
 def bound_input(request: Request) -> int:
@@ -133,11 +135,11 @@ class PricedModel(WrapperModel):
         most = bound_cost(price, self.name, request)
         holding = _Holding(self.budget, most, request.call)
         await holding.begin()
-        held = replace(request, call=replace(request.call, pay_again=holding.pay_again))
+        holding_request = replace(request, call=replace(request.call, pay_again=holding.pay_again))
         # Until more is known: a call that is cancelled may be charged in full.
         spent: float | None = None
         try:
-            reply = add_cost(believe_usage(await self.model.complete(held), self.name), price)
+            reply = add_cost(believe_usage(await self.model.complete(holding_request), self.name), price)
             spent = reply.usage.cost_usd if reply.usage is not None else None
         except UsageError:
             spent = 0.0  # nothing was asked
@@ -153,9 +155,10 @@ class PricedModel(WrapperModel):
     def _need_price(self) -> Price:
         if self.price is None:
             raise UsageError(
-                f"a budget needs the price of {self.name}, which is unknown; give it under prices ([prices] in "
-                "adjudge.toml), in dollars per million tokens, or install 'adjudge[cost]', which knows those of "
-                "providers"
+                f"a budget needs the price of {self.name}, which is unknown; give it under ",
+                Argument("prices"),
+                ", in dollars per million tokens, or install 'adjudge[cost]', which knows those of providers",
+                argument="prices",
             )
         return self.price
 
@@ -164,7 +167,7 @@ class PricedModel(WrapperModel):
 
 
 class _Holding:
-    """What is held for one call, and for each request of it that has to be sent again."""
+    """The dollars that are held for one call, and for each request of it that has to be sent again."""
 
     def __init__(self, budget: Budget, most: float, outer: Call) -> None:
         self.budget, self.most, self.outer = budget, most, outer
@@ -183,9 +186,9 @@ class _Holding:
 
     def end(self, usd: float | None) -> None:
         """Count what the request cost; ``None``: unknown, so all that was held."""
-        held, self._held = self._held, None
-        if held is not None:
-            self.budget.settle(held, usd)
+        reservation, self._held = self._held, None
+        if reservation is not None:
+            self.budget.charge(reservation, usd)
 
 
 def bound_cost(price: Price, name: str, request: Request) -> float:
@@ -194,7 +197,7 @@ def bound_cost(price: Price, name: str, request: Request) -> float:
 
 
 def add_cost(reply: Reply, price: Price | None) -> Reply:
-    """The reply with its cost, where the price is known and the reply does not say what it cost."""
+    """Return the reply with its cost, where the price is known and the reply does not say what it cost."""
     usage = reply.usage
     if usage is None or price is None:
         return reply
@@ -237,7 +240,7 @@ _PROVIDERS = {"gemini": "google"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What several calls cost together, as far as it is known."""
+    """The cost of several calls together, as far as it is known."""
 
     usd: float = 0.0
     """Of the calls whose cost is known; where ``unknown`` is not 0, the whole is at least this."""
@@ -245,8 +248,8 @@ class Cost:
     """Usages whose cost is not known."""
 
     def __str__(self) -> str:
-        said = format_dollars(self.usd, digits=4)
-        return f"at least {said}, and {self.unknown} of unknown cost" if self.unknown else said
+        dollars = format_dollars(self.usd, digits=4)
+        return f"at least {dollars}, and {self.unknown} of unknown cost" if self.unknown else dollars
 
 
 def add_costs(usages: Iterable[Usage | None]) -> Cost:
@@ -266,8 +269,8 @@ Processing = Literal["live", "batch"]
 
 def make_finder(prices: Prices | None = None, *, processing: Processing = "live") -> Callable[[Model], Price | None]:
     """A function from a model to its price; raises ``UsageError`` for prices that are none."""
-    own = {name: _read_price(name, said) for name, said in (prices or {}).items()}
-    return lambda model: find_price(model, own, processing=processing)
+    read_prices = {name: _read_price(name, price) for name, price in (prices or {}).items()}
+    return lambda model: find_price(model, read_prices, processing=processing)
 
 
 def find_price(
@@ -289,7 +292,7 @@ def find_price(
 
 
 def find_batch_share(model: Model) -> float | None:
-    """What a batch of a model costs, as a share of what it costs live; ``None`` where either is unknown.
+    """Find the cost of a batch as a share of the cost of live calls; ``None`` where either is unknown.
 
     The share of a request with ten times as many input tokens as output tokens, as a judgement has.
     """
@@ -311,7 +314,7 @@ def _look_up(model: HttpModel, processing: Processing) -> Price | None:
     except ImportError:
         return None
     snapshot = get_snapshot()
-    known = provider.base_url is not None and same_site(base, provider.base_url)
+    known = provider.base_url is not None and is_same_site(base, provider.base_url)
     where = _PROVIDERS.get(provider.prefix, provider.prefix) if known else None
     try:
         _, info = snapshot.find_provider_model(model.model, None, where, None if known else base)
@@ -322,7 +325,7 @@ def _look_up(model: HttpModel, processing: Processing) -> Price | None:
 
 
 def _is_near(base: str) -> bool:
-    """Whether an address is on this machine or in a private network, as far as it says so itself."""
+    """Return whether an address is on this machine or in a private network, as far as it says so itself."""
     host = urlsplit(base).hostname or ""
     try:
         address = ipaddress.ip_address(host)
@@ -333,24 +336,24 @@ def _is_near(base: str) -> bool:
 
 def _depends_on_the_hour(prices: Any) -> bool:
     # Such a price is not one number, and a budget that is computed by night would not hold by day.
-    return isinstance(prices, list) and any(hasattr(item.constraint, "start_time") for item in prices)
+    return isinstance(prices, list) and any(hasattr(price.constraint, "start_time") for price in prices)
 
 
-def _convert(found: ModelPrice) -> Price | None:
+def _convert(listed: ModelPrice) -> Price | None:
     values: dict[str, Any] = {
-        "input": found.input_mtok,
-        "output": found.output_mtok,
-        "cached": found.cache_read_mtok,
-        "written": found.cache_write_mtok,
+        "input": listed.input_mtok,
+        "output": listed.output_mtok,
+        "cached": listed.cache_read_mtok,
+        "written": listed.cache_write_mtok,
     }
     # Half a price, or one for each request besides, would make a cost that is too low and looks exact.
-    if values["input"] is None or values["output"] is None or found.requests_kcount is not None:
+    if values["input"] is None or values["output"] is None or listed.requests_kcount is not None:
         return None
     levels = sorted({tier.start for value in values.values() for tier in getattr(value, "tiers", ())})
     price: Price | None = None
     for at, level in reversed(list(enumerate([-1, *levels]))):
-        said: dict[str, Any] = {name: _read_tier(value, level) for name, value in values.items()}
-        price = Price(**said) if price is None else Price(**said, above=levels[at], beyond=price)
+        level_prices: dict[str, Any] = {name: _read_tier(value, level) for name, value in values.items()}
+        price = Price(**level_prices) if price is None else Price(**level_prices, above=levels[at], beyond=price)
     return price
 
 
@@ -362,15 +365,16 @@ def _read_tier(value: Any, level: int) -> float | None:
     return float(reached[-1] if reached else value.base)
 
 
-def _read_price(name: str, said: object) -> Price:
-    if isinstance(said, Price):
-        return said
-    if not isinstance(said, Mapping) or not {"input", "output"} <= set(said) <= set(_KEYS):
+def _read_price(name: str, price: object) -> Price:
+    if isinstance(price, Price):
+        return price
+    if not isinstance(price, Mapping) or not {"input", "output"} <= set(price) <= set(_KEYS):
         raise UsageError(
             f"the price of {name!r} must be like {{input = 0.25, output = 2.0}}, in dollars per million tokens, with "
-            f"cached and written where they differ; got {said!r}"
+            f"cached and written where they differ; got {price!r}",
+            argument="prices",
         )
     try:
-        return Price(**said)
+        return Price(**price)
     except UsageError as error:
-        raise UsageError(f"the price of {name!r}: {error}") from None
+        raise error.within(f"the price of {name!r}") from None

@@ -53,7 +53,7 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9
 
 
 class Pace:
-    """How many judgements may be under way: at most ``most``, at least ``least``, by how the providers answer.
+    """The number of judgements under way: at most ``most``, at least ``least``, by how the providers answer.
 
     It begins with ``most``. After each round (as many answers as may be under way) in which more than a tenth were
     refused for load (429, 503, 529), the number falls by their share, at most by half; after a round without any it
@@ -71,10 +71,10 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        for what, value in (("most", most), ("least", least)):
-            check_whole_number(f"{what} of a pace", value, least=1)
+        for name, value in (("most", most), ("least", least)):
+            check_whole_number(name, value, least=1, where="a pace")
         if least > most:
-            raise UsageError(f"least of a pace must not be above most, {most}; got {least}")
+            raise UsageError(f"least must not be above most, {most}; got {least}", argument="least", where="a pace")
         # Nobody has as many under way, and a float holds it: this is divided and multiplied.
         most, least = min(most, 2**53), min(least, 2**53)
         self.most, self.least = most, least
@@ -87,7 +87,7 @@ class Pace:
 
     @property
     def current(self) -> int:
-        """How many may be under way now."""
+        """The number that may be under way now."""
         number = self._number
         if self._ceiling < number and self._clock() < self._until:
             number = self._ceiling
@@ -120,9 +120,9 @@ class Pace:
 
     def _read_limits(self, headers: Mapping[str, str]) -> None:
         for left, limit, reset in _HEADERS:
-            rest = headers.get(left)
-            if rest is not None:
-                self._read_limit(read_count(rest), read_count(headers.get(limit)), headers.get(reset))
+            remaining = headers.get(left)
+            if remaining is not None:
+                self._read_limit(read_count(remaining), read_count(headers.get(limit)), headers.get(reset))
 
     def _read_limit(self, left: int | None, limit: int | None, reset: str | None) -> None:
         if left is None or (left > 0 and (limit is None or left >= limit * LOW)):

@@ -1,4 +1,4 @@
-"""What replies say of the model that wrote them, beside what was asked for.
+"""The models that replies say they are of, beside the models that were asked for.
 
 A provider may answer for a model that it withdrew by another, under the old name and without a word but the one in the
 reply. So the reported name is compared, for as long as the process lives and for every object that asks.
@@ -30,7 +30,7 @@ class ReportedNames:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._first: dict[tuple[str, str], str] = {}
-        self._said: dict[tuple[str, str], set[str]] = {}
+        self._reported: dict[tuple[str, str], set[str]] = {}
 
     def expect(self, model: tuple[str, str], reported: str) -> str:
         """The name that this model reported first, which from now on is expected of it."""
@@ -47,21 +47,21 @@ class ReportedNames:
         if is_same_model(expected, reported):
             return
         with self._lock:
-            said = self._said.setdefault(model, set())
-            _forget_oldest(self._said)
-            if reported in said or len(said) >= _MOST_NAMES:
+            names = self._reported.setdefault(model, set())
+            _forget_oldest(self._reported)
+            if reported in names or len(names) >= _MOST_NAMES:
                 return
-            said.add(reported)
-        names = [repr(clean(name, keep_lines=False)[:100]) for name in (model[0], reported, expected)]
+            names.add(reported)
+        shown = [repr(clean(name, keep_lines=False)[:100]) for name in (model[0], reported, expected)]
         if asked:
-            _log.warning("%s was answered by the model %s, and %s was asked for; name the model you want", *names)
+            _log.warning("%s was answered by the model %s, and %s was asked for; name the model you want", *shown)
         else:
-            _log.warning("%s is now answered by the model %s, and was by %s before", *names)
+            _log.warning("%s is now answered by the model %s, and was by %s before", *shown)
 
 
-def _forget_oldest(held: MutableMapping[tuple[str, str], Any]) -> None:
-    if len(held) > _MOST:
-        del held[next(iter(held))]
+def _forget_oldest(entries: MutableMapping[tuple[str, str], Any]) -> None:
+    if len(entries) > _MOST:
+        del entries[next(iter(entries))]
 
 
 REPORTED = ReportedNames()

@@ -1,4 +1,4 @@
-"""When a model is retired, as its provider's API says; three of them do.
+"""The retirement of models, as their providers' APIs say; three of them do.
 
 Sources, each a type of the provider's own package: ``shutdown_date`` of OpenAI's model object; ``lifecycle`` and
 ``retires_at`` of Anthropic's; ``deprecation`` and ``deprecation_replacement_model`` of Mistral's.
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from adjudge.errors import AdjudgeError
 from adjudge.formats.model_name import LONGEST_NAME
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import clean
 from adjudge.models.model import Model
 from adjudge.models.providers.base import HttpModel
@@ -30,7 +31,11 @@ Lifecycle = Literal["active", "deprecated", "retired"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """What a provider says of the end of a model."""
+    """The end of a model, as its provider announces it."""
+
+    _layout: ClassVar[Layout] = Layout(
+        computed={"on": lambda retirement: None if retirement.on is None else retirement.on.isoformat()}
+    )
 
     model: str
     """The name the model is asked by, such as ``openai:NAME``."""
@@ -58,52 +63,53 @@ class Retirement:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        on = None if self.on is None else self.on.isoformat()
-        return {"model": self.model, "state": self.state, "on": on, "replacement": self.replacement}
+        return write_record(self)
 
 
 async def find_retirement(model: Model, *, within: float = WITHIN) -> Retirement | None:
-    """When a model is retired; ``None`` where its provider has no such answer, or gave none in time.
+    """Find when a model is retired; ``None`` where its provider has no such answer, or gave none in time.
 
     Asks the provider's list of models, which costs nothing. Never raises for what the provider does: whether a model is
     retired must not keep anybody from asking it.
     """
-    asked = find_innermost(model)
-    read = _READERS.get(asked.place.provider.prefix) if isinstance(asked, HttpModel) else None
+    innermost = find_innermost(model)
+    read = _READERS.get(innermost.place.provider.prefix) if isinstance(innermost, HttpModel) else None
     # An address of one's own is a server or proxy that need not know of retirements.
-    if not isinstance(asked, HttpModel) or read is None or asked.place.base_url is not None:
+    if not isinstance(innermost, HttpModel) or read is None or innermost.place.base_url is not None:
         return None
     try:
-        access = asked.access
-        url = f"{access.base_v1}/models/{quote(asked.model, safe='')}"
-        status, _, said = await asked.transport.ask_once(
+        access = innermost.access
+        url = f"{access.base_v1}/models/{quote(innermost.model, safe='')}"
+        status, _, body = await innermost.transport.ask_once(
             "GET", url, access.headers, within=within, secrets=access.secrets
         )
-        return read(asked.name, _decode(said)) if status == 200 else None
+        return read(innermost.name, _decode(body)) if status == 200 else None
     except (AdjudgeError, ValueError, TypeError, RecursionError):
         return None
 
 
-def _decode(said: bytes) -> Mapping[str, Any]:
+def _decode(body: bytes) -> Mapping[str, Any]:
     import msgspec
 
-    return msgspec.json.decode(said, type=dict[str, Any])
+    return msgspec.json.decode(body, type=dict[str, Any])
 
 
-def _read_openai(model: str, said: Mapping[str, Any]) -> Retirement:
-    on = _read_day(said.get("shutdown_date"))
+def _read_openai(model: str, members: Mapping[str, Any]) -> Retirement:
+    on = _read_day(members.get("shutdown_date"))
     return Retirement(model=model, state="active" if on is None else "deprecated", on=on)
 
 
-def _read_anthropic(model: str, said: Mapping[str, Any]) -> Retirement:
-    state = said.get("lifecycle")
-    known: Lifecycle = "retired" if state == "retired" else "deprecated" if state == "deprecated" else "active"
-    return Retirement(model=model, state=known, on=_read_day(said.get("retires_at")))
+def _read_anthropic(model: str, members: Mapping[str, Any]) -> Retirement:
+    state = members.get("lifecycle")
+    lifecycle: Lifecycle = "retired" if state == "retired" else "deprecated" if state == "deprecated" else "active"
+    return Retirement(model=model, state=lifecycle, on=_read_day(members.get("retires_at")))
 
 
-def _read_mistral(model: str, said: Mapping[str, Any]) -> Retirement:
-    on, named = _read_day(said.get("deprecation")), said.get("deprecation_replacement_model")
-    replacement = clean(named[:LONGEST_NAME], keep_lines=False) if isinstance(named, str) and named else None
+def _read_mistral(model: str, members: Mapping[str, Any]) -> Retirement:
+    on, successor = _read_day(members.get("deprecation")), members.get("deprecation_replacement_model")
+    replacement = (
+        clean(successor[:LONGEST_NAME], keep_lines=False) if isinstance(successor, str) and successor else None
+    )
     return Retirement(model=model, state="active" if on is None else "deprecated", on=on, replacement=replacement)
 
 
@@ -114,9 +120,9 @@ _READERS: Mapping[str, Callable[[str, Mapping[str, Any]], Retirement]] = {
 }
 
 
-def _read_day(said: object) -> date | None:
+def _read_day(text: object) -> date | None:
     """A day, or a time in any zone; ``None`` for what is neither."""
-    if not isinstance(said, str) or len(said) > 40:
+    if not isinstance(text, str) or len(text) > 40:
         return None
-    found = datetime.fromisoformat(said)
-    return found.date() if found.tzinfo is None else found.astimezone(UTC).date()
+    moment = datetime.fromisoformat(text)
+    return moment.date() if moment.tzinfo is None else moment.astimezone(UTC).date()

@@ -1,4 +1,4 @@
-"""When to ask a server again, and after how long: arithmetic alone, no clock and no network.
+"""Retries of requests to a server, and the wait before each: arithmetic alone, no clock and no network.
 
 What counts as a broken connection, and the waiting itself, is in ``providers/http.py``; a webhook has its own loop over
 these functions in ``guards/approval/webhook.py``.
@@ -29,7 +29,7 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 def may_retry(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether an answer is worth another request: 429, 408 and 5xx, unless the provider says it is not."""
+    """Return whether an answer is worth another request: 429, 408 and 5xx, unless the provider says it is not."""
     if headers.get("x-should-retry", "").lower() == "false":
         return False
     # OpenAI answers an empty account with 429; waiting does not fill it, and hides the reason behind a timeout.
@@ -39,7 +39,7 @@ def may_retry(status: int, headers: Mapping[str, str], body: bytes) -> bool:
 
 
 def attempts_for(status: int | None) -> int:
-    """How many requests in all a fault is worth; ``None`` is a connection that failed."""
+    """The number of requests in all that a fault is worth; ``None`` is a connection that failed."""
     return ATTEMPTS_THROTTLED if status == 429 else ATTEMPTS_BROKEN
 
 

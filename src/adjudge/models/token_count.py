@@ -1,4 +1,4 @@
-"""How many tokens a prompt is, as far as that can be said without asking a provider."""
+"""The number of tokens of a prompt, as far as that can be said without asking a provider."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class TokenCounter(Protocol):
 
     @property
     def basis(self) -> str:
-        """What the counts rest on, in words."""
+        """The basis of the counts, in words."""
         ...
 
     @property
     def uncertainty(self) -> float:
-        """How far a count may be off, as a share of it."""
+        """The share by which a count may be off."""
         ...
 
     def count(self, text: str) -> float:

@@ -1,4 +1,4 @@
-"""What a server says it used, as far as that can be true."""
+"""The usage that a server states, as far as that can be true."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ MOST_USD = 1_000_000.0
 """The most that one reply is believed to have cost, in US dollars."""
 
 _NO_COUNT = -(10**30)
-"""What stands for a value that counts nothing; whatever is added to it, it is not believed."""
+"""The number that stands for a value that counts nothing; whatever is added to it, it is not believed."""
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "written_tokens", "calls")
 
 
-def read_count(said: object) -> int:
+def read_count(count: object) -> int:
     """A number of tokens as a server reports it: 0 for none, and a number that is not believed for what is no count."""
-    if said is None:
+    if count is None:
         return 0
-    return said if type(said) is int and said >= 0 else _NO_COUNT
+    return count if type(count) is int and count >= 0 else _NO_COUNT
 
 
 def believe_usage(reply: Reply, model: str) -> Reply:
-    """The reply without what cannot be true of its usage: what it cost is then unknown, and a warning says why."""
+    """Return the reply without a usage that cannot be true: its cost is then unknown, and a warning says why."""
     usage = reply.usage
     if usage is None:
         return reply
     doubt = _doubt_counts(usage)
     if doubt is None and _is_cost(usage.cost_usd):
         return reply
-    said = doubt or f"cost_usd: {show(usage.cost_usd)}"
-    logger.warning("%s reported a usage that cannot be true (%s); what the reply cost is unknown", show(model), said)
+    problem = doubt or f"cost_usd: {show(usage.cost_usd)}"
+    logger.warning("%s reported a usage that cannot be true (%s); what the reply cost is unknown", show(model), problem)
     return replace(reply, usage=replace(usage, cost_usd=None) if doubt is None else None)
 
 
@@ -45,8 +45,8 @@ def _doubt_counts(usage: Usage) -> str | None:
     for name in _COUNTS:
         count = getattr(usage, name)
         if type(count) is not int or not 0 <= count <= MOST_TOKENS:
-            shown = "no count of tokens" if type(count) is int and count < _NO_COUNT // 2 else show(count)
-            return f"{name}: {shown}"
+            problem = "no count of tokens" if type(count) is int and count < _NO_COUNT // 2 else show(count)
+            return f"{name}: {problem}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""What models around other models share: everything but the asking is the inner model's own."""
+"""The shared part of models around other models: everything but the asking is the inner model's own."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class WrapperModel:
 
     @property
     def structured(self) -> bool:
-        """As the model has it."""
+        """The value of the inner model."""
         return bool(getattr(self.model, "structured", False))
 
     @property
     def max_input_characters(self) -> int:
-        """As the model has it."""
+        """The value of the inner model."""
         return int(getattr(self.model, "max_input_characters", 1_000_000))
 
     @property
@@ -39,12 +39,12 @@ class WrapperModel:
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """What tells the model's answers from another's, besides its name; ``None`` where that is not known."""
+        """The identity that tells the model's answers from another's, besides its name; ``None`` is unknown."""
         return getattr(self.model, "identity", None)
 
     @property
     def function_identity(self) -> FunctionIdentity | None:
-        """Which judge in code would answer; ``None`` for a model."""
+        """The identity of the judge in code that would answer; ``None`` for a model."""
         return find_function(self.model)
 
     def named(self, name: str) -> Self:

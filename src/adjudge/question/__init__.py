@@ -1,4 +1,4 @@
-"""What is asked, and how the answer is read; pure."""
+"""Questions, and the reading of their answers; pure."""
 
 from adjudge.lazy import export_lazily
 

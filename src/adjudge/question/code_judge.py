@@ -1,4 +1,4 @@
-"""Judges in code: what a function is given of a question, and how what it returns is read.
+"""Judges in code: the arguments that a function is given of a question, and the reading of what it returns.
 
 There is no prompt, so there is no token: what comes back is what the function returned, and nothing that was quoted to
 it. Everything else is as with a model. What is returned is brought into the form of a reply and read by the question's
@@ -17,7 +17,7 @@ from adjudge.errors import ReplyError
 from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
 from adjudge.formats.text import show
-from adjudge.models.model import FunctionIdentity, Given, Reply
+from adjudge.models.model import FunctionIdentity, FunctionInput, Reply
 from adjudge.question.question import Answer, Part, Question
 from adjudge.question.reply_object import FLAGS, read_value
 from adjudge.question.score import ENTRY_FORM, OTHER_WORDS
@@ -30,9 +30,9 @@ _BESIDE = ("task", "reference", "context")
 _NOT_JUDGED = (*_BESIDE, "findings")
 
 
-def make_given(question: Question) -> Given:
-    """What a judge in code is given of a question."""
-    return Given(
+def make_function_input(question: Question) -> FunctionInput:
+    """Make the input of a judge in code from a question."""
+    return FunctionInput(
         arguments=lambda: list_arguments(question),
         write=lambda value: write_returned(value, question),
         key=_make_key(question),
@@ -40,7 +40,7 @@ def make_given(question: Question) -> Given:
 
 
 def list_arguments(question: Question) -> dict[str, Any]:
-    """What a judge in code may ask for, each made anew from the text that is judged.
+    """List the arguments that a judge in code may ask for, each made anew from the text that is judged.
 
     Text is given as it is, and any other content as the JSON value that it is judged as. Where no part is called
     content (two contents to compare, what a guard asks about), all that is judged is given by its labels.
@@ -70,181 +70,191 @@ def _read_part(part: Part) -> Any:
 
 
 def _make_key(question: Question) -> str:
-    """What the prompt leaves out: which texts are JSON values, and of the rubric what no model is told."""
+    """Digest what the prompt leaves out: which texts are JSON values, and of the rubric what no model is told."""
     values = [part.label for part in question.parts if part.is_json]
     rubric = question.rubric.digest if question.rubric is not None else ""
     return hashlib.sha256(json.dumps([values, rubric]).encode()).hexdigest()
 
 
 def write_returned(value: object, question: Question) -> str:
-    """What a function returned, as canonical JSON (RFC 8785); raises ``ReplyError`` for what is no answer at all.
+    """Write what a function returned as canonical JSON (RFC 8785); raise ``ReplyError`` for what is no answer at all.
 
     NaN, infinity and integers above 2^53, which that form does not have, are written as Python does: reading then says
     what is wrong with them.
     """
-    opened = value
+    plain_value = value
     try:
         if isinstance(value, JudgeResult):
-            opened = _open_result(value, question)
+            plain_value = _open_result(value, question)
         elif question.value_type is not None and isinstance(value, question.value_type):
-            opened = _open_value(value)
-        if find_excess(opened) == "long":  # one object held many times is written each time
+            plain_value = _open_value(value)
+        if find_excess(plain_value) == "long":  # one object held many times is written each time
             raise ReplyError("unparseable", f"the function returned more than {MOST_WRITTEN:,} characters of JSON")
-        return _write(_to_plain(opened))
+        return _write_json(_to_plain(plain_value))
     except (TypeError, ValueError, RecursionError):
-        held = " that holds what JSON does not have" if isinstance(opened, dict | list | tuple) else ""
-        said = f"{type(value).__name__}{held}"
-        raise ReplyError("unparseable", f"the function returned {said}; {_say_expected(question)}") from None
+        contents = " that holds what JSON does not have" if isinstance(plain_value, dict | list | tuple) else ""
+        description = f"{type(value).__name__}{contents}"
+        raise ReplyError(
+            "unparseable", f"the function returned {description}; {_describe_expected(question)}"
+        ) from None
 
 
 def read_returned(reply: Reply, question: Question, function: FunctionIdentity) -> Answer:
-    """The answer that a function's kept or fresh reply holds; raises ``ReplyError`` for one that is not its own."""
+    """Read the answer in a function's kept or fresh reply; raise ``ReplyError`` for one that is not its own."""
     if reply.function != function:
-        who = "a model" if reply.function is None else f"the function {reply.function}"
+        author = "a model" if reply.function is None else f"the function {reply.function}"
         raise ReplyError(
-            "unparseable", f"the reply is that of {who}, and the judge is {function} as its code is now; ask it again"
+            "unparseable",
+            f"the reply is that of {author}, and the judge is {function} as its code is now; ask it again",
         )
     return question.answer(_bring_into_form(read_value(reply.text), question), question)
 
 
-def _bring_into_form(said: Any, question: Question) -> Mapping[str, Any]:
-    """What was returned in the form of a reply to the question."""
-    if isinstance(said, dict):
-        if question.value_type is None and question.rubric is not None and "criteria" not in said:
-            _refuse_unknown(said, _list_members(question), question)
-            raise ReplyError("missing_criterion", f"the function returned no 'criteria'; {_say_expected(question)}")
-        _check_members(said, question)
-        return said
+def _bring_into_form(returned: Any, question: Question) -> Mapping[str, Any]:
+    """Bring what was returned into the form of a reply to the question."""
+    if isinstance(returned, dict):
+        if question.value_type is None and question.rubric is not None and "criteria" not in returned:
+            _refuse_unknown(returned, _list_members(question), question)
+            raise ReplyError(
+                "missing_criterion", f"the function returned no 'criteria'; {_describe_expected(question)}"
+            )
+        _check_members(returned, question)
+        return returned
     if question.choices:
-        if isinstance(said, str):
-            return {"preferred": said}
+        if isinstance(returned, str):
+            return {"preferred": returned}
     elif question.value_type is None and question.rubric is not None:
-        if type(said) in (bool, int, float):
-            return {"criteria": [{"name": _find_criterion(question), "score": _to_scale(said, question.rubric)}]}
-    elif question.value_type is None and isinstance(said, bool):
-        return {"safe": said}
-    shown = "None" if said is None else f"a {_KINDS.get(type(said), 'list')}"
-    raise ReplyError("unparseable", f"the function returned {shown}; {_say_expected(question)}")
+        if type(returned) in (bool, int, float):
+            return {"criteria": [{"name": _find_criterion(question), "score": _to_scale(returned, question.rubric)}]}
+    elif question.value_type is None and isinstance(returned, bool):
+        return {"safe": returned}
+    description = "None" if returned is None else f"a {_KINDS.get(type(returned), 'list')}"
+    raise ReplyError("unparseable", f"the function returned {description}; {_describe_expected(question)}")
 
 
-def _check_members(said: Mapping[str, Any], question: Question) -> None:
+def _check_members(returned: Mapping[str, Any], question: Question) -> None:
     """Raise ``ReplyError`` for a member that is not read.
 
     A model invents members, and its reply is read without them. A function has an author: what they wrote and nobody
     reads is a mistake, and ``{"passd": False}`` beside scores that pass would let through what was to be stopped.
     """
     if question.value_type is None:  # else the type says whether there may be others
-        _refuse_unknown(said, _list_members(question), question)
-    criteria = said.get("criteria") if question.rubric is not None else None
+        _refuse_unknown(returned, _list_members(question), question)
+    criteria = returned.get("criteria") if question.rubric is not None else None
     for entry in criteria.values() if isinstance(criteria, dict) else criteria if isinstance(criteria, list) else ():
         if isinstance(entry, dict):
             _refuse_unknown(entry, _ENTRY, question)
 
 
 def _list_members(question: Question) -> frozenset[str]:
-    """The members of a reply to the question that are read, those that can only contradict it included."""
-    own = question.wording.properties if question.wording is not None else ()
-    return frozenset((*own, *FLAGS, *(OTHER_WORDS if question.choices else ()), "reasoning", "token"))
+    """List the members of a reply to the question that are read, those that can only contradict it included."""
+    form_members = question.wording.properties if question.wording is not None else ()
+    return frozenset((*form_members, *FLAGS, *(OTHER_WORDS if question.choices else ()), "reasoning", "token"))
 
 
 _ENTRY = frozenset((*ENTRY_FORM, *FLAGS))
 """The members of a criterion's entry."""
 
 
-def _refuse_unknown(said: Mapping[str, Any], known: frozenset[str], question: Question) -> None:
-    unknown = [name for name in said if name not in known]
+def _refuse_unknown(members: Mapping[str, Any], known: frozenset[str], question: Question) -> None:
+    unknown = [name for name in members if name not in known]
     if unknown:
-        named = f"the unknown member{'s' if len(unknown) > 1 else ''} {', '.join(map(show, unknown[:3]))}"
-        raise ReplyError("unparseable", f"the function returned {named}; {_say_expected(question)}")
+        description = f"the unknown member{'s' if len(unknown) > 1 else ''} {', '.join(map(show, unknown[:3]))}"
+        raise ReplyError("unparseable", f"the function returned {description}; {_describe_expected(question)}")
 
 
 _KINDS = {bool: "bool", int: "number", float: "number", str: "text"}
 
 
 def _find_criterion(question: Question) -> str:
-    """The name of the one criterion that a mere boolean or number is about."""
-    asked = question.asked
-    if len(asked) != 1:
-        named = ", ".join(repr(item.name) for item in asked)
+    """Return the name of the one criterion that a mere boolean or number is about."""
+    criteria = question.open_criteria
+    if len(criteria) != 1:
+        names = ", ".join(repr(criterion.name) for criterion in criteria)
         raise ReplyError(
             "missing_criterion",
-            f"the function returned one value for {len(asked)} criteria ({named}); {_say_expected(question)}",
+            f"the function returned one value for {len(criteria)} criteria ({names}); {_describe_expected(question)}",
         )
-    return asked[0].name
+    return criteria[0].name
 
 
-def _to_scale(said: Any, rubric: Rubric) -> float:
+def _to_scale(value: Any, rubric: Rubric) -> float:
     low, high = rubric.scale
-    return (high if said else low) if isinstance(said, bool) else said
+    return (high if value else low) if isinstance(value, bool) else value
 
 
-def _say_expected(question: Question) -> str:
-    """What a function may return to this question, in one sentence."""
+def _describe_expected(question: Question) -> str:
+    """Describe in one sentence what a function may return to this question."""
     if question.choices:
         return f"expected is {', '.join(repr(name) for name in question.choices)}, or a dict with 'preferred'"
     if question.value_type is not None:
-        more = " with 'criteria' beside its members" if question.rubric is not None else ""
-        form = f"a dict{more}" if question.rubric is not None else f"a {question.value_type.__name__}, a dict"
+        addition = " with 'criteria' beside its members" if question.rubric is not None else ""
+        form = f"a dict{addition}" if question.rubric is not None else f"a {question.value_type.__name__}, a dict"
         return f"expected is {form} in the shape of the reply form, or a JudgeResult"
     if question.rubric is None:
         return "expected is a bool, a dict in the shape of the reply form, or a JudgeResult"
-    asked, (low, high) = question.asked, question.rubric.scale
-    name = json.dumps(asked[0].name if asked else "name")
+    criteria, (low, high) = question.open_criteria, question.rubric.scale
+    name = json.dumps(criteria[0].name if criteria else "name")
     form = f'a dict like {{"criteria": [{{"name": {name}, "score": {high:g}}}, ...]}}, or a JudgeResult'
-    return f"expected is {form}" if len(asked) > 1 else f"expected is a bool, a number from {low:g} to {high:g}, {form}"
+    return (
+        f"expected is {form}" if len(criteria) > 1 else f"expected is a bool, a number from {low:g} to {high:g}, {form}"
+    )
 
 
 # ------------------------------------------------------------------ results and instances in the form of a reply
 
 
 def _open_result(result: JudgeResult, question: Question) -> dict[str, Any]:
-    """A result in the form of a reply, for code to decide anew; raises ``ReplyError`` for one that answers nothing."""
-    for said, own, what in (
+    """Write a result in the form of a reply, for code to decide anew.
+
+    Raises ``ReplyError`` for a result that answers nothing.
+    """
+    for digest, expected, subject in (
         (result.question, question.digest, "question"),
         (result.subject, question.subject, "content"),
     ):
-        if said is not None and said != own:
-            raise ReplyError("error", f"the function returned a JudgeResult about another {what}")
+        if digest is not None and digest != expected:
+            raise ReplyError("error", f"the function returned a JudgeResult about another {subject}")
     if result.passed and result.decided_by == "policy":
         # A policy that opens is for whoever asks; a seat that passes by one would hide it from everybody.
         raise ReplyError("error", "the function returned a JudgeResult that a policy let pass; nobody judged it good")
     if result.undecided_because is not None:
         raise ReplyError(result.undecided_because, result.detail or "the function returned a result that is undecided")
-    found: dict[str, Any] = {"reasoning": result.reasoning}
+    members: dict[str, Any] = {"reasoning": result.reasoning}
     if question.choices:
         # Its outcome says that it chose, and not which is better.
-        return found | ({"preferred": result.value} if result.passed else {})
+        return members | ({"preferred": result.value} if result.passed else {})
     if question.rubric is None and question.value_type is None:
-        return found | {"safe": result.passed}
+        return members | {"safe": result.passed}
     if question.rubric is not None:
-        found |= {"criteria": _list_scores(result, question), "suggestions": list(result.suggestions)}
+        members |= {"criteria": _list_scores(result, question), "suggestions": list(result.suggestions)}
     if question.value_type is not None:
         # Without a rubric nothing beside its members, which a type may forbid.
-        members = _open_value(result.value) if isinstance(result.value, question.value_type) else {}
-        found = members if question.rubric is None else found | members
-    if not result.passed and question.answer(found, question).outcome == "passed":
+        value_members = _open_value(result.value) if isinstance(result.value, question.value_type) else {}
+        members = value_members if question.rubric is None else members | value_members
+    if not result.passed and question.answer(members, question).outcome == "passed":
         # Its outcome cannot stand in for the scores, and must not be overlooked beside them. It is not kept with them:
         # by another threshold it would have been another.
         raise ReplyError("contradiction", "the function returned a JudgeResult that failed, with scores that pass")
-    return found
+    return members
 
 
 def _list_scores(result: JudgeResult, question: Question) -> list[dict[str, Any]]:
-    """What a result says of each criterion, as entries of a reply on the rubric's own scale."""
+    """Write a result's criteria as entries of a reply, on the rubric's own scale."""
     rubric = question.rubric
     if rubric is None:
         return []
-    asked = {item.name: item for item in question.asked}
-    if not result.criteria and len(asked) == 1 and not question.settled:
+    criteria = {graded.name: graded for graded in question.open_criteria}
+    if not result.criteria and len(criteria) == 1 and not question.decided_by_rules:
         share = float(result.passed) if result.score is None else result.score
-        return [_write_entry(next(iter(asked)), share, rubric)]
+        return [_write_entry(next(iter(criteria)), share, rubric)]
     entries = []
-    for item in result.criteria:
-        if item.name not in question.settled:
-            criterion, quote = asked.get(item.name), (item.evidence or ("",))[0]
+    for graded in result.criteria:
+        if graded.name not in question.decided_by_rules:
+            criterion, quote = criteria.get(graded.name), (graded.evidence or ("",))[0]
             entries.append(
-                _write_entry(item.name, item.score, rubric, criterion)
-                | {"reasoning": item.reasoning}
+                _write_entry(graded.name, graded.score, rubric, criterion)
+                | {"reasoning": graded.reasoning}
                 | ({"quote": quote} if criterion is not None and criterion.quote else {})
             )
     return entries
@@ -261,7 +271,7 @@ def _write_entry(name: str, share: float | None, rubric: Rubric, criterion: Crit
 
 
 def _open_value(value: Any) -> dict[str, Any]:
-    """An instance of the result format by the members that its schema has; it is read as strictly as any reply."""
+    """Write an instance of the result format with the members that its schema has."""
     if hasattr(value, "model_dump"):
         return dict(value.model_dump(mode="json", by_alias=True))
     import msgspec
@@ -273,7 +283,7 @@ def _open_value(value: Any) -> dict[str, Any]:
 
 
 def _to_plain(value: Any, depth: int = 0) -> Any:
-    """JSON's types; raises ``TypeError`` for what is none of them."""
+    """Convert to JSON's types; raise ``TypeError`` for what is none of them."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if depth > MOST_DEPTH:
@@ -281,14 +291,14 @@ def _to_plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
             raise TypeError
-        return {str.__str__(name): _to_plain(item, depth + 1) for name, item in value.items()}
+        return {str.__str__(name): _to_plain(member, depth + 1) for name, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_plain(item, depth + 1) for item in value]
+        return [_to_plain(member, depth + 1) for member in value]
     return _open_scalar(value)
 
 
 def _open_scalar(value: Any) -> Any:
-    """A number or text of another type: of an enumeration, or of numpy."""
+    """Convert a number or text of another type: of an enumeration, or of numpy."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
         value = value.item()
@@ -302,7 +312,7 @@ def _open_scalar(value: Any) -> Any:
     raise TypeError
 
 
-def _write(plain: Any) -> str:
+def _write_json(plain: Any) -> str:
     import rfc8785
 
     try:

@@ -1,6 +1,6 @@
-"""What the prompt says: the system part of a rubric, of a result format and of a named reader, and the reply form.
+"""The prompt: the system part of a rubric, of a result format and of a named reader, and the reply form.
 
-The rule that content is data, and the user part with the fences around it, are in ``question.py``.
+The rule that content is data, and the user part, are in ``question.py``; a fence is written by ``content.fence``.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Any
 
 from adjudge.models.model import Form
 from adjudge.question.question import Question, Wording
-from adjudge.question.readers import find_reader
-from adjudge.question.reply_style import OWN, ReplyStyle
+from adjudge.question.reply_style import ADJUDGE_FORM, ReplyStyle
 from adjudge.rubric.rubric import Criterion, Rubric
 
 
-def _choose_wording(
+def choose_wording(
     rubric: Rubric | None,
-    settled: frozenset[str],
+    decided: frozenset[str],
     instructions: str,
-    kind: type[Any] | None,
+    value_type: type[Any] | None,
     properties: Mapping[str, Any] | None,
 ) -> Wording:
-    if rubric is None or kind is not None:
-        return _word_value(rubric, settled, instructions, kind, _Properties(properties or {}))
-    return _word_rubric(rubric, settled, instructions)
+    """Word a question about a rubric, a result format, or both."""
+    if rubric is None or value_type is not None:
+        return _word_value(rubric, decided, instructions, value_type, _Properties(properties or {}))
+    return _word_rubric(rubric, decided, instructions)
 
 
 class _Properties(dict[str, Any]):
@@ -37,22 +37,23 @@ class _Properties(dict[str, Any]):
 
 
 @lru_cache(maxsize=256)
-def _word_rubric(rubric: Rubric, settled: frozenset[str], instructions: str) -> Wording:
-    asked = [item for item in rubric.criteria if item.name not in settled]
+def _word_rubric(rubric: Rubric, decided: frozenset[str], instructions: str) -> Wording:
+    criteria = [criterion for criterion in rubric.criteria if criterion.name not in decided]
     low, high = rubric.scale
     entry = ['"reasoning": "<the evidence you found, before you score>"']
-    entry += ['"quote": "<words copied exactly from the content, or empty>"'] if any(i.quote for i in asked) else []
+    if any(criterion.quote for criterion in criteria):
+        entry.append('"quote": "<words copied exactly from the content, or empty>"')
     entry.append(f'"score": <a number from {low:g} to {high:g}>')
     tail = ('"reasoning": "<the verdict as a whole>"', '"suggestions": ["<what would improve the content>"]')
-    listed = '"criteria": [{"name": "<the criterion\'s name, as written>", ' + ", ".join(entry) + "}, ...]"
-    keyed = '"criteria": {"<the criterion\'s name, as written>": {' + ", ".join(entry) + "}, ...}"
+    list_form = '"criteria": [{"name": "<the criterion\'s name, as written>", ' + ", ".join(entry) + "}, ...]"
+    keyed_form = '"criteria": {"<the criterion\'s name, as written>": {' + ", ".join(entry) + "}, ...}"
     return Wording(
-        role=_render_role(rubric, asked, instructions),
-        shape=(listed, *tail),
-        strict_shape=(keyed, *tail),
+        role=_render_role(rubric, criteria, instructions),
+        shape=(list_form, *tail),
+        strict_shape=(keyed_form, *tail),
         notes="Score every criterion exactly once and invent none. Write the reasoning before each score.",
         properties={
-            "criteria": _keyed_schema(rubric, asked),
+            "criteria": _make_keyed_schema(rubric, criteria),
             "reasoning": {"type": "string"},
             "suggestions": {"type": "array", "items": {"type": "string"}},
         },
@@ -61,20 +62,20 @@ def _word_rubric(rubric: Rubric, settled: frozenset[str], instructions: str) -> 
 
 @lru_cache(maxsize=256)
 def _word_value(
-    rubric: Rubric | None, settled: frozenset[str], instructions: str, kind: type[Any], properties: _Properties
+    rubric: Rubric | None, decided: frozenset[str], instructions: str, value_type: type[Any], properties: _Properties
 ) -> Wording:
     members = tuple(f'"{name}": {_describe(schema)}' for name, schema in properties.items())
     if rubric is None:
         role = _join("You are a judge. Judge the content and report in the form below.", instructions)
-        return Wording(role=role, shape=members, properties=dict(properties), name=_form_name(kind))
-    base = _word_rubric(rubric, settled, instructions)
+        return Wording(role=role, shape=members, properties=dict(properties), name=_form_name(value_type))
+    base = _word_rubric(rubric, decided, instructions)
     return Wording(
         role=base.role,
         shape=(base.shape[0], *members),
         strict_shape=(base.strict_shape[0], *members),
         notes=base.notes,
         properties={"criteria": base.properties["criteria"], **properties},
-        name=_form_name(kind),
+        name=_form_name(value_type),
     )
 
 
@@ -88,19 +89,23 @@ def _form_name(kind: type[Any]) -> str:
     return "".join(char if char.isascii() and char.isalnum() else "_" for char in kind.__name__)[:64] or "verdict"
 
 
-def _render_role(rubric: Rubric, asked: Sequence[Criterion], instructions: str) -> str:
+def _render_role(rubric: Rubric, criteria: Sequence[Criterion], instructions: str) -> str:
     low, high = rubric.scale
-    duty = (
+    introduction = (
         "You are a judge. Score the content on each criterion of the rubric below, on evidence that stands in the "
         f"content, from {low:g} (not met at all) to {high:g} (fully met)."
     )
-    lines = [duty, f"\nRubric: {rubric.name}"]
-    for place, item in enumerate(asked, 1):
-        lines.append(f"\n{place}. {item.name}: {item.description}")
-        lines += [f"   score {score:g}: {meaning}" for score, meaning in item.levels]
-        lines += ["   Give one of these scores and no other."] if item.levels else []
-        lines += [f"   Example, score {e.score:g}{f' ({e.why})' if e.why else ''}: {e.content}" for e in item.examples]
-        lines += ["   Copy into quote the words of the content that your score rests on."] if item.quote else []
+    lines = [introduction, f"\nRubric: {rubric.name}"]
+    for place, criterion in enumerate(criteria, 1):
+        lines.append(f"\n{place}. {criterion.name}: {criterion.description}")
+        lines += [f"   score {score:g}: {meaning}" for score, meaning in criterion.levels]
+        if criterion.levels:
+            lines.append("   Give one of these scores and no other.")
+        for example in criterion.examples:
+            reason = f" ({example.why})" if example.why else ""
+            lines.append(f"   Example, score {example.score:g}{reason}: {example.content}")
+        if criterion.quote:
+            lines.append("   Copy into quote the words of the content that your score rests on.")
     return _join("\n".join(lines), instructions)
 
 
@@ -109,21 +114,21 @@ def _join(text: str, instructions: str) -> str:
 
 
 def _render_level(level: float) -> int | float:
-    """A whole level without its ``.0``: one token for most models, so that its alternatives have probabilities."""
+    """Drop the ``.0`` of a whole level: one token for most models, so that its alternatives have probabilities."""
     return int(level) if level.is_integer() else level
 
 
-def _keyed_schema(rubric: Rubric, asked: Sequence[Criterion]) -> dict[str, Any]:
+def _make_keyed_schema(rubric: Rubric, criteria: Sequence[Criterion]) -> dict[str, Any]:
     # Keyed by name and not a list: a provider that enforces the schema can then neither skip nor repeat a criterion.
     low, high = rubric.scale
     properties: dict[str, Any] = {}
-    for item in asked:
+    for criterion in criteria:
         score: dict[str, Any] = {"type": "number", "minimum": low, "maximum": high}
-        if item.levels:
-            score = {"type": "number", "enum": [_render_level(level) for level, _ in item.levels]}
-        quote = {"quote": {"type": "string"}} if item.quote else {}
+        if criterion.levels:
+            score = {"type": "number", "enum": [_render_level(level) for level, _ in criterion.levels]}
+        quote = {"quote": {"type": "string"}} if criterion.quote else {}
         members = {"reasoning": {"type": "string"}, **quote, "score": score}
-        properties[item.name] = {
+        properties[criterion.name] = {
             "type": "object",
             "properties": members,
             "required": list(members),
@@ -157,7 +162,7 @@ _CHOICES = {
     '{"ordered_models": [{"model": "first", "rank": 2}, {"model": "second", "rank": 1}]}',
     "json winner": 'Reply with {"winner": "A"} when `first` is better or {"winner": "B"} when `second` is',
 }
-"""What to say of each reader of a preference."""
+"""The request for each reader of a preference."""
 
 
 _TIES = {
@@ -166,7 +171,7 @@ _TIES = {
     "[[A>B]]": ", or with [[A=B]] for a tie",
     "json winner": ', or {"winner": "tie"} for a tie',
 }
-"""What to say more where a tie is on offer; the other readers have no form for one."""
+"""The addition where a tie is on offer; the other readers have no form for one."""
 
 
 _NAMED = {
@@ -186,22 +191,24 @@ _LABELLED = {
 
 
 def render_system(question: Question, *, structured: bool, token: bool, style: ReplyStyle) -> tuple[str, Form | None]:
-    """The system part and, for structured output, the form; a ready-made prompt has neither."""
+    """Render the system part and, for structured output, the form; a ready-made prompt has neither."""
     wording = question.wording
     if wording is None:
         return "", None
-    if style.reader == OWN:
+    if style.reader == ADJUDGE_FORM:
         return wording.system(structured=structured, token=token), wording.form(token=token) if structured else None
+    from adjudge.question.readers import find_reader
+
     form = find_reader(style.reader)
     if question.choices:
         tie = _TIES.get(form.name, "") if "tie" in question.choices else ""
-        said = _CHOICES[form.name]
+        request = _CHOICES[form.name]
         if style.labels:
             first, second = (json.dumps(name, ensure_ascii=False) for name in style.labels)
-            said = _NAMED[form.name].format(first=first, second=second)
-        return f"{wording.frame()}\n\n{said}{tie}.", None
+            request = _NAMED[form.name].format(first=first, second=second)
+        return f"{wording.frame()}\n\n{request}{tie}.", None
     if style.labels and form.name in _LABELLED:
-        shown = ", ".join(style.labels)
-        return f"{wording.frame()}\n\n{_LABELLED[form.name].format(labels=shown)}.", None
+        labels = ", ".join(style.labels)
+        return f"{wording.frame()}\n\n{_LABELLED[form.name].format(labels=labels)}.", None
     low, high = question.rubric.scale if question.rubric else (0.0, 1.0)
     return f"{wording.frame()}\n\n{_ASKS[form.kind].format(name=form.name, low=low, high=high)}", None

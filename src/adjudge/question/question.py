@@ -1,4 +1,4 @@
-"""What is asked: the constant wording, the data, and the form of the reply.
+"""Questions: the constant wording, the data, and the form of the reply.
 
 A question is separate from whoever answers it. Its wording depends on the rubric alone, so the system part is the
 same bytes from call to call and providers can cache it; the data goes in the user part, between fences. A new kind
@@ -23,11 +23,11 @@ from adjudge.rubric.rubric import Criterion, Rubric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a reply says once it is read and scored; a judge adds who, when and how long."""
+    """The content of a reply once it is read and scored; a judge adds who, when and how long."""
 
     outcome: Outcome
     because: Reason | None = None
-    """Why there is no answer; set exactly when the outcome is undecided."""
+    """The reason why there is no answer; set exactly when the outcome is undecided."""
     score: float | None = None
     threshold: float | None = None
     confidence: float | None = None
@@ -52,13 +52,13 @@ class Wording:
     """
 
     role: str
-    """Who the judge is and what it decides, criteria included."""
+    """The judge's role and what it decides, criteria included."""
     shape: tuple[str, ...]
     """Members of the reply as ``"name": <meaning>``, for text."""
     strict_shape: tuple[str, ...] = ()
     """The same for structured output, where it differs."""
     notes: str = ""
-    """What else to say about the reply."""
+    """Further instructions about the reply."""
     properties: Mapping[str, Any] = field(default_factory=dict)
     """JSON Schema of the members, without the token."""
     name: str = "verdict"
@@ -68,12 +68,12 @@ class Wording:
         "`reference` is a known good answer to compare with; `findings` is what deterministic checks found in the "
         "content."
     )
-    """What the data behind each label is."""
+    """An explanation of the data behind each label."""
     call: str = "Judge what stands between the content lines."
-    """What the user part says after the data."""
+    """The instruction after the data in the user part."""
 
     def system(self, *, structured: bool, token: bool) -> str:
-        """The system part; the same text for the same wording and mode."""
+        """Render the system part; it is the same text for the same wording and mode."""
         return _render_system(self, structured, token)
 
     def frame(self) -> str:
@@ -81,7 +81,7 @@ class Wording:
         return f"{self.role}\n{_DATA_RULE} {self.labels}"
 
     def form(self, *, token: bool) -> Form:
-        """The JSON Schema of the reply; constant, so a provider compiles it once."""
+        """Make the JSON Schema of the reply; it is constant, so a provider compiles it once."""
         return _make_form(self, token)
 
 
@@ -93,7 +93,7 @@ class Part:
     """``content``, ``reference``, ``task``, ``context``, ..."""
     text: str
     is_json: bool = False
-    """Whether the text is the JSON of a value that you passed; judges in code get that value."""
+    """True if the text is the JSON of a value that you passed; judges in code get that value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class Question:
     subject: str | None = None
     """SHA-256 of the content."""
     rubric: Rubric | None = None
-    settled: Mapping[str, CriterionResult] = field(default_factory=dict, repr=False)
+    decided_by_rules: Mapping[str, CriterionResult] = field(default_factory=dict, repr=False)
     """Criteria that rules have decided already; no model is asked about them."""
     rule_results: tuple[RuleResult, ...] = ()
     value_type: type[Any] | None = None
@@ -139,7 +139,7 @@ class Question:
     order: str | None = None
     """``ab`` or ``ba`` where two are compared."""
     sample: int = 0
-    """Which of several judgements of the same content this is. Each is asked separately and cached separately."""
+    """The number of this judgement among several of the same content; each is asked and cached separately."""
     call: Call = field(default=UNBOUND, repr=False, compare=False)
     """The terms of the call (pace, budget, stored replies); not part of the question."""
     choices: tuple[str, ...] = ()
@@ -153,34 +153,34 @@ class Question:
         return next((part.text for part in self.parts if part.label == "content"), self.parts[0].text)
 
     @property
-    def asked(self) -> tuple[Criterion, ...]:
+    def open_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that no rule has decided: those that a judge is asked about."""
         criteria = self.rubric.criteria if self.rubric is not None else ()
-        return tuple([item for item in criteria if item.name not in self.settled])
+        return tuple([criterion for criterion in criteria if criterion.name not in self.decided_by_rules])
 
-    def user(self, token: str, *, ask_token: bool) -> str:
-        """The user part: the data between fences, and how to begin the reply."""
+    def render_user(self, token: str, *, ask_token: bool) -> str:
+        """Render the user part: the data between fences, and how to begin the reply."""
         if self.wording is None:
             return self.parts[0].text
-        written = [fence(part.label, part.text, token) for part in self.parts]
+        lines = [fence(part.label, part.text, token) for part in self.parts]
         start = f' Begin the reply\'s object with {{"token": "{token}",' if ask_token else ""
-        written.append(f"{self.wording.call}{start}")
-        return "".join(written)
+        lines.append(f"{self.wording.call}{start}")
+        return "".join(lines)
 
 
-def write_part(label: str, content: object, *, what: str | None = None) -> Part:
-    """A piece of data from what the caller handed in; raises ``UsageError`` for what is no data, naming it ``what``."""
-    text, is_json = write_content(content, what=what or label)
+def write_part(label: str, content: object, *, name: str | None = None) -> Part:
+    """Write a piece of data that the caller handed in; a ``UsageError`` for what is no data calls it ``name``."""
+    text, is_json = write_content(content, label=name or label)
     return Part(label=label, text=text, is_json=is_json)
 
 
 def digest_question(wording: Wording | None, parts: tuple[Part, ...]) -> str:
-    """SHA-256 of a question with the token masked."""
+    """Digest a question with the token masked, by SHA-256."""
     mac = _hash_wording(wording).copy() if wording else hashlib.sha256(b"prompt\n")
     for part in parts:
-        data = part.text.encode()
-        mac.update(b"%s %d\n" % (part.label.encode(), len(data)))
-        mac.update(data)
+        encoded = part.text.encode()
+        mac.update(b"%s %d\n" % (part.label.encode(), len(encoded)))
+        mac.update(encoded)
     return mac.hexdigest()
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from adjudge.errors import ReplyError, UsageError
+from adjudge.errors import Argument, ReplyError, UsageError
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
 
 ReadKind = Literal["preference", "score", "label"]
@@ -35,15 +35,15 @@ _LINE = 120
 """The longest line that can state a score; what is longer is prose."""
 
 _LOOKED_AT = 100
-"""How many markers are looked at to see whose they are."""
+"""The number of markers that are looked at to see whose they are."""
 
 _SENTENCE = 300
-"""How far before a verdict its sentence may have begun; further back, nobody knows what it was about."""
+"""The distance before a verdict at which its sentence may have begun; further back, nobody knows what it was about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What was offered to the judge. Raises ``UsageError`` for a scale or labels that cannot be used."""
+    """The scale and labels offered to the judge. Raises ``UsageError`` for those that cannot be used."""
 
     scale: tuple[float, float] | None = None
     """Lowest and highest score; outside is ``off_scale``. ``None``: any finite number."""
@@ -53,10 +53,14 @@ class ReadOptions:
     def __post_init__(self) -> None:
         scale = self.scale
         if scale is not None and not (all(map(math.isfinite, scale)) and len(scale) == 2 and scale[0] < scale[1]):
-            raise UsageError(f"scale must be two finite numbers, lowest first, like (1, 10); got {scale!r}")
-        good = all(isinstance(item, str) and item and item == item.strip() for item in self.labels)
-        if isinstance(self.labels, str) or not good or len(set(self.labels)) != len(self.labels):
-            raise UsageError(f"labels must be different texts without space around them; got {self.labels!r}")
+            raise UsageError(
+                f"scale must be two finite numbers, lowest first, like (1, 10); got {scale!r}", argument="scale"
+            )
+        are_texts = all(isinstance(label, str) and label and label == label.strip() for label in self.labels)
+        if isinstance(self.labels, str) or not are_texts or len(set(self.labels)) != len(self.labels):
+            raise UsageError(
+                f"labels must be different texts without space around them; got {self.labels!r}", argument="labels"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,7 @@ class Reader:
 
     name: str
     kind: ReadKind
-    """What ``read`` returns: ``first``, ``second`` or ``tie``; a number on the judge's own scale; or a label."""
+    """The value that ``read`` returns: ``first``, ``second`` or ``tie``; a number on the judge's scale; or a label."""
     about: str
     """One sentence for people."""
     read: Callable[[str, ReadOptions], str | float] = field(repr=False)
@@ -74,15 +78,15 @@ class Reader:
 
 
 def find_reader(name: str) -> Reader:
-    """The reader of that name, or a ``UsageError`` that names the nearest and lists all."""
+    """Return the reader of that name; raise a ``UsageError`` that names the nearest and lists all."""
     if isinstance(name, str) and name in READERS:
         return READERS[name]
     import difflib
 
     # Only the beginning is compared: a name as long as a book must not cost more than a short one.
-    near = difflib.get_close_matches(str(name)[:80], READERS, n=1, cutoff=0.0)
-    known = ", ".join(repr(item) for item in READERS)
-    raise UsageError(f"no reader is named {name!r}; did you mean {near[0]!r}? Readers: {known}")
+    matches = difflib.get_close_matches(str(name)[:80], READERS, n=1, cutoff=0.0)
+    names = ", ".join(repr(reader) for reader in READERS)
+    raise UsageError(f"no reader is named {name!r}; did you mean {matches[0]!r}? Readers: {names}", argument="reader")
 
 
 # ---------------------------------------------------------------- what a judge says, and what it only shows
@@ -137,7 +141,7 @@ _CLOSERS = " \t\r\n*_\"'\u201d\u2019\u00bb)]}`"
 
 
 def _unwrap(text: str) -> str:
-    """The reply without space around it, and out of a fence that holds the whole of it."""
+    """Return the reply without space around it, and out of a fence that holds the whole of it."""
     text = text.strip()
     fence = _FENCE.match(text)
     if fence is None or "\n" not in text:
@@ -150,7 +154,7 @@ def _unwrap(text: str) -> str:
 
 
 def _blank_shown(text: str) -> str:
-    """The text with everything fenced or quoted blanked, and every character else in its place.
+    """Blank everything that is fenced or quoted, and leave every other character in its place.
 
     A verdict in it is shown, not given. What still counts is whether it agrees: quoting must not hide a second one.
     """
@@ -158,12 +162,12 @@ def _blank_shown(text: str) -> str:
     for line in text.split("\n"):
         mark = _FENCE.match(line)
         if fence:
-            shown = True
+            is_shown = True
             fence = "" if mark and mark[1].startswith(fence) else fence
         else:
-            shown = mark is not None or line.lstrip().startswith(">")
+            is_shown = mark is not None or line.lstrip().startswith(">")
             fence = mark[1] if mark else ""
-        lines.append(" " * len(line) if shown else line)
+        lines.append(" " * len(line) if is_shown else line)
     return _QUOTATION.sub(_blank_quotation, "\n".join(lines))
 
 
@@ -174,18 +178,18 @@ def _blank_quotation(match: re.Match[str]) -> str:
 
 
 def _is_reported(text: str, start: int) -> bool:
-    """Whether the words before a marker give it to somebody else, or deny it: "the answer asks for [[A]]"."""
+    """Return whether the words before a marker give it to somebody else, or deny it: "the answer asks for [[A]]"."""
     before = _SENTENCE_END.split(text[max(0, start - _LINE) : start])[-1].rstrip(" *_\"'\u201c`")
-    found = _REPORTED.search(before)
-    return found is not None and not _OWN.search(found["then"] or "") and not _FIRST_PERSON.search(before)
+    match = _REPORTED.search(before)
+    return match is not None and not _OWN.search(match["then"] or "") and not _FIRST_PERSON.search(before)
 
 
-def _find_given(pattern: re.Pattern[str], text: str, own: str, form: str) -> re.Match[str]:
-    """The last marker that a judge gives as its own; ``own`` is the text with what it only shows blanked.
+def _find_given(pattern: re.Pattern[str], text: str, kept_text: str, form: str) -> re.Match[str]:
+    """Find the last marker that a judge gives as its own; in ``kept_text`` what it only shows is blanked.
 
     Raises ``ReplyError`` where there is none among the last hundred.
     """
-    for match in list(pattern.finditer(own))[-_LOOKED_AT:][::-1]:
+    for match in list(pattern.finditer(kept_text))[-_LOOKED_AT:][::-1]:
         before = text[max(0, match.start() - _LINE) : match.start()].rstrip()
         if not _is_reported(text, match.start()) and not _TOLD.search(before):
             return match
@@ -200,12 +204,12 @@ def _check_kept(text: str, end: int) -> None:
         raise ReplyError(
             "contradiction", "the reply says what a verdict would be, or what it is not; expected what it is"
         )
-    if found := _RETRACTED.search(text, max(0, end - 1)):
-        raise ReplyError("contradiction", f"the reply takes its verdict back: {found[0].strip()[:60]!r}")
+    if match := _RETRACTED.search(text, max(0, end - 1)):
+        raise ReplyError("contradiction", f"the reply takes its verdict back: {match[0].strip()[:60]!r}")
 
 
-def _is_cut(text: str) -> bool:
-    """Whether a text ends in the middle of a sentence."""
+def _is_cut_off(text: str) -> bool:
+    """Return whether a text ends in the middle of a sentence."""
     return not text.rstrip(_CLOSERS).endswith((".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f"))
 
 
@@ -255,17 +259,17 @@ def _read_letter(text: str, _: ReadOptions) -> str:
 
 def _read_strength(text: str, _: ReadOptions) -> str:
     # The strength counts too: [[A>>B]] beside [[A>B]] are two verdicts, and which one was meant is not known.
-    found = _read_bracket(_STRENGTH, text, "[[A>>B]], [[A>B]], [[A=B]], [[B>A]] or [[B>>A]]")
-    if found not in _STRENGTHS:
-        raise ReplyError("unparseable", f"the verdict [[{found}]] is none of the five labels that were offered")
-    return _STRENGTHS[found]
+    label = _read_bracket(_STRENGTH, text, "[[A>>B]], [[A>B]], [[A=B]], [[B>A]] or [[B>>A]]")
+    if label not in _STRENGTHS:
+        raise ReplyError("unparseable", f"the verdict [[{label}]] is none of the five labels that were offered")
+    return _STRENGTHS[label]
 
 
 def _read_bracket(pattern: re.Pattern[str], text: str, form: str) -> str:
     text = _unwrap(text)
-    verdict: str = _agree(pattern.findall(text), form)
-    own = _blank_shown(text)
-    _check_kept(own, _find_given(pattern, text, own, form).end())
+    verdict: str = _find_agreed(pattern.findall(text), form)
+    kept_text = _blank_shown(text)
+    _check_kept(kept_text, _find_given(pattern, text, kept_text, form).end())
     return verdict
 
 
@@ -275,61 +279,62 @@ def _read_rating(text: str, options: ReadOptions) -> float:
     # words can only contradict.
     form = "Rating: [[number]]"
     text = _unwrap(text)
-    own = _blank_shown(text)
+    kept_text = _blank_shown(text)
     marked = list(_RATING.finditer(text))
-    lined, believed = _find_rating_lines(text, own)
-    loose = [match[1] for match in _RATED.finditer(text)]
-    said = [_as_number(item) for item in [*(match[1] or match[2] for match in marked), *loose]] + lined
-    if closing := _find_closing_rating(text, own):
+    line_numbers, believed = _find_rating_lines(text, kept_text)
+    mentioned = [match[1] for match in _RATED.finditer(text)]
+    number_texts = [*[match[1] or match[2] for match in marked], *mentioned]
+    numbers = [_as_number(number_text) for number_text in number_texts] + line_numbers
+    if closing := _find_closing_rating(text, kept_text):
         believed.append(closing)
     if not believed and marked:
-        given = _find_given(_RATING, text, own, form)
-        believed.append((_as_number(given[1] or given[2]), given.end()))
-    _agree(said, form)
-    score = _agree([number for number, _ in believed], form)
+        last_match = _find_given(_RATING, text, kept_text, form)
+        believed.append((_as_number(last_match[1] or last_match[2]), last_match.end()))
+    _find_agreed(numbers, form)
+    score = _find_agreed([number for number, _ in believed], form)
     for end in [match.end() for match in marked] + [end for _, end in believed]:
-        _check_one(text, end, options)
-    _check_kept(own, max(end for _, end in believed))
+        _check_single(text, end, options)
+    _check_kept(kept_text, max(end for _, end in believed))
     if isinstance(score, str):
         raise ReplyError("unparseable", f"the rating [[{score}]] is not a number")
     return _on_scale(score, options)
 
 
-def _find_closing_rating(text: str, own: str) -> tuple[float | str, int] | None:
-    """The rating that the last words lead to, as in ``so I rate it [[8]]``."""
-    closing = _RATED_LAST.search(own[-_SENTENCE:])
-    behind = max(0, len(own) - _SENTENCE)
+def _find_closing_rating(text: str, kept_text: str) -> tuple[float | str, int] | None:
+    """Find the rating that the last words lead to, as in ``so I rate it [[8]]``."""
+    closing = _RATED_LAST.search(kept_text[-_SENTENCE:])
+    behind = max(0, len(kept_text) - _SENTENCE)
     if closing is None or _DENIES.search(closing[0]) or _is_reported(text, behind + closing.start(1) - 2):
         return None
-    if _TOLD.search(own[: behind + closing.start()].rstrip()[-_LINE:]):
+    if _TOLD.search(kept_text[: behind + closing.start()].rstrip()[-_LINE:]):
         return None
     return _as_number(closing[1]), len(text)
 
 
-def _find_rating_lines(text: str, own: str) -> tuple[list[float | str], list[tuple[float | str, int]]]:
-    """The ratings that have a line of their own, and those that stand where an answer does, with where they end."""
+def _find_rating_lines(text: str, kept_text: str) -> tuple[list[float | str], list[tuple[float | str, int]]]:
+    """Find the ratings that have a line of their own, and those that stand where an answer does, each with its end."""
     if alone := _RATING_ALONE.fullmatch(text):
         number = _as_number(alone[1])
         return [number], [(number, len(text))]
-    lines = [line.strip() for line in own.split("\n") if line.strip()]
-    found: list[float | str] = []
+    lines = [line.strip() for line in kept_text.split("\n") if line.strip()]
+    ratings: list[float | str] = []
     believed: list[tuple[float | str, int]] = []
     for place, line in enumerate(lines):
         match = _RATING_LINE.fullmatch(line) if len(line) <= _LINE else None
         if match is None:
             continue
-        found.append(_as_number(match[1]))
+        ratings.append(_as_number(match[1]))
         last = place == len(lines) - 1
         before = lines[place - 1][-_LINE:] if place else ""
         # "The answer closes with this line:" shows what follows; "My rating:" leads to it.
-        shown = before.endswith(":") and (not _NAMES_RATING.search(before) or _is_reported(before, len(before) - 1))
-        shown = shown or _TOLD.search(before) is not None
-        if (last and not shown) or (place == 0 and not _is_cut(text)):
-            believed.append((found[-1], len(text) if last else text.find(line) + len(line)))
-    return found, believed
+        is_shown = before.endswith(":") and (not _NAMES_RATING.search(before) or _is_reported(before, len(before) - 1))
+        is_shown = is_shown or _TOLD.search(before) is not None
+        if (last and not is_shown) or (place == 0 and not _is_cut_off(text)):
+            believed.append((ratings[-1], len(text) if last else text.find(line) + len(line)))
+    return ratings, believed
 
 
-def _check_one(text: str, end: int, options: ReadOptions) -> None:
+def _check_single(text: str, end: int, options: ReadOptions) -> None:
     """Raise ``ReplyError`` where a rating goes on: a range, or a part of something else than the scale."""
     if _RANGE.match(text, end):
         raise ReplyError("contradiction", "the reply gives a range of ratings; ask for one number")
@@ -364,33 +369,33 @@ _LISTED = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)](?![^\n?]*\?)", re.MU
 
 def _read_score(text: str, options: ReadOptions) -> float:
     text = _unwrap(text)
-    own = _blank_shown(text)
+    kept_text = _blank_shown(text)
     form = "a number on a line of its own, like 7 or Rating: 7"
-    stated, read, end = _find_scores(text, own, options)
-    closing = _SCORE_CLOSES.search(own[-_LINE:])
+    stated, read, end = _find_scores(text, kept_text, options)
+    closing = _SCORE_CLOSES.search(kept_text[-_LINE:])
     if closing:
         read.append(float(closing[1]))
         end = len(text)
     # A score that is only mentioned is never read, but it can contradict: "Score: 1 of 5" beside "Rating: 5".
-    stated += [float(item) for item in _SCORE_SAID.findall(text)]
+    stated += [float(number_text) for number_text in _SCORE_SAID.findall(text)]
     if stated:
-        _agree(stated, form)
-    score = _agree(read, form)
-    _check_kept(own, end)
+        _find_agreed(stated, form)
+    score = _find_agreed(read, form)
+    _check_kept(kept_text, end)
     return _on_scale(score, options)
 
 
-def _find_scores(text: str, own: str, options: ReadOptions) -> tuple[list[float], list[float], int]:
-    """All numbers that have a line of their own, those of them that are scores, and where the last of these ends."""
+def _find_scores(text: str, kept_text: str, options: ReadOptions) -> tuple[list[float], list[float], int]:
+    """Find all numbers that have a line of their own, the scores among them, and where the last of these ends."""
     stated: list[float] = []
     read: list[float] = []
     end = position = 0
     lines: list[tuple[str, bool, int]] = []
-    for raw, kept in zip(text.split("\n"), own.split("\n"), strict=True):
+    for raw, kept in zip(text.split("\n"), kept_text.split("\n"), strict=True):
         position += len(raw) + 1
         if raw.strip():
             lines.append((raw.strip(), kept == raw, position - 1))
-    for place, (line, given, line_end) in enumerate(lines):
+    for place, (line, is_kept, line_end) in enumerate(lines):
         match = _SCORE_LINE.fullmatch(line) if len(line) <= _LINE else None
         if match is None:
             continue
@@ -399,20 +404,20 @@ def _find_scores(text: str, own: str, options: ReadOptions) -> tuple[list[float]
         label = match["label"] or (before if before.endswith(":") else "")
         # "Steps failed: 3" amid a rationale is no score. A line that does not say rating or score (or a name that the
         # caller gave) is believed only where an answer stands: first or last.
-        known = _SCORE_NAME.search(label) or label.strip("*_: ") in options.labels
+        names_score = _SCORE_NAME.search(label) or label.strip("*_: ") in options.labels
         # A bare number says the least: above a sentence that is cut off, the judge may have been about to take it back,
         # and at the end of a list it may be the number of the next item.
-        first = place == 0 and (len(lines) == 1 or match["label"] is not None or not _is_cut(text))
-        last = place == len(lines) - 1 > 0 and not (line.rstrip(".").isdigit() and _goes_on(text, stated[-1]))
-        if given and not _TOLD.search(before) and (known or first or last):
+        first = place == 0 and (len(lines) == 1 or match["label"] is not None or not _is_cut_off(text))
+        last = place == len(lines) - 1 > 0 and not (line.rstrip(".").isdigit() and _continues_list(text, stated[-1]))
+        if is_kept and not _TOLD.search(before) and (names_score or first or last):
             read.append(stated[-1])
             end = line_end
     return stated, read, end
 
 
-def _goes_on(text: str, number: float) -> bool:
-    """Whether a number that ends the reply may be the next of a numbered list, cut off before its words."""
-    return any(int(item) + 1 == number for item in _LISTED.findall(text))
+def _continues_list(text: str, number: float) -> bool:
+    """Return whether a number that ends the reply may be the next of a numbered list, cut off before its words."""
+    return any(int(number_text) + 1 == number for number_text in _LISTED.findall(text))
 
 
 # ---------------------------------------------------------------- two outputs by letter
@@ -456,13 +461,13 @@ def _read_better(text: str, _: ReadOptions) -> str:
     form = "a sentence that says Output (a) is better, or Output (b) is better"
     text = _unwrap(text)
     if alone := _MARKED_ALONE.fullmatch(text):
-        return _side(alone[1])
-    named = [match[1] for match in _BETTER.finditer(text)]
-    _agree(named, form)
-    own = _blank_shown(text)
-    verdicts = [match for match in _BETTER.finditer(own) if _is_verdict(text, match)]
-    side = _side(_agree([match[1] for match in verdicts], form))
-    _check_kept(own, verdicts[-1].end())
+        return _read_side(alone[1])
+    letters = [match[1] for match in _BETTER.finditer(text)]
+    _find_agreed(letters, form)
+    kept_text = _blank_shown(text)
+    verdicts = [match for match in _BETTER.finditer(kept_text) if _is_verdict(text, match)]
+    side = _read_side(_find_agreed([match[1] for match in verdicts], form))
+    _check_kept(kept_text, verdicts[-1].end())
     return side
 
 
@@ -471,20 +476,20 @@ def _read_output(text: str, _: ReadOptions) -> str:
     form = "a reply that begins with Output (a) or Output (b) and says no more, or that it is better"
     # With a heading's or a bold mark it is the verdict only where nothing follows: a rationale has such headings, too.
     if alone := _MARKED_ALONE.fullmatch(text):
-        return _side(alone[1])
+        return _read_side(alone[1])
     opening = _ALONE.match(text.split("\n", 1)[0])
     better = _BETTER.match(text, len(text) - len(_BEFORE_SENTENCE.sub("", text, count=1)))
     first = opening or (better if better and _is_verdict(text, better) else None)
     if first is None:
         raise _unparseable(form, text)
     others = [match[1] for pattern in (_ALONE, _BETTER) for match in pattern.finditer(text)]
-    side = _side(_agree([first[1], *others], form))
+    side = _read_side(_find_agreed([first[1], *others], form))
     _check_kept(_blank_shown(text), first.end())
     return side
 
 
 def _is_verdict(text: str, match: re.Match[str]) -> bool:
-    """Whether these words are a sentence's conclusion, not a negation, a condition, or somebody else's opinion.
+    """Return whether these words are a sentence's conclusion, not a negation, a condition, or somebody else's opinion.
 
     "Neither Output (a) nor Output (b) is better" holds the words of a verdict, and is none.
     """
@@ -501,7 +506,7 @@ def _is_verdict(text: str, match: re.Match[str]) -> bool:
     return bool(_LEADS_IN.search(before)) and not _TAKES_BACK.search(before)
 
 
-def _side(letter: str) -> str:
+def _read_side(letter: str) -> str:
     return "first" if letter == "a" else "second"
 
 
@@ -549,29 +554,29 @@ def _read_leading(text: str, _: ReadOptions) -> str:
     form = "a reply that begins with A, B or C, alone or as in A: Feedback 1 is better."
     text = _unwrap(text)
     lines = [line for line in text.split("\n") if line.strip()]
-    found = [match for match in (_lead(line) for line in lines) if match is not None]
-    first = _lead(lines[0]) if lines else None
-    own = _blank_shown(text)
-    if first is None or lines[0] not in own or (len(lines) == 1 and first[0].endswith(":")):
+    matches = [match for match in (_match_leading(line) for line in lines) if match is not None]
+    first = _match_leading(lines[0]) if lines else None
+    kept_text = _blank_shown(text)
+    if first is None or lines[0] not in kept_text or (len(lines) == 1 and first[0].endswith(":")):
         raise _unparseable(form, text)
-    said = first["says"].strip(" \t*_\"'`")
+    conclusion = first["says"].strip(" \t*_\"'`")
     # "A: Paris." echoes an answer. And where the reasons are cut off, the judge may have been about to take it back.
-    whole = not _is_cut(text) or (len(lines) == 1 and (not said or said.endswith("better")))
-    if (said and not _COMPARES.search(said)) or not whole:
+    whole = not _is_cut_off(text) or (len(lines) == 1 and (not conclusion or conclusion.endswith("better")))
+    if (conclusion and not _COMPARES.search(conclusion)) or not whole:
         raise _unparseable(form, text)
     letter = first["letter"]
-    letters = [match["letter"] for match in found] + [item.upper() for item in _LETTER_SAID.findall(text)]
-    sides = [_SIDES[item] for item in letters]
-    sides += ["first" if item in "1aA" else "second" for item in _THING_BETTER.findall(text)]
-    side = _agree(sides, form)
-    opening = _SENTENCE_END.split(said + " ")[0]
+    letters = [match["letter"] for match in matches] + [each.upper() for each in _LETTER_SAID.findall(text)]
+    sides = [_SIDES[each] for each in letters]
+    sides += ["first" if each in "1aA" else "second" for each in _THING_BETTER.findall(text)]
+    side = _find_agreed(sides, form)
+    opening = _SENTENCE_END.split(conclusion + " ")[0]
     if letter != "C" and (_NEITHER.match(opening) or _NOT_BETTER.search(opening)):
         raise ReplyError("contradiction", f"the reply begins with {letter} and denies it; expected {form}")
-    _check_kept(own, 0)
+    _check_kept(kept_text, 0)
     return side
 
 
-def _lead(line: str) -> re.Match[str] | None:
+def _match_leading(line: str) -> re.Match[str] | None:
     match = _LEADING.fullmatch(line.strip()) if line.strip() else None
     # The words around it are read whatever their case; a letter in lower case is most likely an item of a list.
     return match if match and match["letter"].isupper() else None
@@ -591,13 +596,13 @@ def _read_grade(text: str, options: ReadOptions) -> str:
 
     def find_label(match: re.Match[str]) -> str:
         # Whole words only: "GRADE: Incomplete" must not be read as I.
-        return next((item for item in labels if _stands_at(text, match.end(), item)), match[1])
+        return next((label for label in labels if _stands_at(text, match.end(), label)), match[1])
 
-    grade = _agree([find_label(match) for match in _GRADE.finditer(text)], form)
+    grade = _find_agreed([find_label(match) for match in _GRADE.finditer(text)], form)
     if grade not in labels:
         raise ReplyError("unparseable", f"the grade {grade!r} is none of those offered: {', '.join(labels)}")
-    own = _blank_shown(text)
-    _check_kept(own, _find_given(_GRADE, text, own, form).end() + len(grade))
+    kept_text = _blank_shown(text)
+    _check_kept(kept_text, _find_given(_GRADE, text, kept_text, form).end() + len(grade))
     return grade
 
 
@@ -608,7 +613,11 @@ def _stands_at(text: str, place: int, label: str) -> bool:
 
 def _read_label(text: str, options: ReadOptions) -> str:
     if not options.labels:
-        raise UsageError("the reader 'label' needs the labels that were offered; give them as labels=")
+        raise UsageError(
+            "the reader 'label' needs the labels that were offered; give them as ",
+            Argument("labels"),
+            argument="labels",
+        )
     label = text.strip()
     if label not in options.labels:
         raise _unparseable("one of the labels offered and nothing else", text)
@@ -617,18 +626,20 @@ def _read_label(text: str, options: ReadOptions) -> str:
 
 def _read_name(text: str, options: ReadOptions) -> str:
     # Case counts: m and M are two names.
-    first, second = _two_names(options, "name")
+    first, second = _get_two_names(options, "name")
     side = {first: "first", second: "second"}.get(text.strip())
     if side is None:
         raise _unparseable(f"{first} or {second} and nothing else", text)
     return side
 
 
-def _two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
+def _get_two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
     if len(options.labels) != 2:
         raise UsageError(
-            f"the reader {reader!r} needs the two names compared, the one shown first first, as labels=; "
-            f"got {options.labels!r}"
+            f"the reader {reader!r} needs the two names compared, the one shown first first, as ",
+            Argument("labels"),
+            f"; got {options.labels!r}",
+            argument="labels",
         )
     return options.labels[0], options.labels[1]
 
@@ -637,7 +648,7 @@ def _two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
 
 
 def _read_ranking(text: str, options: ReadOptions) -> str:
-    first, second = _two_names(options, "ordered_models")
+    first, second = _get_two_names(options, "ordered_models")
     form = f"ordered_models with {first} and {second}, one ranked 1 and the other 2"
     rows = _load_object(text).get("ordered_models")
     ranks: list[tuple[object, object]] = []
@@ -657,41 +668,41 @@ def _read_ranking(text: str, options: ReadOptions) -> str:
 
 
 def _read_json_score(text: str, options: ReadOptions) -> float:
-    data = _load_object(text)
+    members = _load_object(text)
     form = "a JSON object with a number as score or rating"
-    found = [data[key] for key in ("score", "rating") if key in data]
-    numbers = [float(item) for item in found if isinstance(item, int | float) and not isinstance(item, bool)]
-    if len(numbers) != len(found):
+    values = [members[key] for key in ("score", "rating") if key in members]
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) != len(values):
         raise _unparseable(form, text)
-    return _on_scale(_agree(numbers, form), options)
+    return _on_scale(_find_agreed(numbers, form), options)
 
 
 def _read_json_winner(text: str, options: ReadOptions) -> str:
-    first, second = _two_names(options, "json winner") if options.labels else ("A", "B")
+    first, second = _get_two_names(options, "json winner") if options.labels else ("A", "B")
     sides = {"tie": "tie", "first": "first", "second": "second", first: "first", second: "second"}
     form = f"a JSON object with {first}, {second} or tie as winner, verdict or choice"
-    data = _load_object(text)
-    found = [data[key] for key in ("winner", "verdict", "choice") if key in data]
-    named = [sides[item] for item in found if isinstance(item, str) and item in sides]
-    if len(named) != len(found):
+    members = _load_object(text)
+    values = [members[key] for key in ("winner", "verdict", "choice") if key in members]
+    named_sides = [sides[value] for value in values if isinstance(value, str) and value in sides]
+    if len(named_sides) != len(values):
         raise _unparseable(form, text)
-    return _agree(named, form)
+    return _find_agreed(named_sides, form)
 
 
 def _load_object(text: str) -> dict[str, object]:
-    """The one JSON object in a text, bare or in a fence, with any prose around it that holds no brace."""
+    """Read the one JSON object in a text, bare or in a fence, with any prose around it that holds no brace."""
     start = text.find("{")
     if start < 0:
         raise _unparseable("a JSON object", text)
-    data, end = _decode(text, start)
-    again = text.find("{", end)
+    members, end = _decode(text, start)
+    second_start = text.find("{", end)
     # The two are compared as they are written: comparing deep values can exhaust the stack.
-    if again >= 0 and text[again : _decode(text, again)[1]] != text[start:end]:
+    if second_start >= 0 and text[second_start : _decode(text, second_start)[1]] != text[start:end]:
         raise ReplyError("contradiction", "the reply holds two JSON objects that differ; ask for one")
-    if again >= 0 or "}" in text[:start] or "}" in text[end:]:
+    if second_start >= 0 or "}" in text[:start] or "}" in text[end:]:
         # Skipping a stray brace would be choosing which part of the reply is the answer.
         raise ReplyError("unparseable", "there is a brace outside the JSON object; ask for one object alone")
-    return data
+    return members
 
 
 def _decode(text: str, start: int) -> tuple[dict[str, object], int]:
@@ -703,45 +714,47 @@ def _decode(text: str, start: int) -> tuple[dict[str, object], int]:
         raise ReplyError("unparseable", f"the JSON object cannot be read: {str(error)[:120]}") from None
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
+def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key appears in it twice")
-    return data
+    return members
 
 
-def _whole(digits: str) -> int:
+def _read_whole(digits: str) -> int:
     if len(digits) > _DIGITS:
         raise ValueError(f"a number in it has {len(digits)} characters")
     return int(digits)
 
 
-def _real(digits: str) -> float:
+def _read_real(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError("a number in it is too large")
     return number
 
 
-def _refuse(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=_whole, parse_float=_real, parse_constant=_refuse)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_make_object, parse_int=_read_whole, parse_float=_read_real, parse_constant=_refuse_constant
+)
 
 
 # ---------------------------------------------------------------- shared by all
 
 
-def _agree(found: Sequence[_T], form: str) -> _T:
-    """What every marker says."""
-    kinds = list(dict.fromkeys(found))
-    if not kinds:
+def _find_agreed(verdicts: Sequence[_T], form: str) -> _T:
+    """Return what all markers say; raise ``ReplyError`` where there is none, or they differ."""
+    different = list(dict.fromkeys(verdicts))
+    if not different:
         raise ReplyError("unparseable", f"the reply holds no verdict that can be read; expected {form}")
-    if len(kinds) > 1:
-        shown = ", ".join(map(str, kinds[:5]))
-        raise ReplyError("contradiction", f"the reply says {shown}; all it says must agree; expected {form}")
-    return kinds[0]
+    if len(different) > 1:
+        listed = ", ".join(map(str, different[:5]))
+        raise ReplyError("contradiction", f"the reply says {listed}; all it says must agree; expected {form}")
+    return different[0]
 
 
 def _on_scale(score: float, options: ReadOptions) -> float:
@@ -755,11 +768,11 @@ def _unparseable(form: str, text: str) -> ReplyError:
     return ReplyError("unparseable", f"the reply, {len(text)} characters long, is not in the form asked for: {form}")
 
 
-def _by_name(readers: Iterable[Reader]) -> Mapping[str, Reader]:
+def _index_by_name(readers: Iterable[Reader]) -> Mapping[str, Reader]:
     return {reader.name: reader for reader in readers}
 
 
-READERS: Mapping[str, Reader] = _by_name(
+READERS: Mapping[str, Reader] = _index_by_name(
     [
         Reader(
             name="[[A]]",

@@ -14,19 +14,18 @@ from adjudge.models.model import FunctionIdentity, Reply
 from adjudge.question.code_judge import read_returned
 from adjudge.question.logprobs import ReadReply, add_confidence
 from adjudge.question.question import Answer, Question
-from adjudge.question.readers import ReadOptions, find_reader
 from adjudge.question.reply_object import TextAfterError, find_object, read_object
-from adjudge.question.reply_style import OWN, ReplyStyle
-from adjudge.question.score import answer_score, choose
+from adjudge.question.reply_style import ADJUDGE_FORM, ReplyStyle
+from adjudge.question.score import answer_choice, answer_score
 
 _NAMES = ("first", "second")
-"""What the two compared are called in prompt and reply, for the readers that are told the names."""
+"""The names of the two compared in prompt and reply, for the readers that are given names."""
 
 
 def make_undecided(because: Reason, detail: str, question: Question) -> Answer:
-    """The answer when there is none: why, in one line of at most 500 characters."""
-    said = " ".join(detail.split())[:500]
-    return Answer(outcome="undecided", because=because, detail=said, threshold=question.threshold)
+    """Make the answer when there is none: why, in one line of at most 500 characters."""
+    line = " ".join(detail.split())[:500]
+    return Answer(outcome="undecided", because=because, detail=line, threshold=question.threshold)
 
 
 def read_reply(
@@ -69,22 +68,24 @@ _MARKED = (
 def _read_text(
     reply: Reply, question: Question, token: str | None, style: ReplyStyle, scoring: Literal["stated", "expected"]
 ) -> Answer:
-    if style.reader != OWN:
+    if style.reader != ADJUDGE_FORM:
         return _read_named(reply.text or "", question, style)
-    found = read_object(reply.text, token)
-    answer = question.answer(found, question)
+    reply_object = read_object(reply.text, token)
+    answer = question.answer(reply_object, question)
     if reply.logprobs and reply.text and answer.because is None:
         start = find_object(reply.text, token)
-        said = ReadReply(text=reply.text, found=found, start=start, tokens=reply.logprobs)
-        answer = add_confidence(answer, question, said, expect=scoring == "expected")
+        parsed = ReadReply(text=reply.text, members=reply_object, start=start, tokens=reply.logprobs)
+        answer = add_confidence(answer, question, parsed, expect=scoring == "expected")
     return answer
 
 
 def _read_named(text: str, question: Question, style: ReplyStyle) -> Answer:
+    from adjudge.question.readers import ReadOptions, find_reader
+
     form = find_reader(style.reader)
     if form.kind == "preference":
         names = style.labels or (_NAMES if form.name in {"name", "ordered_models"} else ())
-        return choose(str(form.read(text, ReadOptions(labels=names))), question)
+        return answer_choice(str(form.read(text, ReadOptions(labels=names))), question)
     scale = question.rubric.scale if question.rubric else None
     value = form.read(text, ReadOptions(scale=scale, labels=style.labels))
     if isinstance(value, float):

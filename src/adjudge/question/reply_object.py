@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 from adjudge.errors import ReplyError
+from adjudge.formats.folding import fold_character
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
-from adjudge.rules.injection.normalise import fold_character
 
 FLAGS = ("safe", "passed", "allowed", "approved")
 """Members that say yes or no. Where the form does not have them, one that says no contradicts a pass."""
@@ -79,44 +79,44 @@ class TextAfterError(ReplyError):
 
 
 def read_object(text: str | None, token: str | None) -> dict[str, Any]:
-    """The one object a reply answers with.
+    """Read the one object a reply answers with.
 
     With a token, it is the object that begins with that token, found exactly once, with nothing after it but white
     space and the end of a code fence. Without, the object is alone or in one fence, with prose before it or none, and
     nothing after it. Raises ``ReplyError``, and ``TextAfterError`` for text after it.
     """
-    said = text or ""
-    if not said.startswith("{"):  # an object from the first character on is neither empty nor thinking aloud
-        said = _drop_thinking(said)
-        if not said.strip():
+    reply = text or ""
+    if not reply.startswith("{"):  # an object from the first character on is neither empty nor thinking aloud
+        reply = _drop_thinking(reply)
+        if not reply.strip():
             raise ReplyError("unparseable", "the reply is empty")
-    return _read_with_token(said, token) if token else _read_alone(said)
+    return _read_with_token(reply, token) if token else _read_alone(reply)
 
 
 def read_value(text: str | None) -> Any:
-    """The one JSON value that a text is, read as strictly as an object in a reply. Raises ``ReplyError``."""
-    said = text or ""
-    found, end = _decode_value(said, 0)
-    if end != len(said):
+    """Read the one JSON value that a text is, as strictly as an object in a reply. Raises ``ReplyError``."""
+    reply = text or ""
+    value, end = _decode_value(reply, 0)
+    if end != len(reply):
         raise ReplyError("unparseable", "there is text after the value that was returned")
-    return found
+    return value
 
 
 def find_object(text: str, token: str | None) -> int:
-    """Where the object begins that ``read_object`` has read from this very text."""
+    """Return where the object begins that ``read_object`` has read from this very text."""
     if token:  # found exactly once after any think block, so it is the last
-        return max(_token_starts(text, token), default=0)
+        return max(_find_token_starts(text, token), default=0)
     after = text.find("</think>") + len("</think>") if text.lstrip().startswith("<think>") else 0
     return max(text.find("{", after), 0)
 
 
-def read_flag(found: Mapping[str, Any], *, names: tuple[str, ...] = FLAGS[:3], need: bool = True) -> bool | None:
-    """What the yes/no members of an object agree on.
+def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = FLAGS[:3], need: bool = True) -> bool | None:
+    """Read what the yes/no members of an object agree on.
 
     Each member present must be a real boolean; several must agree (else ``contradiction``). ``names`` are those that
     can answer; a further flag can only contradict. Without any: ``unparseable``, or ``None`` when none is needed.
     """
-    present = {name: value for name, value in found.items() if _fold_name(name) in FLAGS}
+    present = {name: value for name, value in members.items() if _fold_name(name) in FLAGS}
     for name, value in present.items():
         if not isinstance(value, bool):
             raise ReplyError("unparseable", f"{_show(name)} must be true or false, got {_show(value)}")
@@ -129,33 +129,33 @@ def read_flag(found: Mapping[str, Any], *, names: tuple[str, ...] = FLAGS[:3], n
     return next(iter(present.values()), None)
 
 
-def has_false_flag(found: Mapping[str, Any]) -> bool:
-    """Whether a flag of an object, in any case of letters, is false."""
-    return any(value is False and _fold_name(name) in FLAGS for name, value in found.items())
+def has_false_flag(members: Mapping[str, Any]) -> bool:
+    """Return whether a flag of an object, in any case of letters, is false."""
+    return any(value is False and _fold_name(name) in FLAGS for name, value in members.items())
 
 
-def read_other_flags(found: Mapping[str, Any], form: Mapping[str, Any]) -> bool | None:
-    """What the flags say that the form does not have, at any depth: false if one of them does, ``None`` without any.
+def read_other_flags(reply: Mapping[str, Any], form: Mapping[str, Any]) -> bool | None:
+    """Read the flags that the form does not have, at any depth: false if one of them is, ``None`` without any.
 
     ``form`` has the JSON Schema of each member, as a ``Wording`` has them. Raises ``ReplyError`` for flags of one
     object that disagree or are no booleans, and for a member of ``OTHER_VERDICTS`` that the form does not have.
     """
-    said: bool | None = None
-    waiting: list[tuple[Any, Mapping[str, Any] | None]] = [(found, {"properties": {**form, "token": ANY}})]
-    while waiting:  # and no recursion: how deep a reply nests is not ours to choose
-        value, schema = waiting.pop()
+    answer: bool | None = None
+    to_read: list[tuple[Any, Mapping[str, Any] | None]] = [(reply, {"properties": {**form, "token": ANY}})]
+    while to_read:  # and no recursion: how deep a reply nests is not ours to choose
+        value, schema = to_read.pop()
         if isinstance(value, list):
-            waiting += [(item, _find_items(schema)) for item in value if isinstance(item, dict | list)]
+            to_read += [(part, _find_items(schema)) for part in value if isinstance(part, dict | list)]
         else:
             members = _find_members(schema, value)
-            flag = _read_unknown({name: value[name] for name, inner in members.items() if inner is None})
-            said = flag if said is not False and flag is not None else said
-            waiting += [(item, members[name]) for name, item in value.items() if isinstance(item, dict | list)]
-    return said
+            flag = _read_unknown({name: value[name] for name, form_of in members.items() if form_of is None})
+            answer = flag if answer is not False and flag is not None else answer
+            to_read += [(part, members[name]) for name, part in value.items() if isinstance(part, dict | list)]
+    return answer
 
 
 def _read_unknown(unknown: Mapping[str, Any]) -> bool | None:
-    """What the flags among the unknown members of one object say."""
+    """Read the flags among the unknown members of one object."""
     if not unknown:
         return None
     for name in unknown:
@@ -168,22 +168,25 @@ def _read_unknown(unknown: Mapping[str, Any]) -> bool | None:
 
 
 def _find_members(schema: Mapping[str, Any] | None, value: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:
-    """The schema of each member of an object; ``None`` for those that its form does not have."""
+    """Find the schema of each member of an object; ``None`` for those that its form does not have."""
     if schema is None:
         return dict.fromkeys(value)
     shapes = _list_shapes(schema)
-    named: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for shape in shapes:
-        named |= shape.get("properties", ANY)
+        properties |= shape.get("properties", ANY)
     others: Mapping[str, Any] | None = None
-    if not named:  # a mapping: its keys are data, and no names that a form has or does not have
-        kept = [shape.get("additionalProperties") for shape in shapes]
-        others = next((item for item in kept if item and isinstance(item, Mapping)), ANY)
-    return {name: named.get(name, others) for name in value}
+    if not properties:  # a mapping: its keys are data, and no names that a form has or does not have
+        additional = [shape.get("additionalProperties") for shape in shapes]
+        others = next(
+            (form for form in additional if form and isinstance(form, Mapping)),
+            ANY,
+        )
+    return {name: properties.get(name, others) for name in value}
 
 
 def _find_items(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The schema of a list's items."""
+    """Find the schema of a list's items."""
     if schema is None:
         return None
     for shape in _list_shapes(schema):
@@ -195,22 +198,22 @@ def _find_items(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def _list_shapes(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A schema with those that it offers to choose from."""
-    offered = [item for key in ("anyOf", "oneOf", "allOf") for item in schema.get(key, ())]
-    return [schema, *(shape for item in offered for shape in _list_shapes(item))]
+    """List a schema and those that it offers to choose from."""
+    offered = [schema_offered for key in ("anyOf", "oneOf", "allOf") for schema_offered in schema.get(key, ())]
+    return [schema, *(shape for schema_offered in offered for shape in _list_shapes(schema_offered))]
 
 
 def _fold_name(name: str) -> str:
-    """A member's name without case, accents, unseen characters and blanks around it; look-alikes as Latin letters."""
+    """Fold a member's name: without case, accents, unseen characters and blanks; look-alikes as Latin letters."""
     return name.lower() if name.isascii() and name.isalpha() else "".join(map(fold_character, name)).strip()
 
 
 _OTHER_VERDICTS = frozenset(OTHER_VERDICTS)
 
 
-def read_text(found: Mapping[str, Any], name: str) -> str:
-    """An optional text member; absent or null is empty, any other type is ``unparseable``."""
-    value = found.get(name)
+def read_text(members: Mapping[str, Any], name: str) -> str:
+    """Read an optional text member; absent or null is empty, any other type is ``unparseable``."""
+    value = members.get(name)
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -218,18 +221,18 @@ def read_text(found: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def read_texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """An optional list of texts; absent or null is empty, anything else is ``unparseable``."""
-    value = found.get(name)
+def read_texts(members: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Read an optional list of texts; absent or null is empty, anything else is ``unparseable``."""
+    value = members.get(name)
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ReplyError("unparseable", f"{name!r} must be a list of texts, got {_show(value)}")
     return tuple(value)
 
 
 def read_number(value: object, *, of: str, low: float, high: float) -> float:
-    """A score on its own scale; a boolean, NaN, infinity or a number outside is ``off_scale``."""
+    """Read a score on its own scale; a boolean, NaN, infinity or a number outside is ``off_scale``."""
     kind = type(value)
     if kind is not float and kind is not int:
         if kind is bool:
@@ -240,116 +243,118 @@ def read_number(value: object, *, of: str, low: float, high: float) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def read_choice(found: Mapping[str, Any], name: str, *, offered: tuple[str, ...], also: tuple[str, ...]) -> str:
-    """The one of the texts on offer that a member names; a text that was not offered is ``off_scale``.
+def read_choice(members: Mapping[str, Any], name: str, *, offered: tuple[str, ...], also: tuple[str, ...]) -> str:
+    """Read which of the texts on offer a member names; a text that was not offered is ``off_scale``.
 
     A member of ``also`` is not asked for and not needed; one that names another of those on offer is a second
     verdict, and a ``contradiction``.
     """
-    value = found.get(name)
+    value = members.get(name)
     if not isinstance(value, str):
         raise ReplyError("unparseable", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
     if value not in offered:
         raise ReplyError("off_scale", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
     for other in also:
-        said = found.get(other)
-        if isinstance(said, str) and said in offered and said != value:
-            raise ReplyError("contradiction", f"the reply says {name}={value} and {other}={said}")
+        other_choice = members.get(other)
+        if isinstance(other_choice, str) and other_choice in offered and other_choice != value:
+            raise ReplyError("contradiction", f"the reply says {name}={value} and {other}={other_choice}")
     return value
 
 
-def read_criteria(found: Mapping[str, Any], names: list[str]) -> dict[str, Mapping[str, Any]]:
-    """The entry for each criterion: a list of objects with ``name``, or an object keyed by name.
+def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Mapping[str, Any]]:
+    """Read the entry for each criterion: a list of objects with ``name``, or an object keyed by name.
 
     One left out, repeated or invented is ``missing_criterion``: a score nobody gave is never assumed.
     """
-    value = found.get("criteria")
+    value = members.get("criteria")
     pairs: list[tuple[Any, Any]]
     if type(value) is dict and [*value] == names and set(map(type, value.values())) == _ONLY_OBJECTS:
         return value  # keyed by name, complete and in order: as a provider that holds a model to the form sends it
     if isinstance(value, dict):
         pairs = list(value.items())
     elif isinstance(value, list):
-        pairs = [(item.get("name") if isinstance(item, dict) else None, item) for item in value]
+        pairs = [(entry.get("name") if isinstance(entry, dict) else None, entry) for entry in value]
     else:
         raise ReplyError("missing_criterion", f"the reply has no list of criteria, got {_show(value)}")
-    if not all(isinstance(name, str) and isinstance(item, dict) for name, item in pairs):
+    if not all(isinstance(name, str) and isinstance(entry, dict) for name, entry in pairs):
         raise ReplyError("unparseable", "every entry of 'criteria' must be an object with a name")
-    given = [name for name, _ in pairs]
+    entry_names = [name for name, _ in pairs]
     for name in names:
-        if given.count(name) != 1:
-            raise ReplyError("missing_criterion", f"criterion {name!r} appears {given.count(name)} times in the reply")
-    for name in given:
+        if entry_names.count(name) != 1:
+            raise ReplyError(
+                "missing_criterion", f"criterion {name!r} appears {entry_names.count(name)} times in the reply"
+            )
+    for name in entry_names:
         if name not in names:
             raise ReplyError("missing_criterion", f"the reply scores {_show(name)}, which the rubric does not have")
     return dict(pairs)
 
 
-def _drop_thinking(said: str) -> str:
+def _drop_thinking(reply: str) -> str:
     """Remove one leading think block, the only marker acted on: it can only take text away."""
-    start = said.lstrip()
-    if not start.startswith("<think>"):
-        return said
-    closed = start.count("</think>")
+    stripped = reply.lstrip()
+    if not stripped.startswith("<think>"):
+        return reply
+    closed = stripped.count("</think>")
     if closed == 0:
         raise ReplyError("truncated", "the reply opens <think> and never closes it")
     if closed > 1:
         raise ReplyError("unparseable", f"the reply closes <think> {closed} times")
-    return start.partition("</think>")[2]
+    return stripped.partition("</think>")[2]
 
 
 def _read_with_token(text: str, token: str) -> dict[str, Any]:
-    starts = _token_starts(text, token)
+    starts = _find_token_starts(text, token)
     if not starts:
         raise ReplyError("unparseable", "no object in the reply begins with the token")
     others = _find_others(text, token, starts)
     if len(starts) + len(others) > 1:
-        raise _judge_repeats(text, starts, others)
-    found, end = _decode(text, starts[0])
+        raise _make_repeat_error(text, starts, others)
+    reply_object, end = _decode(text, starts[0])
     if end != len(text) and not _ends_fence(text, end):
         raise TextAfterError
-    return found
+    return reply_object
 
 
 def _ends_fence(text: str, end: int) -> bool:
-    """Whether nothing follows but white space and, at most, one line of three or more marks that ends a fence."""
+    """Return whether nothing follows but white space and perhaps a line of three or more marks that ends a fence."""
     rest = text[end:].strip()
     return not rest or (len(rest) > 2 and rest[0] in "`~" and not rest.strip(rest[0]))
 
 
-def _token_starts(text: str, token: str) -> list[int]:
-    own = token + '"'
-    if text.count(token) == 1 and text.startswith((f'{{"token": "{own}', f'{{"token":"{own}')):
+def _find_token_starts(text: str, token: str) -> list[int]:
+    token_value = token + '"'
+    if text.count(token) == 1 and text.startswith((f'{{"token": "{token_value}', f'{{"token":"{token_value}')):
         return [0]  # what nearly every reply looks like, found without a pattern
     # One constant pattern for all tokens: compiling one for each took longer than the rest of a judgement.
-    return [match.start() for match in _TOKEN_MEMBER.finditer(text) if text.startswith(own, match.end())]
+    return [match.start() for match in _TOKEN_MEMBER.finditer(text) if text.startswith(token_value, match.end())]
 
 
 def _find_others(text: str, token: str, starts: list[int]) -> list[re.Match[str]]:
-    """Where else the token begins an object, with letters as escapes, or is in one before the answer."""
+    """Find where else the token begins an object, with letters as escapes, or is in one before the answer."""
     if text.count(token) == 1 and "\\u" not in text:
         return []
-    known = set(starts)
+    known_starts = set(starts)
     return [
         match
         for match in _ANY_MEMBER.finditer(text)
         if (match[1] or match.start() < starts[0])
-        and match.start() not in known
+        and match.start() not in known_starts
         and json.loads(match[2]) == "token"
         and json.loads(match[3]) == token
     ]
 
 
-def _judge_repeats(text: str, starts: list[int], others: list[re.Match[str]]) -> ReplyError:
-    """The error for a token found more than once; only the first few are compared, so the time stays linear."""
+def _make_repeat_error(text: str, starts: list[int], others: list[re.Match[str]]) -> ReplyError:
+    """Make the error for a token found more than once; only the first few are compared, so the time stays linear."""
     objects: list[dict[str, Any]] = []
-    behind = [item.start() if item[1] else max(text.rfind("{", 0, item.start()), 0) for item in others[:3]]
+    behind = [match.start() if match[1] else max(text.rfind("{", 0, match.start()), 0) for match in others[:3]]
     for start in [*starts[:3], *behind]:
         # One that cannot be read says nothing, and must not hide that two others differ.
         with suppress(ReplyError):
             objects.append(_decode(text, start)[0])
     times = len(starts) + len(others)
-    if len(objects) > 1 and any(item != objects[0] for item in objects[1:]):
+    if len(objects) > 1 and any(match != objects[0] for match in objects[1:]):
         return ReplyError("contradiction", f"the reply answers {times} times, differently")
     return ReplyError("unparseable", f"the token appears {times} times in the reply")
 
@@ -366,21 +371,21 @@ def _read_alone(text: str) -> dict[str, Any]:
         fenced, before = True, before[: before.rindex("```")]
     if "}" in before:
         raise ReplyError("unparseable", "there is a brace before the reply's object")
-    found, end = _decode(text, start)
+    reply_object, end = _decode(text, start)
     rest = text[end:]
     if rest.strip() and not (fenced and rest.strip() == "```"):
         raise TextAfterError
     if fenced and not rest.strip():
         raise ReplyError("unparseable", "the fence around the reply's object is not closed")
-    return found
+    return reply_object
 
 
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     """Decode the object at ``start``."""
-    found, end = _decode_value(text, start)
-    if not isinstance(found, dict):
+    value, end = _decode_value(text, start)
+    if not isinstance(value, dict):
         raise ReplyError("unparseable", "the reply is not an object")
-    return found, end
+    return value, end
 
 
 def _decode_value(text: str, start: int) -> tuple[Any, int]:
@@ -388,7 +393,7 @@ def _decode_value(text: str, start: int) -> tuple[Any, int]:
     if nests_too_deeply(text, start):
         raise ReplyError("unparseable", f"the reply nests deeper than {MOST_DEPTH} brackets")
     try:
-        found, end = _DECODER.raw_decode(text, start)
+        value, end = _DECODER.raw_decode(text, start)
     except _DuplicateKeyError as error:
         raise ReplyError("unparseable", f"the reply has the key {_show(error.args[0])} twice") from None
     except _NotFiniteError:
@@ -400,8 +405,8 @@ def _decode_value(text: str, start: int) -> tuple[Any, int]:
     except (ValueError, RecursionError) as error:
         raise ReplyError("unparseable", f"the reply's object cannot be read: {_show(str(error))}") from None
     if "\\u" in text:
-        _check_unicode(found)
-    return found, end
+        _check_unicode(value)
+    return value, end
 
 
 class _DuplicateKeyError(ValueError):
@@ -412,68 +417,68 @@ class _NotFiniteError(ValueError):
     """NaN or infinity in a place that is no score's."""
 
 
-def _check_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """One object of the reply: no key twice, and no NaN or infinity except as a score.
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Check one object of the reply: no key twice, and no NaN or infinity except as a score.
 
     As a score they are let through, because "off the scale" is what a person wants to read, and every number that is
     used goes through ``read_number``, which refuses them.
     """
-    found = dict(pairs)
+    members = dict(pairs)
     for key, value in pairs:
         kind = type(value)
         if (kind is float and key not in SCORES) or kind is list:
             _refuse_infinite(value)
-    if len(found) != len(pairs):
+    if len(members) != len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
                 raise _DuplicateKeyError(key)
             seen.add(key)
-    return found
+    return members
 
 
 def _refuse_infinite(value: object) -> None:
     if type(value) is list:
-        for item in value:
-            _refuse_infinite(item)
+        for entry in value:
+            _refuse_infinite(entry)
     elif type(value) is float and not math.isfinite(value):
         raise _NotFiniteError
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_check_object, parse_constant=float)
+_DECODER = json.JSONDecoder(object_pairs_hook=_make_object, parse_constant=float)
 
 
-def _check_unicode(found: object) -> None:
-    """A lone surrogate reads well here and breaks the program that stores or prints it later."""
+def _check_unicode(value: object) -> None:
+    """Refuse a lone surrogate: it reads well here, and breaks the program that stores or prints it later."""
     try:
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(value, ensure_ascii=False).encode()
     except (UnicodeEncodeError, RecursionError):
         raise ReplyError("unparseable", "the reply holds a lone surrogate, which is not valid Unicode") from None
 
 
-def check_finite(found: object) -> None:
+def check_finite(value: object) -> None:
     """Refuse the NaN and infinity that a member of ``SCORES`` may still hold where it is not the score asked for."""
-    if not _is_finite(found):
+    if not _is_finite(value):
         raise ReplyError("unparseable", _NOT_FINITE)
 
 
 def _is_finite(value: object) -> bool:
-    waiting: list[Any] = [value]  # and no recursion: how deep a reply nests is not ours to choose
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
+    to_check: list[Any] = [value]  # and no recursion: how deep a reply nests is not ours to choose
+    while to_check:
+        part = to_check.pop()
+        if isinstance(part, str):
             continue
-        if isinstance(item, float) and not math.isfinite(item):
+        if isinstance(part, float) and not math.isfinite(part):
             return False
-        if isinstance(item, dict):
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
+        if isinstance(part, dict):
+            to_check += part.values()
+        elif isinstance(part, list):
+            to_check += part
     return True
 
 
 def _show(value: object) -> str:
-    """A hostile value for a message: short, on one line, no control characters."""
+    """Write a hostile value for a message: short, on one line, no control characters."""
     try:
         text = ascii(value)
     except (ValueError, RecursionError):

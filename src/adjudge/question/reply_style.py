@@ -1,14 +1,17 @@
-"""How a judge's replies are read: the reader, its labels, and which questions it can answer."""
+"""The style of a judge's replies: the reader, its labels, and the questions that it can answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.question.question import Question
-from adjudge.question.readers import GRADES, Reader, ReadOptions, find_reader
 
-OWN = "adjudge"
+if TYPE_CHECKING:
+    from adjudge.question.readers import Reader
+
+ADJUDGE_FORM = "adjudge"
 """The name of adjudge's own reply form."""
 
 
@@ -17,73 +20,109 @@ _TAKES_LABELS = ("label", "name", "ordered_models", "json winner", "GRADE: C", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyStyle:
-    """How a judge's replies are read: the reader, and what it has to be told."""
+    """The style of a judge's replies: the reader, and the labels that it needs."""
 
-    reader: str = OWN
+    reader: str = ADJUDGE_FORM
     labels: tuple[str, ...] = ()
     """The names behind it: of the two places, the one shown first first; or every label that is offered."""
     passes: tuple[str, ...] = ()
-    """Which labels pass, for a reader of labels."""
+    """The labels that pass, for a reader of labels."""
 
     def check(self, question: Question | None = None) -> None:
         """Raise ``UsageError`` for an unknown reader, wrong labels, or a reader that cannot answer the question."""
-        _check_labels(self)
+        if self != ReplyStyle():
+            _check_labels(self)
         check_reader(self, question)
 
 
 def _check_labels(style: ReplyStyle) -> None:
+    from adjudge.question.readers import GRADES, ReadOptions, find_reader
+
     ReadOptions(labels=style.labels)
     reader, labels, passes = style.reader, style.labels, style.passes
-    form = None if reader == OWN else find_reader(reader)
+    form = None if reader == ADJUDGE_FORM else find_reader(reader)
     if labels and (form is None or form.name not in _TAKES_LABELS):
-        known = ", ".join(repr(name) for name in _TAKES_LABELS)
-        raise UsageError(f"reader {reader!r} takes no labels, got {labels!r}; readers that do: {known}")
+        names = ", ".join(repr(name) for name in _TAKES_LABELS)
+        raise UsageError(
+            f"reader {reader!r} takes no labels, got {labels!r}; readers that do: {names}", argument="reader_labels"
+        )
     if (form is None or form.kind != "label") and passes:
-        raise UsageError(f"reader_passes {passes!r} says which labels pass, and reader {reader!r} reads no label")
+        raise UsageError(
+            f"reader_passes {passes!r} says which labels pass, and reader {reader!r} reads no label",
+            argument="reader_passes",
+        )
     if form is not None and form.kind == "preference" and labels and len(labels) != 2:
         raise UsageError(
             f"the reader {reader!r} needs the two names compared, the one shown first first, as reader_labels; "
-            f"got {labels!r}"
+            f"got {labels!r}",
+            argument="reader_labels",
         )
     offered = labels or GRADES
     for label in passes:
         if label not in offered:
-            raise UsageError(f"reader_passes has {label!r}, which is none of the labels offered: {', '.join(offered)}")
+            raise UsageError(
+                f"reader_passes has {label!r}, which is none of the labels offered: {', '.join(offered)}",
+                argument="reader_passes",
+            )
     if passes and set(passes) == set(offered):
-        raise UsageError(f"reader_passes names every label ({', '.join(passes)}), so that nothing could fail")
+        raise UsageError(
+            f"reader_passes names every label ({', '.join(passes)}), so that nothing could fail",
+            argument="reader_passes",
+        )
 
 
 def check_reader(style: ReplyStyle, question: Question | None = None) -> None:
     """Raise ``UsageError`` for an unknown reader, or one that cannot answer the question."""
     reader = style.reader
-    if reader == OWN:
+    if reader == ADJUDGE_FORM:
         if question is not None and question.passes is not None and question.value_type is None:
-            raise UsageError("passes= needs result_format=: give the type whose instances it looks at")
+            raise UsageError("passes needs result_format: give the type whose instances it looks at", argument="passes")
         return
+    # Here, and not for adjudge's own reply form: the patterns of the others take long to compile.
+    from adjudge.question.readers import find_reader
+
     form = find_reader(reader)
     if question is None:
         return
     if question.wording is None or question.value_type is not None:
-        raise UsageError(f"reader {reader!r} reads replies about a rubric, not ready-made prompts or a result_format")
+        raise UsageError(
+            f"reader {reader!r} reads replies about a rubric, not ready-made prompts or a result_format",
+            argument="reader",
+        )
     if question.choices:
         if form.kind != "preference":
-            raise UsageError(f"reader {reader!r} reads a {form.kind}; a comparison needs a reader of preferences")
+            raise UsageError(
+                f"reader {reader!r} reads a {form.kind}; a comparison needs a reader of preferences", argument="reader"
+            )
         return
     _check_form(form, style, question)
 
 
 def _check_form(form: Reader, style: ReplyStyle, question: Question) -> None:
-    if form.kind == "score" and len(question.asked) != 1:
-        raise UsageError(f"reader {form.name!r} reads one score, so it needs a rubric with one criterion for the model")
+    if form.kind == "score" and len(question.open_criteria) != 1:
+        raise UsageError(
+            f"reader {form.name!r} reads one score, so it needs a rubric with one criterion for the model",
+            argument="reader",
+        )
     if form.kind == "preference":
-        raise UsageError(f"reader {form.name!r} says which of two is better; it answers comparisons, not a rubric")
+        raise UsageError(
+            f"reader {form.name!r} says which of two is better; it answers comparisons, not a rubric", argument="reader"
+        )
     if form.name == "label" and not style.labels:
         raise UsageError(
-            "reader 'label' needs the labels that were offered; give them as reader_labels=, or as --reader-labels"
+            "reader 'label' needs the labels that were offered; give them as ",
+            Argument("reader_labels"),
+            argument="reader_labels",
         )
-    if form.kind == "label" and question.settled:
-        raise UsageError(f"reader {form.name!r} reads one label for the whole, so the rubric cannot have rules")
+    if form.kind == "label" and question.decided_by_rules:
+        raise UsageError(
+            f"reader {form.name!r} reads one label for the whole, so the rubric cannot have rules", argument="reader"
+        )
     if form.kind == "label" and question.passes is not None and style.passes:
-        raise UsageError("passes= and reader_passes both say which labels pass; give one of them")
+        raise UsageError(
+            "passes and ", Argument("reader_passes"), " both say which labels pass; give one of them", argument="passes"
+        )
     if form.kind == "label" and question.passes is None and not style.passes:
-        raise UsageError(f"reader {form.name!r} reads a label; say which pass with passes=lambda label: ...")
+        raise UsageError(
+            f"reader {form.name!r} reads a label; say which pass with ", Argument("passes"), argument="passes"
+        )

@@ -1,4 +1,4 @@
-"""From what a reply says to an outcome: all arithmetic lives here, none of it in a model.
+"""Arithmetic from a reply to an outcome: all arithmetic lives here, none of it in a model.
 
 Code decides. Where scores were asked for, a flag in the reply that is more generous than the scores is ignored, and
 one that is stricter makes the result undecided: the judge contradicts itself, and neither half is to be trusted.
@@ -46,24 +46,24 @@ SHOWN_MARK = 0.5
 
 
 def reaches(score: float, threshold: float) -> bool:
-    """Whether a score is at or above a threshold, within the tolerance."""
+    """Return whether a score is at or above a threshold, within the tolerance."""
     return score >= threshold - TOLERANCE
 
 
 def weigh(rubric: Rubric, scores: Sequence[float]) -> float:
-    """The weighted mean of scores in the order of the criteria: sum of score times weight, over the sum of weights."""
+    """Return the weighted mean of scores in the order of the criteria: score times weight over total weight."""
     return (
-        math.fsum([score * item.weight for score, item in zip(scores, rubric.criteria, strict=True)])
+        math.fsum([score * criterion.weight for score, criterion in zip(scores, rubric.criteria, strict=True)])
         / rubric.total_weight
     )
 
 
 _NOISE = 8
-"""How many units in the last place the sums of a rubric can be off by."""
+"""Units in the last place by which the sums of a rubric can be off."""
 
 
 def tidy(score: float) -> float:
-    """A computed score without the noise of binary fractions: ``0.58`` for ``0.5800000000000001``.
+    """Return a computed score without the noise of binary fractions: ``0.58`` for ``0.5800000000000001``.
 
     Only noise goes: a number of at most twelve digits replaces one that is a few roundings away from it, and a third
     stays a third.
@@ -75,7 +75,7 @@ def tidy(score: float) -> float:
 def grade_criterion(
     criterion: Criterion, score: float, reasoning: str = "", *, rule: str | None = None, evidence: tuple[str, ...] = ()
 ) -> CriterionResult:
-    """One criterion's result; below an explicit threshold, or below 0.5 without one, it is shown as not passed."""
+    """Make one criterion's result; below an explicit threshold, or below 0.5 without one, it is shown as not passed."""
     mark = SHOWN_MARK if criterion.threshold is None else criterion.threshold
     return CriterionResult(
         name=criterion.name,
@@ -90,86 +90,90 @@ def grade_criterion(
 
 
 def decide(rubric: Rubric, criteria: tuple[CriterionResult, ...]) -> tuple[Outcome, float]:
-    """The outcome and score of a rubric: the mean reaches its threshold and every explicit threshold is met."""
-    score = weigh(rubric, [item.score or 0.0 for item in criteria])
-    for item in criteria:
-        if item.threshold is not None and not item.passed:
+    """Decide the outcome and score of a rubric: the mean reaches its threshold and every explicit threshold is met."""
+    score = weigh(rubric, [criterion.score or 0.0 for criterion in criteria])
+    for criterion in criteria:
+        if criterion.threshold is not None and not criterion.passed:
             return "failed", tidy(score)
     # Compared before it is tidied, so that what is shown decides nothing.
     return ("passed" if reaches(score, rubric.passing_threshold) else "failed"), tidy(score)
 
 
-def answer_rubric(found: Mapping[str, Any], question: Question) -> Answer:
+def answer_rubric(reply: Mapping[str, Any], question: Question) -> Answer:
     """Read and score a rubric's reply: ``{"criteria": [{"name", "reasoning", "score"}], "reasoning", ...}``."""
-    rubric, settled = _rubric_of(question), question.settled
-    asked = [item for item in rubric.criteria if item.name not in settled] if settled else rubric.criteria
-    entries = read_criteria(found, [item.name for item in asked])
+    rubric, decided = _rubric_of(question), question.decided_by_rules
+    open_criteria = (
+        [criterion for criterion in rubric.criteria if criterion.name not in decided] if decided else rubric.criteria
+    )
+    entries = read_criteria(reply, [criterion.name for criterion in open_criteria])
     criteria = tuple(
         [
-            _grade_entry(item, entries[item.name], rubric, question) if item.name in entries else settled[item.name]
-            for item in rubric.criteria
+            _grade_entry(criterion, entries[criterion.name], rubric, question)
+            if criterion.name in entries
+            else decided[criterion.name]
+            for criterion in rubric.criteria
         ]
     )
     outcome, score = decide(rubric, criteria)
-    check_flags(found, outcome, RUBRIC_FORM)
+    check_flags(reply, outcome, RUBRIC_FORM)
     for name in SCORES:
-        if name in found:
-            check_finite(found[name])
+        if name in reply:
+            check_finite(reply[name])
     return Answer(
         outcome=outcome,
         score=score,
         threshold=rubric.passing_threshold,
         criteria=criteria,
-        reasoning=read_text(found, "reasoning"),
-        suggestions=read_texts(found, "suggestions"),
+        reasoning=read_text(reply, "reasoning"),
+        suggestions=read_texts(reply, "suggestions"),
     )
 
 
-def answer_yes_no(found: Mapping[str, Any], question: Question) -> Answer:
+def answer_yes_no(reply: Mapping[str, Any], question: Question) -> Answer:
     """Read a yes/no reply: ``safe``, ``passed``, ``allowed``; each present is a boolean and they agree."""
     del question
-    said = read_flag(found)
-    check_finite(found)
-    outcome: Outcome = "passed" if said else "failed"
-    check_flags(found, outcome, YES_NO)
-    return Answer(outcome=outcome, score=1.0 if said else 0.0, reasoning=read_text(found, "reasoning"))
+    is_yes = read_flag(reply)
+    check_finite(reply)
+    outcome: Outcome = "passed" if is_yes else "failed"
+    check_flags(reply, outcome, YES_NO)
+    return Answer(outcome=outcome, score=1.0 if is_yes else 0.0, reasoning=read_text(reply, "reasoning"))
 
 
 def answer_score(value: float, question: Question) -> Answer:
-    """The answer for a reply in a named form that is one score, for a rubric of one criterion."""
+    """Make the answer for a reply in a named form that is one score, for a rubric of one criterion."""
     rubric = _rubric_of(question)
-    (criterion,) = (item for item in rubric.criteria if item.name not in question.settled)
+    (criterion,) = question.open_criteria
     _check_level(criterion, value)
     entry = grade_criterion(criterion, to_unit(value, rubric))
-    graded = dict(question.settled) | {criterion.name: entry}
-    criteria = tuple(graded[item.name] for item in rubric.criteria)
+    graded = dict(question.decided_by_rules) | {criterion.name: entry}
+    criteria = tuple(graded[each.name] for each in rubric.criteria)
     outcome, score = decide(rubric, criteria)
     return Answer(outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, value=value)
 
 
-def answer_preference(found: Mapping[str, Any], question: Question) -> Answer:
+def answer_preference(reply: Mapping[str, Any], question: Question) -> Answer:
     """Read which of two is preferred: ``{"reasoning", "preferred"}``."""
-    chosen = read_choice(found, "preferred", offered=question.choices, also=OTHER_WORDS)
-    check_flags(found, "passed", _PREFERENCE_FORM)
-    return choose(chosen, question, reasoning=read_text(found, "reasoning"))
+    preferred = read_choice(reply, "preferred", offered=question.choices, also=OTHER_WORDS)
+    check_flags(reply, "passed", _PREFERENCE_FORM)
+    return answer_choice(preferred, question, reasoning=read_text(reply, "reasoning"))
 
 
-def choose(chosen: str, question: Question, *, reasoning: str = "") -> Answer:
-    """The answer that names one of the preferences on offer.
+def answer_choice(preferred: str, question: Question, *, reasoning: str = "") -> Answer:
+    """Make the answer that names one of the preferences on offer.
 
     It has passed whichever of them it names: that a seat of a chain has answered is what strategies ask, and no
     place may be the one that counts as a failure, or the order of two contents would decide between them.
     """
-    if chosen not in question.choices:
-        raise ReplyError("off_scale", f"the reply says {chosen}, and on offer were {', '.join(question.choices)}")
-    place = "neither" if chosen == "tie" else f"the one shown {chosen}"
-    return Answer(outcome="passed", value=chosen, reasoning=reasoning, detail=f"{place} is better")
+    if preferred not in question.choices:
+        raise ReplyError("off_scale", f"the reply says {preferred}, and on offer were {', '.join(question.choices)}")
+    place = "neither" if preferred == "tie" else f"the one shown {preferred}"
+    return Answer(outcome="passed", value=preferred, reasoning=reasoning, detail=f"{place} is better")
 
 
-def settle_rubric(question: Question) -> Answer:
-    """The answer for a rubric whose criteria rules have all decided; no model is needed."""
+def answer_by_rules(question: Question) -> Answer:
+    """Make the answer for a rubric whose criteria rules have all decided; no model is needed."""
     rubric = _rubric_of(question)
-    criteria = tuple(question.settled[item.name] for item in rubric.criteria)
+    criteria = tuple(question.decided_by_rules[criterion.name] for criterion in rubric.criteria)
     outcome, score = decide(rubric, criteria)
     return Answer(
         outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, decided_by="rule"
@@ -177,7 +181,7 @@ def settle_rubric(question: Question) -> Answer:
 
 
 def to_unit(value: float, rubric: Rubric) -> float:
-    """A score on the rubric's scale as one in 0 to 1."""
+    """Convert a score on the rubric's scale to one in 0 to 1."""
     low, high = rubric.scale
     return float(value) if (low, high) == (0, 1) else tidy((value - low) / (high - low))
 
@@ -208,7 +212,7 @@ def _check_level(criterion: Criterion, value: float) -> None:
 
 
 def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Question) -> tuple[str, ...]:
-    """The quotation a criterion asked for; one that is not in the content was made up by the judge."""
+    """Return the quotation a criterion asked for; one that is not in the content was made up by the judge."""
     if "quote" not in entry:
         raise ReplyError("unparseable", f"criterion {criterion.name!r} asks for a quote and the reply has none")
     quote = read_text(entry, "quote")
@@ -219,12 +223,12 @@ def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Ques
     return (quote,)
 
 
-def check_flags(found: Mapping[str, Any], outcome: Outcome, form: Mapping[str, Any]) -> None:
+def check_flags(members: Mapping[str, Any], outcome: Outcome, form: Mapping[str, Any]) -> None:
     """Raise ``ReplyError`` where members that the form does not have say something else than the outcome.
 
     One that is stricter is a contradiction; a more generous one changes nothing.
     """
-    if form.keys() >= found.keys() and (form is RUBRIC_FORM or form is ENTRY_FORM):
+    if form.keys() >= members.keys() and (form is RUBRIC_FORM or form is ENTRY_FORM):
         return  # nearly every reply, and these forms have no members inside their members
-    if read_other_flags(found, form) is False and outcome == "passed":
+    if read_other_flags(members, form) is False and outcome == "passed":
         raise ReplyError("contradiction", "the reply passes, and a flag in it that was not asked for says no")

@@ -19,7 +19,7 @@ MASK = "{{token}}"
 
 
 def make_token(digest: str, secret: bytes | None = None) -> str:
-    """The eight characters that fence this question's data and begin its reply.
+    """Make the eight characters that fence this question's data and begin its reply.
 
     They are HMAC-SHA256 of the question under a secret that is random per process, or ``ADJUDGE_SECRET``: whoever
     writes the content cannot know them, and would change them by changing the content. A run whose replies another
@@ -32,7 +32,7 @@ def make_token(digest: str, secret: bytes | None = None) -> str:
 
 
 def make_run_secret(run: str) -> bytes:
-    """A secret for the actors of one run: of no use for another run, and this process's own cannot be found from it.
+    """Make a secret for the actors of one run: of no use for another, and this process's own cannot be found from it.
 
     ``run`` is the run's id. Where ``ADJUDGE_SECRET`` is set, a run that is resumed has the same one.
     """

@@ -2,11 +2,11 @@ from adjudge.report.cases import ShownCase as ShownCase
 from adjudge.report.cases import ShownCriterion as ShownCriterion
 from adjudge.report.cases import ShownResult as ShownResult
 from adjudge.report.cases import ShownSeat as ShownSeat
-from adjudge.report.html import render_html as render_html
-from adjudge.report.html_agree import render_measurement_html as render_measurement_html
 from adjudge.report.junit import render_junit as render_junit
-from adjudge.report.markdown import render_markdown as render_markdown
-from adjudge.report.markdown_measurement import render_measurement_markdown as render_measurement_markdown
+from adjudge.report.render import render_html as render_html
+from adjudge.report.render import render_markdown as render_markdown
+from adjudge.report.render import render_measurement_html as render_measurement_html
+from adjudge.report.render import render_measurement_markdown as render_measurement_markdown
 from adjudge.report.report import CostSummary as CostSummary
 from adjudge.report.report import CriterionSummary as CriterionSummary
 from adjudge.report.report import GroupSummary as GroupSummary

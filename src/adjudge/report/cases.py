@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, ClassVar
 
 from adjudge.content import content_text
 from adjudge.dataset.case import LabelValue
 from adjudge.errors import UsageError
-from adjudge.formats.plain import to_plain
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import clean
 from adjudge.judges.pair import PairResult
 from adjudge.result import REASONS, JudgeResult, Outcome
@@ -44,12 +45,21 @@ class ShownCriterion:
 class ShownSeat:
     """The answer of one judge of a chain, or of one order of a comparison."""
 
+    _layout: ClassVar[Layout] = Layout(
+        members=("judge", "outcome", "undecided_because", "score", "said"), computed={"said": attrgetter("remark")}
+    )
+
     judge: str
     outcome: str
     """``passed``, ``failed`` or ``undecided``; of an order, what it prefers or ``undecided``."""
     undecided_because: str | None
     score: float | None
-    said: str
+    remark: str
+    """The detail of the answer, else its reasoning; ``said`` in the data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +93,7 @@ class ShownResult:
         """The reason: the judge's own words if it decided, else why it could not."""
         if self.outcome == "undecided":
             return self.detail or self.reasoning
-        failed = [item.reasoning for item in self.criteria if not item.passed and item.reasoning]
+        failed = [criterion.reasoning for criterion in self.criteria if not criterion.passed and criterion.reasoning]
         return self.reasoning or next(iter(failed), "") or self.detail
 
 
@@ -100,9 +110,9 @@ class ShownCase:
     agrees: bool | None
     """Whether every judgement agrees with the label; ``None`` if that is unknown."""
     judgements: int
-    """How often the case was judged; ``results`` has at most ten of them, the worst first where there are more."""
+    """The number of times the case was judged; ``results`` has at most ten, the worst first where there are more."""
     passed: int
-    """How many of its judgements passed."""
+    """The number of its judgements that passed."""
     split: bool
     """Whether judges of the chain disagreed, or the two orders of a comparison."""
     flipped: bool
@@ -114,7 +124,7 @@ class ShownCase:
     context: str
     metadata: tuple[tuple[str, str], ...]
     own: tuple[str, ...] = ()
-    """What the case brings of its own: ``criteria``, ``rubric``, ``rules``, ``threshold``."""
+    """The parts of the question that the case brings itself: ``criteria``, ``rubric``, ``rules``, ``threshold``."""
     rubric: str = ""
     """The name of the rubric that applied, where that is known."""
     rubric_digest: str = ""
@@ -122,11 +132,11 @@ class ShownCase:
     @property
     def worst(self) -> ShownResult:
         """The judgement that its outcome is from."""
-        return next(item for item in self.results if item.outcome == self.outcome)
+        return next(result for result in self.results if result.outcome == self.outcome)
 
     def to_dict(self) -> dict[str, Any]:
         """This case as plain data."""
-        return {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
+        return write_record(self)
 
 
 class Selection:
@@ -138,7 +148,7 @@ class Selection:
 
     def __init__(self, most: int = MOST_CASES) -> None:
         if not 0 <= most <= MOST_CASES:
-            raise UsageError(f"a report shows 0 to {MOST_CASES} cases, and {most} were asked for")
+            raise UsageError(f"a report shows 0 to {MOST_CASES} cases, and {most} were asked for", argument="most")
         self.most = most
         self._heaps: dict[str, list[tuple[tuple[float, ...], ShownCase]]] = {name: [] for name in ORDER}
 
@@ -154,7 +164,7 @@ class Selection:
             heapq.heapreplace(heap, (worth, make_shown_case(items)))
 
     def finish(self) -> tuple[ShownCase, ...]:
-        """The cases, in the order in which they are read."""
+        """Return the cases, in the order in which they are read."""
         reserve = self.most // 10
         sorted_heaps = {name: sorted(heap, reverse=True) for name, heap in self._heaps.items()}
         room = self.most
@@ -171,22 +181,22 @@ ORDER: tuple[Outcome, ...] = ("failed", "undecided", "passed")
 
 
 def find_worst(outcomes: Sequence[Outcome]) -> Outcome:
-    """Of several judgements of a case: failed before undecided before passed."""
+    """Find the worst of a case's outcomes: failed before undecided before passed."""
     return min(outcomes, key=ORDER.index)
 
 
 def _rank(items: Sequence[RunItem]) -> tuple[float, ...]:
-    """Smallest for the case most worth reading; ends in its place, so no two are equal."""
+    """Rank a case, smallest for the one most worth reading; ends in its place, so no two are equal."""
     results = [item.result for item in items]
     wrong = any(agrees_with_label(result, items[0].case.label) is False for result in results)
     split = any(is_split(result) for result in results) or len({result.outcome for result in results}) > 1
-    reasons = [REASONS.index(item.undecided_because) for item in results if item.undecided_because in REASONS]
-    scores = [item.score for item in results if item.score is not None]
+    reasons = [REASONS.index(result.undecided_because) for result in results if result.undecided_because in REASONS]
+    scores = [result.score for result in results if result.score is not None]
     return (not wrong, not split, min(reasons, default=len(REASONS)), min(scores, default=1.0), items[0].place)
 
 
 def agrees_with_label(result: JudgeResult | PairResult, label: LabelValue) -> bool | None:
-    """Whether a judgement is what a person decided; ``None`` where the label says nothing about it.
+    """Return whether a judgement is what a person decided; ``None`` where the label says nothing about it.
 
     An undecided judgement agrees with no label.
     """
@@ -196,14 +206,14 @@ def agrees_with_label(result: JudgeResult | PairResult, label: LabelValue) -> bo
 
 
 def is_split(result: JudgeResult | PairResult) -> bool:
-    """Whether judges of a chain decided differently, or a judge did so in the two orders of a comparison."""
+    """Return whether judges of a chain decided differently, or a judge did so in the two orders of a comparison."""
     if isinstance(result, PairResult):
         return result.flipped is True
     return {"passed", "failed"} <= {seat.outcome for seat in getattr(result, "results", ())}
 
 
 def make_shown_case(items: Sequence[RunItem]) -> ShownCase:
-    """A case with its judgements, cut to what is shown."""
+    """Make the shown form of a case with its judgements, with texts cut."""
     case = items[0].case
     agreed = [agrees_with_label(item.result, case.label) for item in items]
     outcomes = [item.result.outcome for item in items]
@@ -224,7 +234,7 @@ def make_shown_case(items: Sequence[RunItem]) -> ShownCase:
         reference=_cut_value(case.reference),
         task=_cut_value(case.task),
         context=_cut_value(case.context),
-        metadata=tuple([(cut(str(name), _SHORT), _cut_value(value)) for name, value in _take(case.metadata)]),
+        metadata=tuple([(cut(str(name), _SHORT), _cut_value(value)) for name, value in _list_metadata(case.metadata)]),
         own=case.own,
         rubric=cut(items[0].rubric.name, _SHORT) if items[0].rubric is not None else "",
         rubric_digest=items[0].rubric.digest if items[0].rubric is not None else "",
@@ -232,7 +242,7 @@ def make_shown_case(items: Sequence[RunItem]) -> ShownCase:
 
 
 def make_shown_result(result: JudgeResult | PairResult) -> ShownResult:
-    """A judgement, cut to what is shown."""
+    """Make the shown form of a judgement, with texts cut."""
     # Compared with None below: a result that has not passed is false.
     single = None if isinstance(result, PairResult) else result
     return ShownResult(
@@ -261,7 +271,7 @@ def make_shown_result(result: JudgeResult | PairResult) -> ShownResult:
 
 
 def cut(text: str, most: int) -> str:
-    """A text of at most so many characters, ending in ``…`` where more was there."""
+    """Cut a text to at most so many characters, ending in ``…`` where more was there."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -269,27 +279,27 @@ def _show_criteria(result: JudgeResult) -> tuple[ShownCriterion, ...]:
     return tuple(
         [
             ShownCriterion(
-                name=cut(item.name, _SHORT),
-                score=item.score,
-                passed=item.passed,
-                threshold=item.threshold,
-                reasoning=cut(item.reasoning, _SHORT),
-                rule=item.rule,
+                name=cut(criterion.name, _SHORT),
+                score=criterion.score,
+                passed=criterion.passed,
+                threshold=criterion.threshold,
+                reasoning=cut(criterion.reasoning, _SHORT),
+                rule=criterion.rule,
             )
-            for item in result.criteria[:_MOST]
+            for criterion in result.criteria[:_MOST]
         ]
     )
 
 
 def _show_rules(result: JudgeResult) -> tuple[tuple[str, str, str], ...]:
-    found = [item for item in result.rule_results if not item.passed][:_MOST]
-    return tuple([(cut(item.name, _SHORT), item.severity, cut(item.message, _SHORT)) for item in found])
+    failed = [rule for rule in result.rule_results if not rule.passed][:_MOST]
+    return tuple([(cut(rule.name, _SHORT), rule.severity, cut(rule.message, _SHORT)) for rule in failed])
 
 
 def _show_seats(result: JudgeResult | PairResult) -> tuple[ShownSeat, ...]:
     if isinstance(result, PairResult):
-        return tuple([_show_seat(item.result, f"order {item.order}", item.preferred) for item in result.orders])
-    return tuple([_show_seat(item, item.judge, item.outcome) for item in getattr(result, "results", ())[:_MOST]])
+        return tuple([_show_seat(order.result, f"order {order.order}", order.preferred) for order in result.orders])
+    return tuple([_show_seat(seat, seat.judge, seat.outcome) for seat in getattr(result, "results", ())[:_MOST]])
 
 
 def _show_seat(result: JudgeResult, name: str, outcome: str | None) -> ShownSeat:
@@ -298,7 +308,7 @@ def _show_seat(result: JudgeResult, name: str, outcome: str | None) -> ShownSeat
         outcome=outcome or "undecided",
         undecided_because=result.undecided_because,
         score=result.score,
-        said=cut(result.detail or result.reasoning, _SHORT),
+        remark=cut(result.detail or result.reasoning, _SHORT),
     )
 
 
@@ -313,13 +323,5 @@ def _cut_value(value: Any) -> str:
         return cut(clean(f"({error})"), _LONG)
 
 
-def _take(metadata: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _list_metadata(metadata: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return list(metadata.items())[:_MOST]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, ShownResult | ShownCriterion | ShownSeat):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-    return to_plain(value)

@@ -1,79 +1,80 @@
-"""What a diff says in sentences, the same on a terminal, on a page and in a comment."""
+"""Sentences about a diff, the same on a terminal, on a page and in a comment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Literal
 
+from adjudge.formats.numbers import format_change, format_decimal
 from adjudge.report.run_diff import CaseDiff, Diff
 from adjudge.templates.figures import format_count
 
 _LONGEST = 60
 
 Kind = Literal["regressed", "improved", "lost", "gained", "outcome", "score", "same"]
-"""What happened to a case: only answers under one judge regress or improve; otherwise a pass is lost or gained."""
+"""The change of a case: only answers under one judge regress or improve; otherwise a pass is lost or gained."""
 
 
-def count_cases(found: Diff) -> str:
-    """How many cases, or pairs, are compared: ``of 3 cases in both runs``."""
-    return f"of {format_count(found.cases, _name_unit(found))} in both runs"
+def count_cases(diff: Diff) -> str:
+    """Count the cases, or pairs, that are compared: ``of 3 cases in both runs``."""
+    return f"of {format_count(diff.cases, _name_unit(diff))} in both runs"
 
 
-def describe_change(found: Diff) -> str:
-    """What changed, in the words that fit what was compared."""
-    if found.pairs:
-        return _describe_pairs(found)
-    if found.compared == "answers":
-        return f"{found.lost:,} regressed, {found.gained:,} improved"
-    if found.compared == "judges":
-        one, other = name_sides(found)
-        return f"{_describe_judge(found, one, other)}; {_describe_judge(found, other, one)}"
-    return f"{found.lost:,} passed in the earlier run only, {found.gained:,} in the later run only"
+def describe_change(diff: Diff) -> str:
+    """Describe the change in the words that fit what was compared."""
+    if diff.pairs:
+        return _describe_pairs(diff)
+    if diff.compared == "answers":
+        return f"{diff.lost:,} regressed, {diff.gained:,} improved"
+    if diff.compared == "judges":
+        one, other = name_sides(diff)
+        return f"{_describe_judge(diff, one, other)}; {_describe_judge(diff, other, one)}"
+    return f"{diff.lost:,} passed in the earlier run only, {diff.gained:,} in the later run only"
 
 
-def describe_compared(found: Diff) -> str:
-    """What was compared, and so what can explain the differences."""
-    what, total = ("pairs" if found.pairs else "answers"), format_count(found.cases)
-    changed = format_count(found.content_changed)
-    if found.compared == "both":
+def describe_compared(diff: Diff) -> str:
+    """Describe what was compared, and so what can explain the differences."""
+    noun, total = ("pairs" if diff.pairs else "answers"), format_count(diff.cases)
+    changed = format_count(diff.content_changed)
+    if diff.compared == "both":
         return (
-            f"The judge and the {what} both changed ({changed} of {total} {what}), so the two cannot be told apart. "
-            f"Judge the earlier {what} again as the later ones were judged, and compare that run."
+            f"The judge and the {noun} both changed ({changed} of {total} {noun}), so the two cannot be told apart. "
+            f"Judge the earlier {noun} again as the later ones were judged, and compare that run."
         )
-    if found.compared == "judges":
-        return f"Compared: judges, on the same {what}. None of the {what} changed."
-    if not found.content_changed:
-        return f"Compared: the same {what}, judged twice by one judge. Each difference is the judge's own."
-    said = f"Compared: {what}, by one judge. {changed} of {total} changed."
-    if found.flips:
-        case = format_count(found.flips, _name_unit(found))
-        said += f" {case} came out differently with the same content: there the judge differs from itself."
-    return said
+    if diff.compared == "judges":
+        return f"Compared: judges, on the same {noun}. None of the {noun} changed."
+    if not diff.content_changed:
+        return f"Compared: the same {noun}, judged twice by one judge. Each difference is the judge's own."
+    sentences = f"Compared: {noun}, by one judge. {changed} of {total} changed."
+    if diff.flips:
+        case = format_count(diff.flips, _name_unit(diff))
+        sentences += f" {case} came out differently with the same content: there the judge differs from itself."
+    return sentences
 
 
-def describe_test(found: Diff) -> str:
-    """What the p-value is about."""
-    return "the first preferred against not" if found.pairs else "passed against not passed"
+def describe_test(diff: Diff) -> str:
+    """Describe the test that the p-value is of."""
+    return "the first preferred against not" if diff.pairs else "passed against not passed"
 
 
-def name_sides(found: Diff) -> tuple[str, str]:
-    """The two runs by the names of their judges, or by their folders where one judge judged both."""
-    sides = (found.before, found.after)
-    judges = found.before.judge != found.after.judge and all(side.judge for side in sides)
+def name_sides(diff: Diff) -> tuple[str, str]:
+    """Name the two runs by their judges, or by their folders where one judge judged both."""
+    sides = (diff.before, diff.after)
+    judges = diff.before.judge != diff.after.judge and all(side.judge for side in sides)
     one, other = [_shorten(side.judge if judges else side.folder) for side in sides]
     return (one, other) if one != other else ("the earlier run", "the later run")
 
 
-def find_kind(found: Diff, change: CaseDiff | None) -> Kind:
-    """What happened to a case; ``None`` is one that came out as before."""
+def find_kind(diff: Diff, change: CaseDiff | None) -> Kind:
+    """Find the kind of a case's change; ``None`` is a case that came out as before."""
     if change is None:
         return "same"
     if change.before == change.after:
         return "score"
-    if found.pairs:
+    if diff.pairs:
         moves: dict[tuple[str, str], Kind] = {("first", "second"): "lost", ("second", "first"): "gained"}
         return moves.get((change.before, change.after), "outcome")
-    is_answer = found.compared == "answers"
+    is_answer = diff.compared == "answers"
     if change.lost:
         return "regressed" if is_answer else "lost"
     if change.gained:
@@ -81,39 +82,81 @@ def find_kind(found: Diff, change: CaseDiff | None) -> Kind:
     return "outcome"
 
 
-def list_kinds(found: Diff) -> Iterator[tuple[Kind, str]]:
-    """Every kind of change that this diff can have, and its name for people."""
-    if found.pairs:
+def list_kinds(diff: Diff) -> Iterator[tuple[Kind, str]]:
+    """Yield every kind of change that this diff can have, and its name for people."""
+    if diff.pairs:
         yield from (("lost", "first to second"), ("gained", "second to first"), ("outcome", "another preference"))
-    elif found.compared == "answers":
+    elif diff.compared == "answers":
         yield from (("regressed", "regressed"), ("improved", "improved"), ("outcome", "another outcome"))
     else:
         yield from (("lost", "passed before only"), ("gained", "passes after only"), ("outcome", "another outcome"))
     yield from (("score", "another score"), ("same", "as before"))
 
 
-def _describe_pairs(found: Diff) -> str:
-    moved = {move: number for move, number in found.transitions.items() if move[0] != move[1]}
+def _describe_pairs(diff: Diff) -> str:
+    moved = {move: number for move, number in diff.transitions.items() if move[0] != move[1]}
     there, back = moved.pop(("first", "second"), 0), moved.pop(("second", "first"), 0)
-    said = f"{there:,} changed from first to second, {back:,} from second to first"
-    rest = sum(moved.values())
-    return said + (f", {rest:,} otherwise" if rest else "")
+    sentence = f"{there:,} changed from first to second, {back:,} from second to first"
+    others = sum(moved.values())
+    return sentence + (f", {others:,} otherwise" if others else "")
 
 
-def _describe_judge(found: Diff, one: str, other: str) -> str:
-    """What one run passes and the other does not: ``A passes 278 that B fails``."""
-    is_first = one == name_sides(found)[0]
+def _describe_judge(diff: Diff, one: str, other: str) -> str:
+    """Describe the passes of one run that the other does not have: ``A passes 278 that B fails``."""
+    is_first = one == name_sides(diff)[0]
     counts = {
-        outcome: found.transitions.get(("passed", outcome) if is_first else (outcome, "passed"), 0)
+        outcome: diff.transitions.get(("passed", outcome) if is_first else (outcome, "passed"), 0)
         for outcome in ("failed", "undecided")
     }
-    said = f"{one} passes {counts['failed']:,} that {other} fails"
-    return said + (f" and {counts['undecided']:,} that it leaves undecided" if counts["undecided"] else "")
+    sentence = f"{one} passes {counts['failed']:,} that {other} fails"
+    return sentence + (f" and {counts['undecided']:,} that it leaves undecided" if counts["undecided"] else "")
 
 
-def _name_unit(found: Diff) -> str:
-    return "pair" if found.pairs else "case"
+def _name_unit(diff: Diff) -> str:
+    return "pair" if diff.pairs else "case"
 
 
 def _shorten(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+
+
+def format_p(value: float | None) -> str:
+    """Format a p-value as people read it."""
+    if value is None:
+        return "-"
+    return "< 0.0001" if value < 0.0001 else format_decimal(value, 4)
+
+
+def describe_p(value: float | None) -> str:
+    """Describe a p-value in a sentence."""
+    if value is None:
+        return "no case went either way"
+    return "p < 0.0001" if value < 0.0001 else f"p = {format_decimal(value, 4)}"
+
+
+def list_exclusions(diff: Diff) -> Iterator[tuple[str, int]]:
+    """Yield the reasons why cases were not compared, each with how many."""
+    reasons = (
+        ("only in the earlier run", diff.only_before),
+        ("only in the later run", diff.only_after),
+        ("with another reference, task or context, not compared", diff.inputs_changed),
+        ("with other criteria, rules or another threshold of their own, not compared", diff.criteria_changed),
+    )
+    yield from ((why, number) for why, number in reasons if number)
+
+
+def format_moved(before: float | None, after: float | None) -> str:
+    """Format a score before and after, once where it is the same: an arrow is for what moved."""
+    old, new, _ = format_change(before, after)
+    return old if old == new else f"{old} → {new}"
+
+
+def name_cases(number: int) -> str:
+    """Write a number of cases, in words that fit one too."""
+    return f"{number:,} case{'' if number == 1 else 's'}"
+
+
+def list_moved_criteria(change: CaseDiff) -> str:
+    """List the first three criteria whose score moved."""
+    moves = [f"{name[:30]} {format_moved(old, new)}" for name, old, new in change.criteria[:3]]
+    return ", ".join(moves) + (f" and {len(change.criteria) - 3} more" if len(change.criteria) > 3 else "")

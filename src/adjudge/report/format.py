@@ -1,4 +1,4 @@
-"""What a report says in sentences, the same in every form of it."""
+"""The sentences of a report, the same in every form of it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from collections.abc import Callable, Iterable, Mapping
 from adjudge.dataset.case import LabelValue
 from adjudge.formats.numbers import NOTHING, format_apart, format_dollars, format_rate, format_score
 from adjudge.report.cases import ShownResult
+from adjudge.report.document import Words
 from adjudge.report.report import CriterionSummary, OwnSummary, Report, RubricSummary
 from adjudge.templates.figures import format_count, format_interval
 
 
-def format_criterion_share(item: CriterionSummary) -> tuple[str, str]:
-    """The share that reached a criterion's threshold, or its rule, and where it may be; nothing where it has neither.
+def format_criterion_share(criterion: CriterionSummary) -> tuple[str, str]:
+    """Format the share that reached a criterion's threshold, or its rule, and its interval; nothing without either.
 
-    What has nothing to reach has a mean alone: a share above some middle would be taken for what the outcome rests on.
+    A criterion without either has a mean alone: a share above some middle would be taken for what the outcome rests on.
     """
-    if not item.gates:
+    if not criterion.gates:
         return NOTHING, NOTHING
-    return format_rate(item.passed.rate), format_interval(item.passed)
+    return format_rate(criterion.passed.rate), format_interval(criterion.passed)
 
 
 def format_label(label: LabelValue) -> str:
-    """What a person decided."""
+    """Format the decision of a person."""
     return str(label).lower() if isinstance(label, bool) else f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def describe_passed(report: Report) -> str:
-    """What the judge passed; once people have labelled some cases, with a word on what that counts."""
+    """Describe the share that the judge passed; once people have labelled some cases, with what that counts."""
     interval = f" (95 % interval {format_interval(report.passed)})" if report.passed.of else ""
     share, cases = format_rate(report.passed.rate), format_count(report.cases, "case")
     if not report.is_measured:
@@ -36,31 +37,31 @@ def describe_passed(report: Report) -> str:
 
 
 def format_outcomes(outcomes: Mapping[str, int]) -> str:
-    """How many of each."""
+    """Format the number of each outcome."""
     return ", ".join(f"{number:,} {name}" for name, number in outcomes.items())
 
 
 def format_verdict(result: ShownResult) -> str:
-    """How a judgement came out, in one line."""
+    """Format the outcome of a judgement, in one line."""
     if result.preferred is not None:
-        said = {"tie": "neither is preferred"}.get(result.preferred, f"the {result.preferred} is preferred")
+        verdict = {"tie": "neither is preferred"}.get(result.preferred, f"the {result.preferred} is preferred")
     elif result.undecided_because:
-        said = f"undecided: {result.undecided_because}"
+        verdict = f"undecided: {result.undecided_because}"
     else:
-        said = str(result.outcome)
+        verdict = str(result.outcome)
         score, needed = format_apart(result.score, result.threshold)
-        said += f" with {score}" if result.score is not None else ""
-        said += f", needs {needed}" if result.threshold is not None else ""
-    return said if result.decided_by == "judge" else f"{said}; decided by {result.decided_by}"
+        verdict += f" with {score}" if result.score is not None else ""
+        verdict += f", needs {needed}" if result.threshold is not None else ""
+    return verdict if result.decided_by == "judge" else f"{verdict}; decided by {result.decided_by}"
 
 
 def list_notices(report: Report) -> Iterable[str]:
-    """What a reader has to know before the figures mean anything."""
+    """Yield what a reader has to know before the figures mean anything."""
     about = report.about
     if about.status != "finished":
         of = f" of {about.expected:,}" if about.expected is not None else ""
-        how = "How this run ended is unknown" if about.status == "unknown" else f"This run is {about.status}"
-        yield f"{how}: {report.cases:,}{of} cases are judged. Every figure is about these alone."
+        ending = "How this run ended is unknown" if about.status == "unknown" else f"This run is {about.status}"
+        yield f"{ending}: {report.cases:,}{of} cases are judged. Every figure is about these alone."
     if report.pairs is not None:
         yield "These are comparisons: passed means that the first is preferred, failed that the second is, or neither."
     if about.skipped:
@@ -79,41 +80,51 @@ def list_notices(report: Report) -> Iterable[str]:
         yield f"There are too many {name} to tell apart: {number:,} mentions of further ones are not shown."
 
 
-def format_own(own: OwnSummary) -> str:
-    """What cases say themselves of how they are judged: a threshold that a case lowers has to be seen."""
-    parts = {"criteria": own.criteria, "rules": own.rules, "a threshold": own.threshold}
-    named = [f"{format_count(number, 'case')} brought {name} of {_whose(number)} own" for name, number in parts.items()]
-    said = "; ".join([part for part, number in zip(named, parts.values(), strict=True) if number]) + "."
-    if own.below:
-        verb = "needs" if own.below == 1 else "need"
-        said += (
-            f" {format_count(own.below, 'case')} {verb} less than the {format_score(own.needed)} that the run asks "
-            f"for; "
-            f"{format_count(own.below_passed)} of them passed."
+def format_own(summary: OwnSummary) -> str:
+    """Format how many cases bring criteria of their own: a threshold that a case lowers has to be seen."""
+    parts = {"criteria": summary.criteria, "rules": summary.rules, "a threshold": summary.threshold}
+    clauses = [
+        f"{format_count(number, 'case')} brought {name} of {_choose_pronoun(number)} own"
+        for name, number in parts.items()
+    ]
+    sentences = "; ".join([part for part, number in zip(clauses, parts.values(), strict=True) if number]) + "."
+    if summary.below:
+        verb = "needs" if summary.below == 1 else "need"
+        sentences += (
+            f" {format_count(summary.below, 'case')} {verb} less than the {format_score(summary.needed)} that the run "
+            f"asks for; "
+            f"{format_count(summary.below_passed)} of them passed."
         )
-    return said
+    return sentences
 
 
-def _whose(number: int) -> str:
+def _choose_pronoun(number: int) -> str:
     return "its" if number == 1 else "their"
 
 
 def format_rubric(rubric: RubricSummary, quote: Callable[[str], str] = str) -> str:
-    """Which rubric it is; ``quote`` writes what a file may have worded."""
+    """Format the name of a rubric; ``quote`` writes words that come from a file."""
     whose = "brought by cases" if rubric.own else "of the run"
     return f"{quote(rubric.name)} ({quote(rubric.about)}), {whose}, {rubric.digest[:12]}"
 
 
-def list_model_changes(report: Report, quote: Callable[[str], str] = repr) -> Iterable[str]:
-    """Where other models answered than were asked for; ``quote`` writes a name, which a server may have made up."""
-    for item in report.model_changes:
-        judge, expected, reported = [quote(name) for name in (item.judge, item.expected, item.reported)]
-        other = f"and {expected} before" if not item.asked else f"and {expected} was asked for"
-        yield f"Judge {judge}: {format_count(item.judgements, 'judgement')} came from the model {reported}, {other}."
+def list_model_changes(report: Report) -> Iterable[tuple[str | Words, ...]]:
+    """Yield where other models answered than were asked for; a name may be made up by a server."""
+    for change in report.model_changes:
+        ending = " before." if not change.asked else " was asked for."
+        yield (
+            "Judge ",
+            Words(text=change.judge),
+            f": {format_count(change.judgements, 'judgement')} came from the model ",
+            Words(text=change.reported),
+            ", and ",
+            Words(text=change.expected),
+            ending,
+        )
 
 
 def format_shown(report: Report) -> str:
-    """Which cases a report holds, and which it leaves out."""
+    """Format how many cases a report holds, and how many it leaves out."""
     shown = len(report.shown)
     order = "Failed ones first, then undecided ones, then those that passed."
     if shown == report.cases:
@@ -123,12 +134,12 @@ def format_shown(report: Report) -> str:
 
 
 def format_cost(report: Report) -> str:
-    """What the run cost, for how many judgements nobody knows, and what may have been paid twice."""
+    """Format the cost of the run, for how many judgements it is unknown, and what may have been paid twice."""
     return _format_known(report) + format_paid_again(report.about.paid_again, report.about.paid_again_usd)
 
 
 def format_paid_again(requests: int, usd: float | None) -> str:
-    """What requests may have cost that were sent again; empty where there are none."""
+    """Format the possible cost of requests that were sent again; empty where there are none."""
     if not requests:
         return ""
     most = "an unknown amount" if usd is None else f"up to {format_dollars(usd)}"

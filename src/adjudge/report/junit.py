@@ -23,11 +23,11 @@ def render_junit(report: Report, items: Iterable[RunItem]) -> Iterator[str]:
     """
     counts = report.case_outcomes
     numbers = {"tests": report.cases, "failures": counts["failed"], "errors": counts["undecided"], "skipped": 0}
-    said = "".join([_render_attribute(name, str(number)) for name, number in numbers.items()])
+    attributes = "".join([_render_attribute(name, str(number)) for name, number in numbers.items()])
     suite = report.about.rubric or report.about.dataset or "adjudge"
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    yield f'<testsuites name="adjudge"{said}>\n'
-    yield f"<testsuite{_render_attribute('name', suite)}{said}{_format_time(report)}>\n<properties>\n"
+    yield f'<testsuites name="adjudge"{attributes}>\n'
+    yield f"<testsuite{_render_attribute('name', suite)}{attributes}{_format_time(report)}>\n<properties>\n"
     for name, value in _list_properties(report):
         yield f"<property{_render_attribute('name', name)}{_render_attribute('value', value)}/>\n"
     yield "</properties>\n"
@@ -38,9 +38,9 @@ def render_junit(report: Report, items: Iterable[RunItem]) -> Iterator[str]:
 
 def _list_properties(report: Report) -> Iterator[tuple[str, str]]:
     about = report.about
-    named = {"run": about.id, "status": about.status, "dataset": about.dataset, "judge": about.judge}
-    named |= {"adjudge": about.adjudge}
-    yield from ((f"adjudge.{name}", said) for name, said in named.items() if said)
+    texts = {"run": about.id, "status": about.status, "dataset": about.dataset, "judge": about.judge}
+    texts |= {"adjudge": about.adjudge}
+    yield from ((f"adjudge.{name}", value) for name, value in texts.items() if value)
     if report.passed.rate is not None:
         yield "adjudge.passed", f"{report.passed.rate:.6f}"
     if report.own is not None:
@@ -51,8 +51,9 @@ def _list_properties(report: Report) -> Iterator[tuple[str, str]]:
             f"adjudge.rubric.{place}",
             f"{format_rubric(rubric)}: needs {format_score(rubric.threshold)}, {rubric.cases} cases",
         )
-    for place, said in enumerate(list_model_changes(report), 1):
-        yield f"adjudge.model_change.{place}", said
+    for place, change in enumerate(list_model_changes(report), 1):
+        value = "".join(part if isinstance(part, str) else repr(part.text) for part in change)
+        yield f"adjudge.model_change.{place}", value
 
 
 def _format_time(report: Report) -> str:
@@ -67,29 +68,29 @@ def _render_case(items: Sequence[RunItem], suite: str) -> str:
     times = [item.result.duration_ms for item in items]
     seconds = sum(time for time in times if math.isfinite(time)) / 1000
     group = case.group if case.group is not None else suite
-    said = f"{_render_attribute('classname', group)}{_render_attribute('name', case.id)}"
-    said += _render_attribute("time", f"{seconds:.3f}")
+    attributes = f"{_render_attribute('classname', group)}{_render_attribute('name', case.id)}"
+    attributes += _render_attribute("time", f"{seconds:.3f}")
     if outcome == "passed":
-        return f"<testcase{said}/>\n"
+        return f"<testcase{attributes}/>\n"
     worst = make_shown_result(next(item.result for item in items if item.result.outcome == outcome))
     kind = "failure" if outcome == "failed" else "error"
-    about = _render_attribute("type", worst.undecided_because or outcome)
-    about += _render_attribute("message", format_verdict(worst))
+    details = _render_attribute("type", worst.undecided_because or outcome)
+    details += _render_attribute("message", format_verdict(worst))
     body = html.escape(clean(_explain(worst, items)), quote=False)
-    return f"<testcase{said}><{kind}{about}>{body}</{kind}></testcase>\n"
+    return f"<testcase{attributes}><{kind}{details}>{body}</{kind}></testcase>\n"
 
 
 def _explain(worst: ShownResult, items: Sequence[RunItem]) -> str:
     lines = [line for line in (worst.detail, worst.reasoning) if line]
-    for item in worst.criteria:
-        score, needed = format_apart(item.score, item.threshold)
-        score = "no score" if item.score is None else score
-        needs = f", needs {needed}" if item.threshold is not None else ""
-        lines.append(f"{name_mark(item)} {item.name}: {score}{needs}; {item.reasoning}".lstrip())
+    for criterion in worst.criteria:
+        score, needed = format_apart(criterion.score, criterion.threshold)
+        score = "no score" if criterion.score is None else score
+        needs = f", needs {needed}" if criterion.threshold is not None else ""
+        lines.append(f"{name_mark(criterion)} {criterion.name}: {score}{needs}; {criterion.reasoning}".lstrip())
     lines += [f"{severity}: {name}: {message}" for name, severity, message in worst.rules]
-    lines += [f"{seat.judge}: {seat.outcome}; {seat.said}" for seat in worst.seats]
+    lines += [f"{seat.judge}: {seat.outcome}; {seat.remark}" for seat in worst.seats]
     if len(items) > 1:
-        passed = sum(item.result.outcome == "passed" for item in items)
+        passed = sum(criterion.result.outcome == "passed" for criterion in items)
         lines.append(f"{passed} of {len(items)} judgements passed")
     return "\n".join(lines)
 

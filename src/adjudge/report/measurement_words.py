@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from adjudge.dataset.case import LabelValue
 from adjudge.formats.numbers import (
@@ -36,7 +36,7 @@ TO_DO: dict[DisagreementSort, str] = {
     "people disagree": "people said different things: settle it among them first",
     "rubric silent": "somebody could not tell, or the criteria leave out what people minded: say it in the rubric",
 }
-"""What a sort means, and what to do about it."""
+"""The meaning of each sort, and what to do about it."""
 
 HEAPS: dict[TruthHeap, str] = {
     "good": "good",
@@ -60,139 +60,150 @@ VERDICTS: dict[LabelledVerdict, str] = {
 }
 
 
-def describe_labels(found: Measurement) -> str:
-    """Which labels are not counted, or are no random sample, in sentences; empty where there are none. Shown first."""
-    return " ".join(_list_doubts(found))
+_LOPSIDED = 0.9
+"""The share of one heap from which kappa says little."""
 
 
-def _list_doubts(found: Measurement) -> Iterator[str]:
-    if found.other_contents:
-        one = found.other_contents == 1
+def describe_labels(measurement: Measurement) -> str:
+    """Describe labels that are not counted, or are no random sample; empty where there are none. Shown first."""
+    return " ".join(_list_doubts(measurement))
+
+
+def list_doubts(measurements: Iterable[Measurement]) -> list[str]:
+    """List the doubts about the labels of several measurements, each once."""
+    return list(dict.fromkeys(filter(None, map(describe_labels, measurements))))
+
+
+def _list_doubts(measurement: Measurement) -> Iterator[str]:
+    if measurement.other_contents:
+        one = measurement.other_contents == 1
         yield (
-            f"{format_count(found.other_contents, 'label')} {'is' if one else 'are'} not counted: "
+            f"{format_count(measurement.other_contents, 'label')} {'is' if one else 'are'} not counted: "
             f"{'it is' if one else 'they are'} of another content than the case of {'its' if one else 'their'} id."
         )
-    if found.other_draws:
-        cases = format_count(found.other_draws, "labelled case")
-        which = "was" if found.other_draws == 1 else "were"
-        here = "" if found.contents is None else f" of these {format_count(found.contents.cases, 'case')}"
-        if found.draw_problem:
+    if measurement.other_draws:
+        cases = format_count(measurement.other_draws, "labelled case")
+        which = "was" if measurement.other_draws == 1 else "were"
+        here = "" if measurement.contents is None else f" of these {format_count(measurement.contents.cases, 'case')}"
+        if measurement.draw_problem:
             cause = "drawn from other contents, or by a plan that does not fit them"
         else:
             cause = "drawn from other contents"
-        yield f"{cases} {which} {cause}, so {'it is' if found.other_draws == 1 else 'they are'} no random sample{here}."
-    if found.draw_problem:
-        yield f"The plan in the run's folder is not relied on: {found.draw_problem}."
-    if found.run is None or found.sampling in ("random", "census"):
+        they = "it is" if measurement.other_draws == 1 else "they are"
+        yield f"{cases} {which} {cause}, so {they} no random sample{here}."
+    if measurement.draw_problem:
+        yield f"The plan in the run's folder is not relied on: {measurement.draw_problem}."
+    if measurement.run is None or measurement.sampling in ("random", "census"):
         return
-    if found.unbound and found.unbound == found.labelled:
+    if measurement.unbound and measurement.unbound == measurement.labelled:
         yield "No label says which content was read, so no rate relies on how these labels were drawn."
-    elif found.unbound:
-        cases = format_count(found.unbound, "labelled case")
-        yield f"{cases} {'has' if found.unbound == 1 else 'have'} labels that do not say which content was read."
+    elif measurement.unbound:
+        cases = format_count(measurement.unbound, "labelled case")
+        yield f"{cases} {'has' if measurement.unbound == 1 else 'have'} labels that do not say which content was read."
 
 
-def describe_measurement(found: Measurement) -> str:
-    """The measurement in a few sentences; which labels do not count comes first."""
-    return " ".join(filter(None, (describe_labels(found), describe_figures(found))))
+def describe_figures(measurement: Measurement) -> str:
+    """Describe what people would pass, and what the judge got right, in a few sentences."""
+    return " ".join(
+        filter(None, (describe_rate(measurement), _describe_errors(measurement), _describe_elsewhere(measurement)))
+    )
 
 
-def describe_figures(found: Measurement) -> str:
-    """What people would pass, and what the judge got right, in a few sentences."""
-    return " ".join(filter(None, (describe_rate(found), _describe_errors(found), _describe_elsewhere(found))))
-
-
-def describe_rate(found: Measurement) -> str:
-    """What people would pass beside what the judge does, in a sentence; nothing where no label says so."""
-    rate = found.rate
+def describe_rate(measurement: Measurement) -> str:
+    """Describe what people would pass beside what the judge does, in a sentence; empty where no label says so."""
+    rate = measurement.rate
     if rate is None or (isinstance(rate, Refusal) and rate.because == "no_labels"):
         return ""
-    prefers = found.kind == "preference"
+    prefers = measurement.kind == "preference"
     does, verb = ("prefers the first in", "prefer the first in") if prefers else ("passes", "pass")
     judge = format_whole(rate.naive.rate if rate.naive is not None else None)
     if isinstance(rate, Refusal):
         return f"How many people would {verb} cannot be said: {rate.reason}. The judge {does} {judge}."
-    number = "this" if found.cases == 1 else "these"
+    number = "this" if measurement.cases == 1 else "these"
     whole = (
-        f"{number} {format_count(found.cases, 'pair' if prefers else 'case')}"
+        f"{number} {format_count(measurement.cases, 'pair' if prefers else 'case')}"
         if rate.target == "run"
         else "what this system produces"
     )
-    if found.is_counted:
+    if measurement.is_counted:
         return f"People {verb} {format_whole(rate.value)} of {whole}; the judge {does} {judge}."
     between = format_between(rate.low, rate.high)
     return f"People would {verb} {format_whole(rate.value)} of {whole} ({between}); the judge {does} {judge}."
 
 
-def _describe_errors(found: Measurement, where: str = "") -> str:
-    """How often the judge is right, on the run ``where`` or on this one."""
-    if found.kind == "number":
-        return _describe_correlation(found, where)
-    if found.agreement is None:
-        measured = found.labelled or found.measured_on is not None or isinstance(found.rate, CorrectedRate)
+def _describe_errors(measurement: Measurement, where: str = "") -> str:
+    """Describe how often the judge is right, on the run ``where`` or on this one."""
+    if measurement.kind == "number":
+        return _describe_correlation(measurement, where)
+    if measurement.agreement is None:
+        measured = (
+            measurement.labelled or measurement.measured_on is not None or isinstance(measurement.rate, CorrectedRate)
+        )
         return "" if measured else "No judged case has a label, so the judge is not measured."
-    if found.kind == "preference":
-        agreed, of = found.agreement.confusion.agreed, found.agreement.confusion.items
-        return _begin(f"it preferred what people prefer in {agreed:,} of {format_count(of, 'labelled pair')}.", where)
-    if found.is_weighted:
-        return _describe_weighted(found.agreement, where)
-    caught, bad = found.count("failed", "bad"), _count_heap(found, "bad")
-    kept, good = found.count("passed", "good"), _count_heap(found, "good")
-    said = [f"caught {caught:,} of {format_count(bad, 'bad answer')}"] if bad else []
-    said += [f"kept {kept:,} of {format_count(good, 'good one')}"] if good else []
+    if measurement.kind == "preference":
+        agreed, of = measurement.agreement.confusion.agreed, measurement.agreement.confusion.items
+        return _start_sentence(
+            f"it preferred what people prefer in {agreed:,} of {format_count(of, 'labelled pair')}.", where
+        )
+    if measurement.is_weighted:
+        return _describe_weighted(measurement.agreement, where)
+    caught, bad = measurement.count("failed", "bad"), _count_heap(measurement, "bad")
+    kept, good = measurement.count("passed", "good"), _count_heap(measurement, "good")
+    clauses = [f"caught {caught:,} of {format_count(bad, 'bad answer')}"] if bad else []
+    clauses += [f"kept {kept:,} of {format_count(good, 'good one')}"] if good else []
     missing = "" if bad and good else f" No labelled answer is {'good' if bad else 'bad'}."
-    return _begin(f"it {' and '.join(said)}.{missing}", where)
+    return _start_sentence(f"it {' and '.join(clauses)}.{missing}", where)
 
 
-def _begin(sentence: str, where: str) -> str:
+def _start_sentence(sentence: str, where: str) -> str:
     return f"On run {where} {sentence}" if where else f"{sentence[:1].upper()}{sentence[1:]}"
 
 
-def _describe_elsewhere(found: Measurement) -> str:
-    """What was counted on another run, and that it says nothing certain of this one."""
-    if found.measured_on is None:
+def _describe_elsewhere(measurement: Measurement) -> str:
+    """Describe what was counted on another run, and that it says nothing certain of this one."""
+    if measurement.measured_on is None:
         return ""
-    other = found.measured_on
+    other = measurement.measured_on
     counted = _describe_errors(other.measurement, other.name) or f"On run {other.name} no label is settled."
-    if not isinstance(found.rate, Refusal):
+    if not isinstance(measurement.rate, Refusal):
         return counted
-    return f"{counted.removesuffix('.')}; how often it errs on this run is not known: {found.rate.remedy}."
+    return f"{counted.removesuffix('.')}; how often it errs on this run is not known: {measurement.rate.remedy}."
 
 
 def _describe_weighted(agreement: Agreement, where: str) -> str:
-    """Rates in place of counts: labels that stand for different numbers of cases cannot be added up."""
+    """Describe rates in place of counts: labels that stand for different numbers of cases cannot be added up."""
     caught, kept = agreement.specificity.value, agreement.sensitivity.value
-    said = [f"catches about {format_points(caught, digits=0)} of 100 bad answers"] if caught is not None else []
-    said += [f"keeps about {format_points(kept, digits=0)} of 100 good ones"] if kept is not None else []
-    return _begin(f"it {' and '.join(said)}.", where) if said else ""
+    clauses = [f"catches about {format_points(caught, digits=0)} of 100 bad answers"] if caught is not None else []
+    clauses += [f"keeps about {format_points(kept, digits=0)} of 100 good ones"] if kept is not None else []
+    return _start_sentence(f"it {' and '.join(clauses)}.", where) if clauses else ""
 
 
 def describe_difference() -> str:
-    """Why the corrected rates of two runs over the same contents are not subtracted from each other."""
+    """Describe why the corrected rates of two runs over the same contents are not subtracted from each other."""
     return (
         "No interval is given for the difference: both runs hold the same answers, so people would pass the same share "
         "of both. What differs is how often each judge is wrong."
     )
 
 
-def _describe_correlation(found: Measurement, where: str) -> str:
-    if found.correlation is None:
+def _describe_correlation(measurement: Measurement, where: str) -> str:
+    if measurement.correlation is None:
         return ""
-    value = found.correlation.per_item.spearman
-    said = format_estimate(value, share=False)
+    value = measurement.correlation.per_item.spearman
+    estimate = format_estimate(value, share=False)
     sentence = (
-        f"the judge's scores and people's have a Spearman correlation of {said} over "
+        f"the judge's scores and people's have a Spearman correlation of {estimate} over "
         f"{format_count(value.of, 'labelled case')}."
     )
-    return _begin(sentence, where)
+    return _start_sentence(sentence, where)
 
 
-def _count_heap(found: Measurement, heap: TruthHeap) -> int:
-    return sum(row.get(heap, 0) for row in found.table.values())
+def _count_heap(measurement: Measurement, heap: TruthHeap) -> int:
+    return sum(row.get(heap, 0) for row in measurement.table.values())
 
 
 def format_whole(rate: float | None) -> str:
-    """A share in whole per cent; never 100 % of what is not all, nor 0 % of what is something."""
+    """Format a share in whole per cent; never 100 % of what is not all, nor 0 % of what is something."""
     if rate is None:
         return NOTHING
     if 0 < rate < 0.01 or 0.99 < rate < 1:
@@ -201,7 +212,7 @@ def format_whole(rate: float | None) -> str:
 
 
 def format_between(low: float, high: float) -> str:
-    """An interval in per cent, rounded outward: a limit that is rounded inward promises more than was computed."""
+    """Format an interval in per cent, rounded outward: rounded inward, it would promise more than was computed."""
     digits = 0 if high - low >= 0.03 else 1
     scale = 10**digits
     # Rounding errors of one limit must not move it by a whole step.
@@ -210,7 +221,7 @@ def format_between(low: float, high: float) -> str:
 
 
 def format_estimate(estimate: Estimate | None, *, share: bool) -> str:
-    """An estimate with its interval; shares in per cent."""
+    """Format an estimate with its interval; shares in per cent."""
     if estimate is None or estimate.value is None:
         return NOTHING
     value = format_rate(estimate.value) if share else format_score(estimate.value)
@@ -218,97 +229,110 @@ def format_estimate(estimate: Estimate | None, *, share: bool) -> str:
 
 
 def format_limits(estimate: Estimate | None, *, share: bool, brackets: bool = False) -> str:
-    """The limits of an estimate; nothing where it has none."""
+    """Format the limits of an estimate; nothing where it has none."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return ""
     low, high = estimate.low, estimate.high
-    said = format_range(low, high) if share else " to ".join(format_apart(low, high))
-    return f" ({said})" if brackets else said
+    limits = format_range(low, high) if share else " to ".join(format_apart(low, high))
+    return f" ({limits})" if brackets else limits
 
 
-def list_shares(found: Measurement) -> Iterator[tuple[str, Estimate]]:
-    """The shares of a measurement by name, the first ones those that people ask for."""
-    agreement = found.agreement
+def list_shares(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
+    """Yield the shares of a measurement by name, the first ones those that people ask for."""
+    agreement = measurement.agreement
     if agreement is None:
         return
-    if found.kind == "verdict":
+    if measurement.kind == "verdict":
         yield "good ones kept (sensitivity)", agreement.sensitivity
         yield "bad ones caught (specificity)", agreement.specificity
         yield "good among its passes (precision)", agreement.precision
     yield "right (accuracy)", agreement.accuracy
 
 
-def list_coefficients(found: Measurement) -> Iterator[tuple[str, Estimate]]:
-    """The coefficients of a measurement by name."""
-    agreement = found.agreement
+def list_coefficients(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
+    """Yield the coefficients of a measurement by name."""
+    agreement = measurement.agreement
     if agreement is not None:
-        if found.kind == "verdict":
+        if measurement.kind == "verdict":
             yield "F1", agreement.f1
-        yield "Cohen's kappa", agreement.cohen_kappa
-        yield "Gwet's AC1", agreement.gwet_ac1
-        yield "Krippendorff's alpha", agreement.krippendorff_alpha
-    if found.correlation is not None:
-        each = found.correlation.per_item
+        # One coefficient is enough. Kappa is low where nearly all cases are alike, however often the judge is right.
+        if _find_prevalence(measurement) > _LOPSIDED:
+            yield "Gwet's AC1", agreement.gwet_ac1
+        else:
+            yield "Cohen's kappa", agreement.cohen_kappa
+    if measurement.correlation is not None:
+        each = measurement.correlation.per_item
         yield from (("Spearman", each.spearman), ("Kendall's tau-b", each.kendall), ("Pearson", each.pearson))
-        mean = found.correlation.over_groups
+        mean = measurement.correlation.over_groups
         if mean is not None:
             yield "Spearman, mean of groups", mean.spearman
 
 
-def list_people(found: Measurement) -> Iterator[tuple[str, Estimate, bool]]:
-    """How well people agree with each other: the most that agreement with them can mean."""
-    if found.ceiling is not None:
-        yield "people with each other", found.ceiling.agreement, True
-        yield "people with each other, kappa", found.ceiling.kappa, False
+def _find_prevalence(measurement: Measurement) -> float:
+    """Find the share of the settled labelled cases that are in the largest heap."""
+    heaps = [_count_heap(measurement, heap) for heap in HEAPS if heap not in ("cannot_tell", "unresolved")]
+    return max(heaps) / (sum(heaps) or 1)
 
 
-def list_baselines(found: Measurement) -> Iterator[tuple[str, str]]:
-    """Judges that look at nothing, each once."""
-    if found.agreement is None:
+def list_people(measurement: Measurement) -> Iterator[tuple[str, Estimate, bool]]:
+    """Yield how well people agree with each other: the most that agreement with them can mean."""
+    if measurement.ceiling is not None:
+        yield "people with each other", measurement.ceiling.agreement, True
+        yield "people with each other, kappa", measurement.ceiling.kappa, False
+
+
+def list_baselines(measurement: Measurement) -> Iterator[tuple[str, str]]:
+    """Yield the judges that look at nothing, each once."""
+    if measurement.agreement is None:
         return
     seen = set()
-    for item in found.agreement.baselines:
-        if item.category not in seen:
-            seen.add(item.category)
-            yield f"a judge that says {name_category(item.category)} to everything", format_rate(item.accuracy.rate)
+    for baseline in measurement.agreement.baselines:
+        if baseline.category not in seen:
+            seen.add(baseline.category)
+            yield (
+                f"a judge that says {name_category(baseline.category)} to everything",
+                format_rate(baseline.accuracy.rate),
+            )
 
 
 def name_category(category: LabelValue) -> str:
-    """A category as people name it."""
+    """Name a category as people do."""
     if category is None:
         return "undecided"
     return {True: "good", False: "bad"}.get(category, str(category)) if isinstance(category, bool) else str(category)
 
 
-def list_confusion(found: Measurement) -> tuple[list[str], list[list[str]]]:
-    """The confusion table as texts: a column for each verdict, a row for each heap of truths."""
-    expected: tuple[LabelledVerdict, ...] = ("passed", "failed") if found.kind == "verdict" else ()
-    verdicts = [name for name in VERDICTS if found.verdicts.get(name) or name in expected]
+def list_confusion(measurement: Measurement) -> tuple[list[str], list[list[str]]]:
+    """List the confusion table as texts: a column for each verdict, a row for each heap of truths."""
+    expected: tuple[LabelledVerdict, ...] = ("passed", "failed") if measurement.kind == "verdict" else ()
+    verdicts = [name for name in VERDICTS if measurement.verdicts.get(name) or name in expected]
     rows = []
     for heap, name_of_heap in HEAPS.items():
-        if number := _count_heap(found, heap):
-            counts = [f"{found.count(name, heap):,}" for name in verdicts]
+        if number := _count_heap(measurement, heap):
+            counts = [f"{measurement.count(name, heap):,}" for name in verdicts]
             rows.append([f"people: {name_of_heap}", *counts, f"{number:,}"])
-    if found.cases > found.labelled:
-        rest = [found.verdicts.get(name, 0) - sum(found.table.get(name, {}).values()) for name in verdicts]
-        rows.append(["not labelled", *(f"{number:,}" for number in (*rest, sum(rest)))])
+    if measurement.cases > measurement.labelled:
+        unlabelled = [
+            measurement.verdicts.get(name, 0) - sum(measurement.table.get(name, {}).values()) for name in verdicts
+        ]
+        rows.append(["not labelled", *(f"{number:,}" for number in (*unlabelled, sum(unlabelled)))])
     return ["", *(f"judge: {VERDICTS[name]}" for name in verdicts), "cases"], rows
 
 
-def list_rate_facts(found: Measurement) -> Iterator[tuple[str, str]]:
-    """The corrected rate with what it rests on, or why there is none."""
-    rate = found.rate
+def list_rate_facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
+    """Yield the corrected rate with what it rests on, or why there is none."""
+    rate = measurement.rate
     if isinstance(rate, Refusal):
         yield "corrected rate", f"refused: {rate.reason}"
         yield "what would help", rate.remedy
     elif rate is not None:
         of = "of this run" if rate.target == "run" else "of the system"
         # Limits as the method gives them; the sentence above rounds outward.
-        limits = "" if found.is_counted else f" ({format_range(rate.low, rate.high)})"
+        limits = "" if measurement.is_counted else f" ({format_range(rate.low, rate.high)})"
         yield f"corrected rate, {of}", f"{format_rate(rate.value)}{limits}"
         if rate.bounds is not None:
             yield "if every unresolved case is bad, or good", " to ".join(format_rate(end) for end in rate.bounds)
-        yield "computed by", _describe_method(rate, counted=found.is_counted)
+        yield "computed by", _describe_method(rate, counted=measurement.is_counted)
         if rate.worth is not None and rate.worth > rate.labels:
             yield (
                 "worth",
@@ -321,84 +345,79 @@ def list_rate_facts(found: Measurement) -> Iterator[tuple[str, str]]:
 def _describe_method(rate: CorrectedRate, *, counted: bool) -> str:
     if counted:
         return f"counting: {format_count(rate.labels, 'label')} of {format_count(rate.cases, 'case')}"
-    said = f"{rate.method}, {format_count(rate.labels, 'label')}"
-    said += f" in {format_count(rate.groups, 'group')}" if rate.groups is not None else ""
-    return said + (f", design effect {format_decimal(rate.deff, 1)}" if rate.deff is not None else "")
+    method = f"{rate.method}, {format_count(rate.labels, 'label')}"
+    method += f" in {format_count(rate.groups, 'group')}" if rate.groups is not None else ""
+    return method + (f", design effect {format_decimal(rate.deff, 1)}" if rate.deff is not None else "")
 
 
-def list_assumptions(found: Measurement) -> Iterator[str]:
-    """How the labels were chosen, and what the corrected rate assumes."""
-    if found.kind != "number" and found.labelled:
-        yield _SAMPLING[found.sampling]
-    rate = found.rate
-    if isinstance(rate, CorrectedRate) and found.sampling != "census":
+def list_assumptions(measurement: Measurement) -> Iterator[str]:
+    """Yield how the labels were chosen, and what the corrected rate assumes."""
+    if measurement.kind != "number" and measurement.labelled:
+        yield _SAMPLING[measurement.sampling]
+    rate = measurement.rate
+    if isinstance(rate, CorrectedRate) and measurement.sampling != "census":
         yield from rate.assumptions
     for note in rate.notes if rate is not None else ():
         yield f"{note[:1].upper()}{note[1:]}{'' if note.endswith('.') else '.'}"
 
 
-def list_remarks(found: Measurement) -> Iterator[str]:
-    """What else a reader should know: cases that are in no figure, the worst kind of case, repeats and biases."""
-    if found.elsewhere:
-        yield f"{format_count(found.elsewhere, 'labelled case')} were not judged here and are in no figure."
-    if found.overrides:
+def list_remarks(measurement: Measurement) -> Iterator[str]:
+    """Yield what else a reader should know: cases that are in no figure, the worst kind of case, and repeats."""
+    if measurement.elsewhere:
+        yield f"{format_count(measurement.elsewhere, 'labelled case')} were not judged here and are in no figure."
+    if measurement.overrides:
         yield (
-            f"{format_count(found.overrides, 'case')} have only labels of people who overruled a gate; they are in no "
-            "figure, because a gate does not ask about cases at random."
+            f"{format_count(measurement.overrides, 'case')} have only labels of people who overruled a gate; they are "
+            "in no figure, because a gate does not ask about cases at random."
         )
-    worst = found.slices.worst if found.slices is not None else None
-    if worst is not None and found.slices is not None:
+    worst = measurement.slices.worst if measurement.slices is not None else None
+    if worst is not None and measurement.slices is not None:
         rate = f"{format_rate(worst.accuracy.value)} of {format_count(worst.accuracy.of, 'case')}"
-        told = "worse than elsewhere" if worst.is_worse else "no more than chance can explain"
-        yield f"Worst kind: {worst.name}, right in {rate} ({told}, {format_count(found.slices.tests, 'test')})."
-    if found.flipped is not None:
-        yield f"Judged again, the verdict differs in {format_share(found.flipped)} of the cases."
-    if found.error_parts is not None and found.error_parts.noise_share.value is not None:
-        noise = format_whole(found.error_parts.noise_share.value)
+        remark = "worse than elsewhere" if worst.is_worse else "no more than chance can explain"
+        yield f"Worst kind: {worst.name}, right in {rate} ({remark}, {format_count(measurement.slices.tests, 'test')})."
+    if measurement.flipped is not None:
+        yield f"Judged again, the verdict differs in {format_share(measurement.flipped)} of the cases."
+    if measurement.error_parts is not None and measurement.error_parts.noise_share.value is not None:
+        noise = format_whole(measurement.error_parts.noise_share.value)
         yield f"Noise between judgements of one case is {noise} of the judge's error."
-    if found.order_flips is not None:
-        flips = found.order_flips
+    if measurement.order_flips is not None:
+        flips = measurement.order_flips
         yield f"The two orders of a pair disagree in {format_share(flips.flips)}."
-    if found.alternative is not None:
-        yield _describe_alternative(found)
-    yield from found.notes
+    if measurement.alternative is not None:
+        yield _describe_alternative(measurement)
+    yield from measurement.notes
 
 
-def _describe_alternative(found: Measurement) -> str:
-    test = found.alternative
+def _describe_alternative(measurement: Measurement) -> str:
+    test = measurement.alternative
     if test is None:
         return ""
-    said = "passes" if test.passed else "does not pass"
-    wins = sum(item.rejected for item in test.annotators)
+    verb = "passes" if test.passed else "does not pass"
+    wins = sum(annotator.rejected for annotator in test.annotators)
     notes = "".join(f" {note[:1].upper()}{note[1:]}." for note in test.notes)
     return (
-        f"The judge {said} the alternative annotator test (epsilon {test.epsilon:g}): it wins over {wins} of "
+        f"The judge {verb} the alternative annotator test (epsilon {test.epsilon:g}): it wins over {wins} of "
         f"{format_count(len(test.annotators), 'person', 'people')}, advantage probability "
         f"{format_score(test.advantage_probability)}.{notes}"
     )
 
 
-def list_biases(found: Measurement) -> Iterator[str]:
-    """What the judge's error follows, in sentences; those that are shown first."""
-    if found.bias is not None:
-        effects = sorted(found.bias.effects, key=lambda effect: not effect.is_shown)
-        yield from (effect.words for effect in effects)
-
-
-def list_gaps(found: Measurement) -> Iterator[tuple[str, str]]:
-    """What could not be computed, and why."""
+def list_gaps(measurement: Measurement) -> Iterator[tuple[str, str]]:
+    """Yield the figures that could not be computed, each with the reason."""
     names = {"ceiling": "people with each other", "slices": "by kind of case", "error_parts": "noise"}
-    yield from ((names.get(name, name), why) for name, why in found.left_out.items())
+    yield from ((names.get(name, name), why) for name, why in measurement.left_out.items())
 
 
-def describe_sorts(found: Measurement) -> str:
-    """How many disagreements there are, and of which sort."""
-    counts = [f"{number:,} {sort}" for sort, number in found.sorts.items() if number]
-    return f"{format_count(found.differing, 'disagreement')}: {', '.join(counts)}" if counts else "no disagreement"
+def describe_sorts(measurement: Measurement) -> str:
+    """Describe how many disagreements there are, and of which sort."""
+    counts = [f"{number:,} {sort}" for sort, number in measurement.sorts.items() if number]
+    return (
+        f"{format_count(measurement.differing, 'disagreement')}: {', '.join(counts)}" if counts else "no disagreement"
+    )
 
 
 def format_side(value: LabelValue) -> str:
-    """What people say of a case."""
+    """Format the label that people give a case."""
     if value is None:
         return HEAPS["unresolved"]
     if isinstance(value, bool):
@@ -406,20 +425,20 @@ def format_side(value: LabelValue) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
 
 
-def format_labels(item: Disagreement) -> str:
-    """What each person said, by name."""
-    return ", ".join(f"{rater}: {format_side(value)}" for rater, value in item.labels)
+def format_labels(disagreement: Disagreement) -> str:
+    """Format each person's label, by name."""
+    return ", ".join(f"{rater}: {format_side(value)}" for rater, value in disagreement.labels)
 
 
-def take(items: Sequence[Disagreement], most: int) -> Sequence[Disagreement]:
-    """The first of each sort in turn, so that one sort of many does not hide the others."""
+def choose_disagreements(disagreements: Sequence[Disagreement], most: int) -> Sequence[Disagreement]:
+    """Choose the first of each sort in turn, so that one sort of many does not hide the others."""
     apart: dict[DisagreementSort, list[Disagreement]] = {}
-    for item in items:
-        apart.setdefault(item.sort, []).append(item)
+    for disagreement in disagreements:
+        apart.setdefault(disagreement.sort, []).append(disagreement)
     chosen: list[Disagreement] = []
     while len(chosen) < most and any(apart.values()):
-        for found in apart.values():
-            if found and len(chosen) < most:
-                chosen.append(found.pop(0))
-    order = {id(item): place for place, item in enumerate(items)}
-    return sorted(chosen, key=lambda item: order[id(item)])
+        for queue in apart.values():
+            if queue and len(chosen) < most:
+                chosen.append(queue.pop(0))
+    order = {id(disagreement): place for place, disagreement in enumerate(disagreements)}
+    return sorted(chosen, key=lambda disagreement: order[id(disagreement)])

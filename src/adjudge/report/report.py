@@ -1,4 +1,4 @@
-"""What a report consists of."""
+"""The values that a report consists of."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any, ClassVar
 
+from adjudge.formats.record import Layout, write_record
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import ShownCase
@@ -39,7 +40,7 @@ class RunDescription:
     """The rubric's passing threshold."""
     repeat: int = 1
     sample: int | None = None
-    """How many cases were drawn; ``None`` when all are judged."""
+    """The number of cases that were drawn; ``None`` when all are judged."""
     command: tuple[str, ...] = ()
     paid_again: int = 0
     """Requests of batches that were sent again with ``pay_again``, so that the provider may charge for each twice."""
@@ -53,67 +54,70 @@ class RunDescription:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        return data | {"models": list(self.models), "command": list(self.command)}
+        return write_record(self)
 
 
-def read_about(manifest: Mapping[str, Any], *, status: str = "") -> RunDescription:
-    """What a manifest says; a member that is absent, or of another type, is left empty."""
-    dataset, judge, rubric, options = [_mapping(manifest, name) for name in ("dataset", "judge", "rubric", "options")]
+def read_description(manifest: Mapping[str, Any], *, status: str = "") -> RunDescription:
+    """Read the description of a run from its manifest; a member that is absent, or of another type, is left empty."""
+    dataset, judge, rubric, options = [
+        _read_mapping(manifest, name) for name in ("dataset", "judge", "rubric", "options")
+    ]
     command = manifest.get("command")
-    sample = _whole(options, "sample")
-    cases = _whole(dataset, "cases")
+    sample = _read_count(options, "sample")
+    cases = _read_count(dataset, "cases")
     return RunDescription(
-        id=_text(manifest, "id"),
-        status=_read_status(status or _text(manifest, "status")),
-        created_at=_text(manifest, "created_at"),
-        adjudge=_text(_mapping(manifest, "versions"), "adjudge"),
+        id=_read_text(manifest, "id"),
+        status=_read_status(status or _read_text(manifest, "status")),
+        created_at=_read_text(manifest, "created_at"),
+        adjudge=_read_text(_read_mapping(manifest, "versions"), "adjudge"),
         # The name and not the path: a report is handed on, and its reader needs nothing of the machine it was made on.
-        dataset=_text(dataset, "name") or PurePath(_text(dataset, "path")).name,
+        dataset=_read_text(dataset, "name") or PurePath(_read_text(dataset, "path")).name,
         expected=sample if sample is not None and (cases is None or sample < cases) else cases,
-        skipped=_whole(dataset, "skipped") or 0,
-        judge=_text(judge, "name"),
+        skipped=_read_count(dataset, "skipped") or 0,
+        judge=_read_text(judge, "name"),
         models=tuple(dict.fromkeys(_list_models(judge)))[:20],
-        rubric=_text(rubric, "name"),
-        threshold=_number(rubric, "passing_threshold"),
-        repeat=_whole(options, "repeat") or 1,
+        rubric=_read_text(rubric, "name"),
+        threshold=_read_number(rubric, "passing_threshold"),
+        repeat=_read_count(options, "repeat") or 1,
         sample=sample,
         command=tuple(map(str, command)) if isinstance(command, list) else (),
-        paid_again=_whole(_mapping(manifest, "paid_again"), "requests") or 0,
-        paid_again_usd=_number(_mapping(manifest, "paid_again"), "at_most_usd"),
+        paid_again=_read_count(_read_mapping(manifest, "paid_again"), "requests") or 0,
+        paid_again_usd=_read_number(_read_mapping(manifest, "paid_again"), "at_most_usd"),
     )
 
 
-def _read_status(said: str) -> str:
+def _read_status(status: str) -> str:
     # One of ours or none: it becomes a part of our own sentences, where nothing is escaped.
-    return said if said in {"finished", "interrupted", "running"} else "unknown"
+    return status if status in {"finished", "interrupted", "running"} else "unknown"
 
 
 def _list_models(judge: Mapping[str, Any], depth: int = 0) -> list[str]:
-    name = _text(_mapping(judge, "model"), "name")
+    name = _read_text(_read_mapping(judge, "model"), "name")
     seats = judge.get("seats")
-    inner = [item for item in seats if isinstance(item, Mapping)] if isinstance(seats, list) and depth < 20 else []
-    return [name] * bool(name) + [found for seat in inner for found in _list_models(seat, depth + 1)]
+    mappings = (
+        [entry for entry in seats if isinstance(entry, Mapping)] if isinstance(seats, list) and depth < 20 else []
+    )
+    return [name] * bool(name) + [model for seat in mappings for model in _list_models(seat, depth + 1)]
 
 
-def _mapping(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = data.get(name)
-    return found if isinstance(found, Mapping) else {}
+def _read_mapping(members: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = members.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
-def _text(data: Mapping[str, Any], name: str) -> str:
-    found = data.get(name)
-    return found[:_LONGEST] if isinstance(found, str) else ""
+def _read_text(members: Mapping[str, Any], name: str) -> str:
+    value = members.get(name)
+    return value[:_LONGEST] if isinstance(value, str) else ""
 
 
-def _whole(data: Mapping[str, Any], name: str) -> int | None:
-    found = data.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+def _read_count(members: Mapping[str, Any], name: str) -> int | None:
+    value = members.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _number(data: Mapping[str, Any], name: str) -> float | None:
-    found = data.get(name)
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+def _read_number(members: Mapping[str, Any], name: str) -> float | None:
+    value = members.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 BINS = 20
@@ -135,6 +139,8 @@ class Spread:
     Percentiles of scores are exact to 0.001, those of durations to 1 %.
     """
 
+    _layout: ClassVar[Layout] = Layout(omitted=("bins",))
+
     count: int
     mean: float
     lowest: float
@@ -146,12 +152,11 @@ class Spread:
     p99: float
     highest: float
     bins: tuple[int, ...] = ()
-    """How many scores are in each twentieth of 0 to 1; empty for numbers that are not scores."""
+    """The number of scores in each twentieth of 0 to 1; empty for numbers that are not scores."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        data = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "bins"}
-        return data | ({"bins": list(self.bins)} if self.bins else {})
+        return write_record(self)
 
 
 class SpreadTally:
@@ -173,16 +178,18 @@ class SpreadTally:
         if not self._count:
             return None
         ranks = {name: math.ceil(share * self._count) for name, share in _PERCENTILES.items()}
-        found: dict[str, float] = {}
+        percentiles: dict[str, float] = {}
         passed = 0
         for value, number in values:
             passed += number
             for name, rank in ranks.items():
-                if name not in found and passed >= rank:
+                if name not in percentiles and passed >= rank:
                     # The middle of a step can lie outside of what was seen; a percentile cannot.
-                    found[name] = min(max(value, self._lowest), self._highest)
+                    percentiles[name] = min(max(value, self._lowest), self._highest)
         mean = self._sum / self._count
-        return Spread(count=self._count, mean=mean, lowest=self._lowest, highest=self._highest, bins=bins, **found)
+        return Spread(
+            count=self._count, mean=mean, lowest=self._lowest, highest=self._highest, bins=bins, **percentiles
+        )
 
 
 _PERCENTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
@@ -202,7 +209,7 @@ class ScoreTally(SpreadTally):
         self._add(score, round(score * _SCORE_STEPS))
 
     def finish(self) -> Spread | None:
-        """How they are spread; ``None`` when there are none."""
+        """Return the spread of what was counted; ``None`` when there is none."""
         steps = ((step / _SCORE_STEPS, number) for step, number in sorted(self._steps.items()))
         return self._finish(steps, tuple(self._bins))
 
@@ -217,13 +224,13 @@ class TimeTally(SpreadTally):
         self._add(value, round(math.log(bounded) * _TIME_STEPS))
 
     def finish(self) -> Spread | None:
-        """How they are spread; ``None`` when there are none."""
+        """Return the spread of what was counted; ``None`` when there is none."""
         steps = ((math.exp(step / _TIME_STEPS), number) for step, number in sorted(self._steps.items()))
         return self._finish(steps, ())
 
 
 def find_bin(score: float) -> int:
-    """The bar a score belongs to: 0.05 begins the second, and 1 is in the last."""
+    """Find the bar a score belongs to: 0.05 begins the second, and 1 is in the last."""
     # 0.3 / 0.05 is less than 6 in binary; a score on the edge of two bars belongs to the upper one all the same.
     return min(int(score * BINS + 1e-9), BINS - 1)
 
@@ -245,7 +252,7 @@ class CriterionSummary:
 
     @property
     def gates(self) -> bool:
-        """Whether it has a threshold of its own or a rule, and so something to pass."""
+        """Return whether it has a threshold of its own or a rule, and so something to pass."""
         return self.threshold is not None or self.rule is not None
 
 
@@ -257,7 +264,7 @@ class RubricSummary:
     """SHA-256 of the rubric."""
     name: str
     about: str
-    """What its first criterion asks for."""
+    """The description of its first criterion."""
     threshold: float
     """Its passing threshold, as it applied."""
     own: bool
@@ -273,7 +280,7 @@ class RubricSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSummary:
-    """How many cases bring their own criteria, rubric, rules or threshold."""
+    """The number of cases that bring their own criteria, rubric, rules or threshold."""
 
     criteria: int
     """Cases with criteria or a rubric of their own."""
@@ -284,14 +291,14 @@ class OwnSummary:
     below: int
     """Cases that need less than the run asks for, by a threshold or a rubric of their own."""
     below_passed: int
-    """How many of those passed."""
+    """The number of those that passed."""
     needed: float
     """The score the run asks for: its threshold, else 0.7."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSummary:
-    """How often a rule found something."""
+    """The number of times that a rule found something."""
 
     name: str
     severity: str
@@ -311,7 +318,7 @@ class GroupSummary:
     mean_score: float | None
     """The mean score; ``None`` without scores, and for comparisons, whose scores only encode the preference."""
     accuracy: Share | None
-    """How often the outcome agrees with the label, of the cases that have one; ``None`` if none has."""
+    """The share of outcomes that agree with the label, of the cases that have one; ``None`` if none has."""
     pairs: PairSummary | None
     """For comparisons: those of this group."""
 
@@ -328,7 +335,7 @@ class SeatSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatPair:
-    """How often two judges of a chain disagree."""
+    """The disagreement of two judges of a chain."""
 
     first: str
     second: str
@@ -442,19 +449,19 @@ class Report:
     shown: tuple[ShownCase, ...] = field(repr=False)
     """At most 2,000 cases, failures first."""
     model_changes: tuple[ModelChange, ...] = ()
-    """Where other models answered than were asked for."""
+    """Replies of other models than were asked for."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Names beyond the report's limits (``criteria``, ``rules``, ``groups``, ``seats``, ``models``, ``rubrics``),
     counted together.
     """
     own: OwnSummary | None = None
-    """How many cases bring their own criteria, rules or threshold; ``None`` if none does."""
+    """The number of cases that bring their own criteria, rules or threshold; ``None`` if none does."""
     measurement: Measurement | None = None
     """The judge compared with people, if labels were given or the run was labelled."""
 
     @property
     def is_measured(self) -> bool:
-        """Whether the judge is compared with people. Then that is the agreement to show, and the one to lead with."""
+        """Return whether the judge is compared with people: then that is the agreement to show, and to lead with."""
         return self.measurement is not None and self.measurement.labelled > 0
 
     rubrics: tuple[RubricSummary, ...] = ()

@@ -1,4 +1,4 @@
-"""``diff``: what changed between two runs of the same cases, by how much, and what can explain it."""
+"""``diff``: the changes between two runs of the same cases, their size, and what can explain them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import msgspec
 from adjudge.dataset.case import OWN_KEYS
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.numbers import TOLERANCE
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
 from adjudge.formats.text import clean
 from adjudge.formats.typed import read_typed
@@ -47,7 +48,7 @@ _ONLY_AFTER = """
 _INPUTS = ("reference", "task", "context")
 
 Compared = Literal["answers", "judges", "both"]
-"""What can explain the differences: the answers, judged by one judge; the judges, on the same answers; or either."""
+"""The causes of the differences: the answers, judged by one judge; the judges, on the same answers; or either."""
 
 _PASSES = ("passed", "first")
 
@@ -56,10 +57,10 @@ Row = tuple[int, str, int, str, Outcome, str | None, float | None, bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What one run says of one case, all its judgements together."""
+    """The verdict of one run on one case, all its judgements together."""
 
     verdict: Outcome | Preference
-    """What more than half of its judgements are, else undecided."""
+    """The verdict of more than half of its judgements, else undecided."""
     score: float | None
     """The mean of those that are decided."""
     criteria: Mapping[str, float]
@@ -68,7 +69,7 @@ class Side:
     subject: str
     place: int
     models: frozenset[tuple[str, str]] = frozenset()
-    """Which judge was answered by which model, where the replies name it."""
+    """Each judge with the model that answered it, where the replies name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ class Joined:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether both runs asked the same about this case; its content may be another."""
+        """Return whether both runs asked the same about this case; its content may be another."""
         return self.before is not None and self.after is not None and self.same_inputs and self.same_criteria
 
 
@@ -102,15 +103,15 @@ def join_runs(before: Run, after: Run) -> Iterator[Joined]:
     """Yield every case of the earlier run in its order, with the later one's of the same id; then those only it has."""
     with closing(_open(before, after)) as connection:
         later = _fold(connection.execute(_AFTER))
-        found = next(later, None)
+        matching = next(later, None)
         for place, case, side in _fold(connection.execute(_BEFORE)):
-            while found is not None and found[0] < place:
-                found = next(later, None)
-            if found is None or found[0] != place:
+            while matching is not None and matching[0] < place:
+                matching = next(later, None)
+            if matching is None or matching[0] != place:
                 yield Joined(case=case, before=side, after=None)
                 continue
-            yield _join(connection, case, side, found[2])
-            found = next(later, None)
+            yield _join(connection, case, side, matching[2])
+            matching = next(later, None)
         for _, case, side in _fold(connection.execute(_ONLY_AFTER)):
             yield Joined(case=case, before=None, after=side)
 
@@ -123,9 +124,9 @@ def _join(connection: sqlite3.Connection, case: str, before: Side, after: Side) 
         case=case,
         before=before,
         after=after,
-        same_content=_agree(bodies, ("content",)),
-        same_inputs=_agree(bodies, _INPUTS),
-        same_criteria=_agree(bodies, OWN_KEYS),
+        same_content=_are_equal(bodies, ("content",)),
+        same_inputs=_are_equal(bodies, _INPUTS),
+        same_criteria=_are_equal(bodies, OWN_KEYS),
     )
 
 
@@ -142,7 +143,7 @@ def _open(before: Run, after: Run) -> sqlite3.Connection:
 
 
 def _fold(rows: Iterable[Row]) -> Iterator[tuple[int, str, Side]]:
-    """The judgements of each case as one."""
+    """Yield the judgements of each case as one."""
     for key, group in groupby(rows, key=itemgetter(0)):
         several = list(group)
         _, case, place, subject, *_ = several[0]
@@ -158,9 +159,9 @@ def _sum_up(rows: list[Row], place: int, subject: str) -> Side:
         detail = detail or ": ".join(filter(None, (because, result.detail)))
         if score is not None and result.schema != PairResult.schema:  # the score of a pair counts who won
             sums.scores.append(score)
-        for item in result.criteria:
-            if item.score is not None:
-                sums.criteria[item.name].append(item.score)
+        for criterion in result.criteria:
+            if criterion.score is not None:
+                sums.criteria[criterion.name].append(criterion.score)
     return Side(
         verdict=next((verdict for verdict, number in sums.verdicts.items() if 2 * number > len(rows)), "undecided"),
         score=_mean(sums.scores),
@@ -186,7 +187,7 @@ class _Order(msgspec.Struct):
 
 
 class _Result(msgspec.Struct):
-    """What of a kept result is compared."""
+    """The members of a kept result that are compared."""
 
     schema: str = ""
     detail: str = ""
@@ -199,8 +200,8 @@ class _Result(msgspec.Struct):
 
 
 def _list_models(result: _Result) -> Iterator[tuple[str, str]]:
-    """Which judge was answered by which model, at any depth."""
-    for part in [*result.results, *(item.result for item in result.orders)]:
+    """Yield each judge with the model that answered it, at any depth."""
+    for part in [*result.results, *(order.result for order in result.orders)]:
         yield from _list_models(part)
     if result.model:
         yield result.judge, result.model
@@ -221,7 +222,7 @@ def _read(body: bytes) -> _Result:
 
 
 def _read_bodies(connection: sqlite3.Connection, one: int, other: int) -> tuple[Any, Any]:
-    """The two cases as they were kept."""
+    """Read the two cases as they were kept."""
     first, second = [
         json.loads(connection.execute(query, (place,)).fetchone()[0])
         for query, place in (
@@ -232,8 +233,8 @@ def _read_bodies(connection: sqlite3.Connection, one: int, other: int) -> tuple[
     return first, second
 
 
-def _agree(bodies: tuple[Any, Any], names: Sequence[str]) -> bool:
-    """Whether two cases say the same under these names; their labels and metadata may differ."""
+def _are_equal(bodies: tuple[Any, Any], names: Sequence[str]) -> bool:
+    """Return whether two cases say the same under these names; their labels and metadata may differ."""
     first, second = bodies
     return all(first.get(name) == second.get(name) for name in names)
 
@@ -249,6 +250,14 @@ _MOST_MODELS = 1_000
 class CaseDiff:
     """A case whose outcome or score changed."""
 
+    _layout: ClassVar[Layout] = Layout(
+        computed={
+            "criteria": lambda change: [
+                {"name": name, "before": old, "after": new} for name, old, new in change.criteria
+            ]
+        }
+    )
+
     case: str
     before: Outcome | Preference
     """The outcome in the earlier run; of a pair what was preferred: ``first``, ``second`` or ``tie``."""
@@ -258,7 +267,7 @@ class CaseDiff:
     criteria: tuple[tuple[str, float | None, float | None], ...] = ()
     """The criteria whose score changed: name, before, after."""
     detail: str = ""
-    """Why it has its new outcome: the later result's reason and detail; it may quote the content."""
+    """The reason for its new outcome: the later result's reason and detail; it may quote the content."""
     content_changed: bool = False
     """Whether another content was judged."""
     regressed: bool = False
@@ -266,18 +275,17 @@ class CaseDiff:
 
     @property
     def lost(self) -> bool:
-        """Whether it passed before and does not now, or the first of a pair was preferred; undecided is not passed."""
+        """Return whether it passed before and does not now; of a pair: the first was preferred. Undecided: no pass."""
         return _is_lost(self.before, self.after)
 
     @property
     def gained(self) -> bool:
-        """Whether it passes now and did not before, or the first of a pair is preferred."""
+        """Return whether it passes now and did not before, or the first of a pair is preferred."""
         return _is_lost(self.after, self.before)
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        criteria = [{"name": name, "before": old, "after": new} for name, old, new in self.criteria]
-        return {name: getattr(self, name) for name in self.__slots__} | {"criteria": criteria}
+        return write_record(self)
 
 
 def _is_lost(before: Outcome | Preference, after: Outcome | Preference) -> bool:
@@ -299,13 +307,24 @@ class DiffSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """What changed between two runs; made by ``diff``.
+    """The changes between two runs; made by ``diff``.
 
     A case that was judged several times has the outcome of more than half of its judgements, else it is undecided. Its
     score is the mean of the decided judgements.
     """
 
     schema: ClassVar[str] = "adjudge/diff/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=("before", "after", "compared", "pairs", "cases", "only_before", "only_after", "content_changed",
+                 "flips", "inputs_changed", "criteria_changed", "unmatched_passes", "lost", "gained", "regressions",
+                 "improvements", "p_value", "changed", "setup_changes", "transitions", "measured", "score", "criteria",
+                 "listed"),
+        computed={
+            "transitions": lambda diff: [
+                {"before": old, "after": new, "cases": number} for (old, new), number in diff.transitions.items()
+            ]
+        },
+    )  # fmt: skip
 
     before: DiffSide
     after: DiffSide
@@ -329,7 +348,7 @@ class Diff:
     unmatched_passes: int
     """Cases that passed before and cannot be compared, because they are gone or changed."""
     transitions: Mapping[tuple[Outcome | Preference, Outcome | Preference], int]
-    """How many cases went from which outcome, or preference, to which, unchanged ones included."""
+    """The number of cases for each outcome, or preference, before and after, unchanged ones included."""
     p_value: float | None
     """McNemar's exact test of passed (of a pair: the first is preferred) against not; ``None`` when no case went either
     way.
@@ -341,17 +360,17 @@ class Diff:
     changed: int
     """Cases with another outcome or another score."""
     setup_changes: tuple[str, ...] = ()
-    """How the runs decide differently: the judge, the model that answered, the rubric, the threshold, the rules, the
-    question and how often it was asked, one clause each; empty if they are the same.
+    """The ways in which the runs decide differently: the judge, the model that answered, the rubric, the threshold, the
+    rules, the question and how often it was asked, one clause each; empty if they are the same.
     """
     measured: tuple[Measurement, Measurement] | None = None
-    """What people would say of each run, if labels were given."""
+    """The measurement of each run, if labels were given."""
     listed: tuple[CaseDiff, ...]
     """The first of them, at most 2,000: lost ones, then other outcomes, then scores, in the order of the data."""
 
     @property
     def compared(self) -> Compared:
-        """What can explain the differences: ``answers`` (one judge), ``judges`` (the same contents) or ``both``."""
+        """The causes of the differences: ``answers`` (one judge), ``judges`` (the same contents) or ``both``."""
         if not self.setup_changes:
             return "answers"
         return "both" if self.content_changed else "judges"
@@ -378,24 +397,7 @@ class Diff:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        moves = [{"before": old, "after": new, "cases": number} for (old, new), number in self.transitions.items()]
-        return {
-            "schema": self.schema,
-            "before": {name: getattr(self.before, name) for name in DiffSide.__slots__},
-            "after": {name: getattr(self.after, name) for name in DiffSide.__slots__},
-            **{name: getattr(self, name) for name in _PLAIN},
-            "setup_changes": list(self.setup_changes),
-            "transitions": moves,
-            "measured": None if self.measured is None else [item.to_dict() for item in self.measured],
-            "score": self.score.to_dict(),
-            "criteria": {name: means.to_dict() for name, means in self.criteria.items()},
-            "listed": [item.to_dict() for item in self.listed],
-        }
-
-
-_PLAIN = ("compared", "pairs", "cases", "only_before", "only_after", "content_changed", "flips", "inputs_changed",
-          "criteria_changed", "unmatched_passes", "lost", "gained", "regressions", "improvements", "p_value",
-          "changed")  # fmt: skip
+        return write_record(self)
 
 
 def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str]) -> Diff:
@@ -408,7 +410,7 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
     Memory does not grow with the runs. Raises ``UsageError`` for a folder that has no run, and for a run of pairs with
     one of single cases.
     """
-    runs = [(item, False) if isinstance(item, Run) else (open_run(item), True) for item in (before, after)]
+    runs = [(run, False) if isinstance(run, Run) else (open_run(run), True) for run in (before, after)]
     try:
         first, second = runs[0][0], runs[1][0]
         if first.compares != second.compares:
@@ -423,17 +425,17 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
     except AdjudgeError:
         raise
     except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
-        said = clean(str(error)[:200], keep_lines=False)
-        raise UsageError(f"these runs cannot be compared ({said}); name two folders of `adjudge run`") from None
+        problem = clean(str(error)[:200], keep_lines=False)
+        raise UsageError(f"these runs cannot be compared ({problem}); name two folders of `adjudge run`") from None
     finally:
-        for run, is_ours in runs:
+        for opened, is_ours in runs:
             if is_ours:
-                run.close()
+                opened.close()
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What has been seen so far."""
+    """The counts so far."""
 
     transitions: Counter[tuple[Outcome | Preference, Outcome | Preference]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
@@ -455,8 +457,8 @@ class _Tally:
         self.counts["content_changed"] += not joined.same_content
         self.counts["flips"] += joined.same_content and before.verdict != after.verdict
         self._add_numbers(before, after)
-        if before.verdict != after.verdict or _differ(before, after):
-            self._list(joined.case, before, after, content_changed=not joined.same_content)
+        if before.verdict != after.verdict or _has_changed(before, after):
+            self._list_case(joined.case, before, after, content_changed=not joined.same_content)
 
     def _add_numbers(self, before: Side, after: Side) -> None:
         for models, side in zip(self.models, (before, after), strict=True):
@@ -467,7 +469,7 @@ class _Tally:
         for name in before.criteria.keys() & after.criteria.keys():
             self.criteria.setdefault(name, PairedTally()).add(before.criteria[name], after.criteria[name])
 
-    def _list(self, case: str, before: Side, after: Side, *, content_changed: bool) -> None:
+    def _list_case(self, case: str, before: Side, after: Side, *, content_changed: bool) -> None:
         self.counts["changed"] += 1
         lost = _is_lost(before.verdict, after.verdict)
         listed = self.listed[0 if lost else 1 if before.verdict != after.verdict else 2]
@@ -482,20 +484,20 @@ class _Tally:
                 after=after.verdict,
                 score_before=before.score,
                 score_after=after.score,
-                criteria=tuple(item for item in pairs if item[1] != item[2]),
+                criteria=tuple(scores for scores in pairs if scores[1] != scores[2]),
                 detail=after.detail,
                 content_changed=content_changed,
             )
         )
 
     def sum_up(self, before: Run, after: Run) -> Diff:
-        """The diff of all that was added."""
+        """Return the diff of all that was added."""
         lost = sum(number for (old, new), number in self.transitions.items() if _is_lost(old, new))
         gained = sum(number for (old, new), number in self.transitions.items() if _is_lost(new, old))
         changes = tuple(list_setup_changes(before.manifest, after.manifest, *self.models))
-        listed = [item for part in self.listed for item in part][:MOST_LISTED]
+        listed = [change for part in self.listed for change in part][:MOST_LISTED]
         if not changes and not before.compares:
-            listed = [replace(item, regressed=item.lost) for item in listed]
+            listed = [replace(change, regressed=change.lost) for change in listed]
         return Diff(
             before=_describe(before),
             after=_describe(after),
@@ -528,11 +530,11 @@ def _describe(run: Run) -> DiffSide:
     )
 
 
-def _differ(before: Side, after: Side) -> bool:
-    """Whether scores differ by more than the noise of binary fractions, which older runs have in them."""
+def _has_changed(before: Side, after: Side) -> bool:
+    """Return whether scores differ by more than the noise of binary fractions, which older runs have in them."""
     if before.criteria.keys() != after.criteria.keys():
         return True
-    pairs = [(before.score, after.score), *[(said, after.criteria[name]) for name, said in before.criteria.items()]]
+    pairs = [(before.score, after.score), *[(score, after.criteria[name]) for name, score in before.criteria.items()]]
     return any(one != other and not _are_near(one, other) for one, other in pairs)
 
 

@@ -1,4 +1,4 @@
-"""How two runs decide differently: whatever may change an outcome and is not the content."""
+"""The ways in which two runs decide differently: whatever may change an outcome and is not the content."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _list_options(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
         words = ("kept", "ignored")
         yield f"criteria of cases are {words[bool(now)]} now (they were {words[bool(was)]} before)"
     for name in ("result_format", "passes"):
-        was, now = [_read_policy(item, name) or item["asked"].get(name) for item in (before, after)]
+        was, now = [_read_policy(manifest, name) or manifest["asked"].get(name) for manifest in (before, after)]
         if _find_last(was) != _find_last(now):
             yield f"{name} changed ({_write(was)} before, {_write(now)} now)"
     was, now = old.get("repeat", 1), new.get("repeat", 1)
@@ -47,7 +47,7 @@ def _list_options(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
 
 
 def _list_models(before: Collection[tuple[str, str]], after: Collection[tuple[str, str]]) -> Iterator[str]:
-    """The first judge that entirely other models answered; a provider may answer by several in turn."""
+    """Yield the first judge that entirely other models answered; a provider may answer by several in turn."""
     for judge in sorted({name for name, _ in before} & {name for name, _ in after}):
         was, now = [sorted({model for name, model in side if name == judge}) for side in (before, after)]
         if not {*was} & {*now}:
@@ -62,7 +62,7 @@ def _read_policy(manifest: Mapping[str, Any], name: str) -> Any:
 
 
 def _find_last(value: Any) -> Any:
-    """The last part of a dotted name: a redecision records the name alone, a run its module too."""
+    """Find the last part of a dotted name: a redecision records the name alone, a run its module too."""
     return value.rpartition(".")[2] if isinstance(value, str) else value
 
 

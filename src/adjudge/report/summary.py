@@ -19,7 +19,7 @@ from adjudge.judges.pair import PairResult
 from adjudge.judges.pair_summary import PairTally
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import MOST_CASES, Selection, find_worst
-from adjudge.report.report import Report, RunDescription, ScoreTally, TimeTally, read_about
+from adjudge.report.report import Report, RunDescription, ScoreTally, TimeTally, read_description
 from adjudge.report.tally import (
     CostTally,
     CriterionTally,
@@ -33,11 +33,11 @@ from adjudge.report.tally import (
     RuleTally,
     SeatTally,
     add_criteria,
+    compute_share_passed,
     finish_criteria,
     make_share,
     order_outcomes,
     read_preference,
-    share_passed,
 )
 from adjudge.result import JudgeChainResult, JudgeResult
 from adjudge.runs.folder import Run, open_run
@@ -66,51 +66,51 @@ def make_report(
             return make_report(
                 opened, most_cases=most_cases, labels=labels, label_name=label_name, measurement=measurement
             )
-    said = _group(list(labels), label_name)
-    joined = LabelJoin(said)
-    found = summarise(label_items(run.items(), joined), run.manifest, status=read_status(run), most_cases=most_cases)
+    by_case = _group_labels(list(labels), label_name)
+    joined = LabelJoin(by_case)
+    report = summarise(label_items(run.items(), joined), run.manifest, status=read_status(run), most_cases=most_cases)
     if joined.missing:
-        _tell_missing(joined, read_status(run), everybody=len(joined.missing) == len(said))
+        _report_missing(joined, read_status(run), all_labels=len(joined.missing) == len(by_case))
     if joined.other_contents:
         logger.warning("%s: %s", OTHER_CONTENTS, f"{joined.other_contents:,}")
-    return found if measurement is None else replace(found, measurement=measurement)
+    return report if measurement is None else replace(report, measurement=measurement)
 
 
-def _group(labels: Sequence[Label], name: str | None) -> dict[str, list[Label]]:
-    said = list_labels(labels, name)
-    if labels and not said:
+def _group_labels(labels: Sequence[Label], name: str | None) -> dict[str, list[Label]]:
+    by_case = list_labels(labels, name)
+    if labels and not by_case:
         known = sorted({repr(label.criterion) for label in labels if label.kind != "model" and label.criterion != name})
         about = "whole cases" if name is None else f"the criterion {name!r}"
-        remedy = f"; label_name= may be {', '.join(known[:10])}" if known else "; hand in labels of people"
+        remedy = f"; label_name may be {', '.join(known[:10])}" if known else "; hand in labels of people"
         raise UsageError(flatten(f"of {len(labels):,} labels none is a person's about {about}{remedy}", 500))
-    return said
+    return by_case
 
 
-def _tell_missing(labels: LabelJoin, status: str, *, everybody: bool) -> None:
+def _report_missing(labels: LabelJoin, status: str, *, all_labels: bool) -> None:
     """Say which labels are of no case: a file of another data set would look like cases that nobody labelled."""
     text = f"{labels.describe_missing('run')}: {len(labels.missing):,}"
-    if everybody and status == "finished":  # one that is not may have judged none of them yet
+    if all_labels and status == "finished":  # one that is not may have judged none of them yet
         raise UsageError(f"{text}, which is every one; hand in labels whose `case` is the id of a case of this run")
     logger.warning("%s; their labels count nowhere", text)
 
 
 def label_items(items: Iterable[RunItem], labels: LabelJoin) -> Iterator[RunItem]:
-    """The items of a run, whose cases have these labels too."""
+    """Yield the items of a run, with these labels added to their cases."""
     for item in items:
         case = labels.join(item.case)
         yield item if case is item.case else replace(item, case=case)
 
 
 def read_status(run: Run) -> str:
-    """How a run ended; empty where its manifest does not say."""
+    """Read how a run ended; empty where its manifest does not say."""
     return run.status if isinstance(run.manifest.get("status"), str) else ""
 
 
 def summarise(
     items: Iterable[RunItem], manifest: Mapping[str, Any], *, status: str = "", most_cases: int = MOST_CASES
 ) -> Report:
-    """What items come to; those of one case must follow each other."""
-    tally = ReportTally(read_about(manifest, status=status), most_cases, read_terms(manifest))
+    """Summarise the items of a run; those of one case must follow each other."""
+    tally = ReportTally(read_description(manifest, status=status), most_cases, read_terms(manifest))
     for _, together in groupby(items, key=lambda item: item.place):
         tally.add(list(together))
     return tally.finish()
@@ -138,7 +138,7 @@ class ReportTally:
     def add(self, items: list[RunItem]) -> None:
         """Count a case with all its judgements."""
         self._cases += 1
-        self._passed += share_passed(items)
+        self._passed += compute_share_passed(items)
         self._counts["worst"][find_worst([item.result.outcome for item in items])] += 1
         self._selection.add(items)
         self._repeats.add(items)
@@ -151,11 +151,11 @@ class ReportTally:
         # Criteria of one name in two rubrics are two things, so each is in the table of its rubric.
         others = self._own.add(items)
         for item in items:
-            self._add(item)
+            self._add_item(item)
             if not others:
                 add_criteria(self._criteria, item.result)
 
-    def _add(self, item: RunItem) -> None:
+    def _add_item(self, item: RunItem) -> None:
         result, label = item.result, item.case.label
         self._counts["outcome"][result.outcome] += 1
         self._counts["decided_by"][result.decided_by] += 1
@@ -185,12 +185,12 @@ class ReportTally:
             self._seats.add(result.results)
 
     def finish(self) -> Report:
-        """The report."""
+        """Return the report."""
         pairs = self._pairs.finish()
         seats, seat_pairs, split = self._seats.finish()
         left_out = {"criteria": self._criteria.others, "rules": self._rules.others, "groups": self._groups.others}
         left_out |= {"seats": self._seats.others, "models": self._models.others, "rubrics": self._own.others}
-        own, rubrics = self._own.finish()
+        own_summary, rubrics = self._own.finish()
         outcomes, because = self._counts["outcome"], self._counts["undecided_because"]
         return Report(
             about=self._about,
@@ -219,16 +219,16 @@ class ReportTally:
             shown=self._selection.finish(),
             model_changes=self._models.finish(),
             left_out={name: number for name, number in left_out.items() if number},
-            own=own,
+            own=own_summary,
             rubrics=rubrics,
         )
 
     def _finish_rules(self) -> Any:
-        found = [tally.finish(str(name)) for name, tally in self._rules.found.items()]
-        return tuple(sorted(found, key=lambda item: -item.failed))
+        summaries = [tally.finish(str(name)) for name, tally in self._rules.by_name.items()]
+        return tuple(sorted(summaries, key=lambda summary: -summary.failed))
 
     def _finish_groups(self) -> Any:
-        if set(self._groups.found) <= {None}:
+        if set(self._groups.by_name) <= {None}:
             return ()
-        found = [tally.finish(name) for name, tally in self._groups.found.items()]
-        return tuple(sorted(found, key=lambda item: item.passed.rate or 0.0))
+        summaries = [tally.finish(name) for name, tally in self._groups.by_name.items()]
+        return tuple(sorted(summaries, key=lambda summary: summary.passed.rate or 0.0))

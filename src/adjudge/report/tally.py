@@ -50,20 +50,20 @@ class NamedTallies(Generic[T]):
     """Tallies by name, for a bounded number of names; what has another name is only counted."""
 
     def __init__(self, make: Callable[[], T], most: int = MOST_NAMES) -> None:
-        self.found: dict[str | None, T] = {}
+        self.by_name: dict[str | None, T] = {}
         self.others = 0
         self._make = make
         self._most = most
 
     def get(self, name: str | None) -> T | None:
-        """The tally of a name; ``None`` where there are too many names already."""
+        """Get the tally of a name; ``None`` where there are too many names already."""
         name = cut(name, 500) if name is not None else None
-        if name not in self.found:
-            if len(self.found) >= self._most:
+        if name not in self.by_name:
+            if len(self.by_name) >= self._most:
                 self.others += 1
                 return None
-            self.found[name] = self._make()
-        return self.found[name]
+            self.by_name[name] = self._make()
+        return self.by_name[name]
 
 
 class CriterionTally:
@@ -74,16 +74,16 @@ class CriterionTally:
         self._seen = self._passed = 0
         self._last: CriterionResult | None = None
 
-    def add(self, item: CriterionResult) -> None:
+    def add(self, criterion: CriterionResult) -> None:
         """Count one judgement's result on it."""
         self._seen += 1
-        self._passed += item.passed
-        self._last = item
-        if item.score is not None:
-            self._scores.add(item.score)
+        self._passed += criterion.passed
+        self._last = criterion
+        if criterion.score is not None:
+            self._scores.add(criterion.score)
 
     def finish(self, name: str) -> CriterionSummary:
-        """What they come to."""
+        """Return the summary."""
         return CriterionSummary(
             name=name,
             scores=self._scores.finish(),
@@ -108,13 +108,13 @@ class RubricTally:
         """Count a case with its judgements."""
         self.cases += 1
         self._rubric = rubric
-        self._passed += share_passed(items)
+        self._passed += compute_share_passed(items)
         for item in items:
             self._outcomes[item.result.outcome] += 1
             add_criteria(self.criteria, item.result)
 
     def finish(self, digest: str, *, own: bool) -> RubricSummary:
-        """What they come to."""
+        """Return the summary."""
         rubric = self._rubric
         return RubricSummary(
             digest=digest,
@@ -138,13 +138,13 @@ def add_criteria(tallies: NamedTallies[CriterionTally], result: JudgeResult | Pa
 
 
 def finish_criteria(tallies: NamedTallies[CriterionTally]) -> tuple[CriterionSummary, ...]:
-    """What they come to, the lowest mean first."""
-    found = [tally.finish(str(name)) for name, tally in tallies.found.items()]
-    return tuple(sorted(found, key=lambda item: item.scores.mean if item.scores else 2.0))
+    """Return the summaries of some criteria, the lowest mean first."""
+    summaries = [tally.finish(str(name)) for name, tally in tallies.by_name.items()]
+    return tuple(sorted(summaries, key=lambda summary: summary.scores.mean if summary.scores else 2.0))
 
 
 class OwnTally:
-    """What cases say themselves of how they are judged, and by which rubrics they were."""
+    """The criteria that cases bring themselves, and the rubrics they were judged by."""
 
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
@@ -164,7 +164,7 @@ class OwnTally:
         counted = self._terms.count(case)
         self._counts.update(counted)
         if "below" in counted:
-            self._below_passed += share_passed(items)
+            self._below_passed += compute_share_passed(items)
         rubric = items[0].rubric if items[0].rubric is not None else self._terms.rubric
         if rubric is None:
             return False
@@ -174,17 +174,23 @@ class OwnTally:
         return case.brings_own and rubric.digest != self._run
 
     def finish(self) -> tuple[OwnSummary | None, tuple[RubricSummary, ...]]:
-        """What they come to; nothing where no case says anything."""
+        """Return the summary, and that of each rubric; nothing where no case brings anything."""
         if not self._counts:
             return None, ()
-        names = ("criteria", "rules", "threshold", "below")
-        numbers = {name: self._counts[name] for name in names}
-        own = OwnSummary(**numbers, below_passed=round(self._below_passed), needed=self._terms.needed)
-        found = [
+        counts = self._counts
+        summary = OwnSummary(
+            criteria=counts["criteria"],
+            rules=counts["rules"],
+            threshold=counts["threshold"],
+            below=counts["below"],
+            below_passed=round(self._below_passed),
+            needed=self._terms.needed,
+        )
+        rubrics = [
             tally.finish(str(digest), own=digest != self._run)
-            for digest, tally in sorted(self._rubrics.found.items(), key=lambda pair: -pair[1].cases)
+            for digest, tally in sorted(self._rubrics.by_name.items(), key=lambda pair: -pair[1].cases)
         ]
-        return own, tuple(found) if any(item.own for item in found) else ()
+        return summary, tuple(rubrics) if any(rubric.own for rubric in rubrics) else ()
 
 
 MOST_RUBRICS = 50
@@ -198,14 +204,14 @@ class RuleTally:
         self._severity = "error"
         self._checked = self._failed = 0
 
-    def add(self, item: RuleResult) -> None:
+    def add(self, rule: RuleResult) -> None:
         """Count one finding, or none."""
-        self._severity = item.severity
+        self._severity = rule.severity
         self._checked += 1
-        self._failed += not item.passed
+        self._failed += not rule.passed
 
     def finish(self, name: str) -> RuleSummary:
-        """How often it found something."""
+        """Return how often it found something."""
         return RuleSummary(name=name, severity=self._severity, checked=self._checked, failed=self._failed)
 
 
@@ -223,7 +229,7 @@ class GroupTally:
     def add(self, items: Sequence[RunItem]) -> None:
         """Count a case with its judgements."""
         self.cases += 1
-        self._passed += share_passed(items)
+        self._passed += compute_share_passed(items)
         agreed = [agrees_with_label(item.result, item.case.label) for item in items]
         if None not in agreed:
             self._labelled += 1
@@ -237,7 +243,7 @@ class GroupTally:
                 self._sum += item.result.score
 
     def finish(self, name: str | None) -> GroupSummary:
-        """What its cases come to."""
+        """Return the summary of its cases."""
         pairs = self._pairs.finish()
         return GroupSummary(
             name=name,
@@ -279,12 +285,12 @@ class SeatTally:
             self._durations[name] += seat.duration_ms if math.isfinite(seat.duration_ms) else 0.0
             if seat.outcome != "undecided":
                 decided.append((name, seat.outcome))
-        for (first, said), (second, other) in combinations(decided, 2):
+        for (first, outcome), (second, other_outcome) in combinations(decided, 2):
             self._pairs[first, second] += 1
-            self._disagreed[first, second] += said != other
+            self._disagreed[first, second] += outcome != other_outcome
 
     def finish(self) -> tuple[tuple[SeatSummary, ...], tuple[SeatPair, ...], Share | None]:
-        """Each judge; each two of them, those that disagree most first; and the judgements that were split."""
+        """Return each judge; each two of them, those that disagree most first; and the judgements that were split."""
         seats = [
             SeatSummary(
                 judge=str(name),
@@ -292,7 +298,7 @@ class SeatTally:
                 outcomes=order_outcomes(counted),
                 mean_duration_ms=self._durations[str(name)] / counted.total(),
             )
-            for name, counted in self._outcomes.found.items()
+            for name, counted in self._outcomes.by_name.items()
         ]
         pairs = [
             SeatPair(first=first, second=second, disagreed=Share(count=self._disagreed[first, second], of=number))
@@ -303,7 +309,7 @@ class SeatTally:
 
 
 class ModelTally:
-    """Which models answered, where they are others than were asked for."""
+    """The models that answered, where they are others than were asked for."""
 
     def __init__(self) -> None:
         self.others = 0
@@ -333,7 +339,7 @@ class ModelTally:
             names[name] = min(first, leaf.created_at), number + 1
 
     def finish(self) -> tuple[ModelChange, ...]:
-        """Each change; that of a name between two processes of one run, which neither of them saw, as well."""
+        """Return each change; that of a name between two processes of one run, which neither of them saw, as well."""
         for (judge, _), names in self._names.items():
             expected = min(names, key=lambda name: names[name][0], default="")
             for name, (_, number) in names.items():
@@ -369,14 +375,14 @@ class LabelTally:
         self._confusion["true" if label else "false"].update(item.result.outcome for item in items)
 
     def finish(self) -> LabelSummary | None:
-        """How often the judge is right; ``None`` without such labels."""
+        """Return how often the judge is right; ``None`` without such labels."""
         if not self._cases:
             return None
         return LabelSummary(
             labelled=self._cases,
             accuracy=make_share(self._right, self._cases),
             always_passing=Share(count=self._good, of=self._cases),
-            confusion={label: order_outcomes(found) for label, found in self._confusion.items()},
+            confusion={label: order_outcomes(outcomes) for label, outcomes in self._confusion.items()},
         )
 
 
@@ -405,7 +411,7 @@ class NumberTally:
         self._same_scale = self._same_scale and 0 <= label <= 1
 
     def finish(self) -> NumberSummary | None:
-        """How they go together; ``None`` without such labels."""
+        """Return how scores and numbers go together; ``None`` without such labels."""
         if not self._count:
             return None
         scale = math.sqrt(self._score_squares) * math.sqrt(self._label_squares)
@@ -436,7 +442,7 @@ class RepeatTally:
             self._range += max(scores) - min(scores)
 
     def finish(self) -> RepeatSummary | None:
-        """How steady the judge is; ``None`` where nothing was repeated."""
+        """Return how steady the judge is; ``None`` where nothing was repeated."""
         if not self._cases:
             return None
         return RepeatSummary(
@@ -468,7 +474,7 @@ class CostTally:
         self._usd += sum(known)
 
     def finish(self) -> CostSummary:
-        """What was used, as far as it was stated."""
+        """Return the usage, as far as it was stated."""
         sums = {name: self._sums[name] if self._stated else None for name in _COUNTED}
         return CostSummary(**sums, known_usd=self._usd if self._priced else None, unknown=self._unknown)
 
@@ -477,33 +483,33 @@ _COUNTED = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 
 
 def _list_costs(result: JudgeResult | PairResult) -> Iterator[float]:
-    """What is known of a judgement's cost: the whole, or that of the seats or orders whose price is known."""
+    """Yield the known costs of a judgement: the whole, or that of the seats or orders whose price is known."""
     if result.usage is not None and result.usage.cost_usd is not None:
         yield result.usage.cost_usd
         return
     parts = (
-        [item.result for item in result.orders] if isinstance(result, PairResult) else getattr(result, "results", ())
+        [order.result for order in result.orders] if isinstance(result, PairResult) else getattr(result, "results", ())
     )
     for part in parts:
         yield from _list_costs(part)
 
 
 def read_preference(label: LabelValue) -> str | None:
-    """A label as what a person preferred; ``None`` where it says something else."""
+    """Read a label as a preference; ``None`` where it says something else."""
     return label if isinstance(label, str) and label in PREFERENCES else None
 
 
-def share_passed(items: Sequence[RunItem]) -> float:
-    """The share of a case's judgements that passed."""
+def compute_share_passed(items: Sequence[RunItem]) -> float:
+    """Compute the share of a case's judgements that passed."""
     return sum(item.result.outcome == "passed" for item in items) / len(items)
 
 
 def make_share(count: float, of: int) -> Share:
-    """A share whose parts are fractions: their sum may end a last digit beyond the whole."""
+    """Make a share whose parts are fractions: their sum may end a last digit beyond the whole."""
     near = round(count)
     return Share(count=float(near) if abs(count - near) < 1e-9 * max(of, 1) else count, of=of)
 
 
 def order_outcomes(counted: Mapping[str, int]) -> dict[str, int]:
-    """All three outcomes, in one order."""
+    """Return the counts of all three outcomes, in one order."""
     return {name: counted.get(name, 0) for name in OUTCOMES}

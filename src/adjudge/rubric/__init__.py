@@ -1,4 +1,4 @@
-"""What good means: weighted criteria, read from Python or from a file."""
+"""Rubrics, which say what good means: weighted criteria, read from Python or from a file."""
 
 from adjudge.lazy import export_lazily
 

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.files import Format, Place, check_keys, looks_like_path, parse_source, read_source
 from adjudge.formats.json import read_json
 from adjudge.formats.text import quote, show, suggest
@@ -67,69 +67,72 @@ def load_rubric(source: Rubric | Mapping[str, Any] | str | os.PathLike[str]) -> 
     if isinstance(source, str) and not looks_like_path(source):
         return _load_shipped(source)
     if not isinstance(source, str | os.PathLike):
-        raise UsageError(f"a rubric must be a Rubric, a mapping, a path or a shipped name, not {type(source).__name__}")
+        raise UsageError(
+            f"a rubric must be a Rubric, a mapping, a path or a shipped name, not {type(source).__name__}",
+            argument="rubric",
+        )
     stem = Path(source).stem
     hint = f"; for the shipped rubric write {stem!r}" if stem in SHIPPED_RUBRICS else ""
-    return _read_rubric(*read_source(source, what="a rubric", hint=hint))
+    return _read_rubric(*read_source(source, noun="a rubric", hint=hint))
 
 
 def read_rubric(text: str, *, format: Format, where: str = "rubric") -> Rubric:  # noqa: A002 - the word for it
-    """The rubric that a text holds; ``where`` is what error messages call it. Raises ``UsageError``."""
-    return _read_rubric(*parse_source(text, format=format, where=where, what="a rubric"))
+    """Read the rubric that a text holds; ``where`` is what error messages call it. Raises ``UsageError``."""
+    return _read_rubric(*parse_source(text, format=format, where=where, noun="a rubric"))
 
 
 def rubric_from_dict(data: Mapping[str, Any], *, where: str = "rubric") -> Rubric:
-    """The rubric that plain data holds, as ``Rubric.to_dict`` and rubric files write it. Raises ``UsageError``."""
+    """Read a rubric from plain data, as ``Rubric.to_dict`` and rubric files write it. Raises ``UsageError``."""
     return _read_rubric(data, Place(where))
 
 
 def list_shipped() -> tuple[Rubric, ...]:
-    """The shipped rubrics, in the order of ``SHIPPED_RUBRICS``."""
+    """List the shipped rubrics, in the order of ``SHIPPED_RUBRICS``."""
     return tuple(_load_shipped(name) for name in SHIPPED_RUBRICS)
 
 
 def rubric_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of rubric files, for editors; ``load_rubric`` refuses whatever it refuses."""
+    """Return the JSON Schema (draft 2020-12) of rubric files, for editors; ``load_rubric`` refuses what it refuses."""
     text = (files("adjudge.rubric") / "shipped" / "rubric.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = read_json(text)
-    return found
+    schema: dict[str, Any] = read_json(text)
+    return schema
 
 
-def _read_rubric(data: Any, place: Place) -> Rubric:
-    given = check_keys(data, _RUBRIC_KEYS, ("name", "criteria"), "a rubric", place)
-    if given.pop("schema", SCHEMA) != SCHEMA:
-        raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(data['schema'])}")
-    given.pop("$schema", None)
-    used = [key for key in _THRESHOLDS if key in given]
+def _read_rubric(document: Any, place: Place) -> Rubric:
+    members = check_keys(document, _RUBRIC_KEYS, ("name", "criteria"), "a rubric", place)
+    if members.pop("schema", SCHEMA) != SCHEMA:
+        raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(document['schema'])}")
+    members.pop("$schema", None)
+    used = [key for key in _THRESHOLDS if key in members]
     if len(used) > 1:
         raise place.at(used[1]).error(f"{used[0]} and {used[1]} both give the passing threshold; keep one")
     key = used[0] if used else _THRESHOLDS[0]
     if used:
-        given["passing_threshold"] = given.pop(key)
-    if not isinstance(given["criteria"], list | tuple):
-        raise place.at("criteria").error(f"must be a list of criteria, got {show(given['criteria'])}")
-    _check_model(given.get("model"), place.at("model"))
-    _check_rules(given["criteria"], place)
-    items = [_read_criterion(item, place.at("criteria", index)) for index, item in enumerate(given["criteria"])]
-    _check_unique(items, place)
-    complete: dict[str, Any] = {**given, "criteria": tuple(items)}
+        members["passing_threshold"] = members.pop(key)
+    if not isinstance(members["criteria"], list | tuple):
+        raise place.at("criteria").error(f"must be a list of criteria, got {show(members['criteria'])}")
+    _check_model(members.get("model"), place.at("model"))
+    _check_rules(members["criteria"], place)
+    criteria = [_read_criterion(row, place.at("criteria", index)) for index, row in enumerate(members["criteria"])]
+    _check_unique(criteria, place)
+    complete: dict[str, Any] = {**members, "criteria": tuple(criteria)}
     try:
         return Rubric(**complete)
     except UsageError as error:
-        path = _find_fault(given, items)
+        path = _find_faulty_path(members, criteria)
         raise place.at(*[key if step == "passing_threshold" else step for step in path]).error(error) from None
 
 
-def _read_criterion(data: Any, place: Place) -> Criterion:
-    given = check_keys(data, _CRITERION_KEYS, ("name", "description"), "a criterion", place)
-    if not isinstance(given.get("rule", {}), str | Mapping):
-        said = f"a rule is a mapping like {{regex: ...}} or a rule's name, got {show(given['rule'])}"
-        raise place.at("rule").error(said)
-    _check_levels(given, place.at("levels"))
+def _read_criterion(row: Any, place: Place) -> Criterion:
+    members = check_keys(row, _CRITERION_KEYS, ("name", "description"), "a criterion", place)
+    if not isinstance(members.get("rule", {}), str | Mapping):
+        problem = f"a rule is a mapping like {{regex: ...}} or a rule's name, got {show(members['rule'])}"
+        raise place.at("rule").error(problem)
+    _check_levels(members, place.at("levels"))
     try:
-        return Criterion(**given)
+        return Criterion(**members)
     except UsageError as error:
-        raise place.at(*_find_fault_in(given)).error(error) from None
+        raise place.at(*_find_faulty_member(members)).error(error) from None
 
 
 def _check_model(model: Any, place: Place) -> None:
@@ -143,21 +146,21 @@ def _check_model(model: Any, place: Place) -> None:
     if "?" not in model and prefix not in ("python", "replay"):
         return
     name = show(model.partition("?")[0]) if "@" not in model else "the address"  # which may hold a password
-    what = "options after '?'" if "?" in model else f"the prefix {prefix}:"
+    fault = "options after '?'" if "?" in model else f"the prefix {prefix}:"
     raise place.error(
-        f"{name} has {what}; a rubric may name a provider's model and nothing else, the rest belongs to the judge"
+        f"{name} has {fault}; a rubric may name a provider's model and nothing else, the rest belongs to the judge"
     )
 
 
 def _check_rules(criteria: Any, place: Place) -> None:
-    count = sum(isinstance(item, Mapping) and item.get("rule") is not None for item in criteria)
+    count = sum(isinstance(criterion, Mapping) and criterion.get("rule") is not None for criterion in criteria)
     if count > MAX_RULES:
-        said = f"{count:,} criteria have a rule, and at most {MAX_RULES} may; split the rubric"
-        raise place.at("criteria").error(said)
+        problem = f"{count:,} criteria have a rule, and at most {MAX_RULES} may; split the rubric"
+        raise place.at("criteria").error(problem)
 
 
-def _check_levels(given: Mapping[str, Any], place: Place) -> None:
-    levels = given.get("levels", {0: "", 1: ""})
+def _check_levels(members: Mapping[str, Any], place: Place) -> None:
+    levels = members.get("levels", {0: "", 1: ""})
     if not isinstance(levels, Mapping) or len(levels) < 2:
         raise place.error(
             f"levels map two or more scores to their meaning, like {{0: bad, 1: good}}; got {show(levels)}"
@@ -167,31 +170,33 @@ def _check_levels(given: Mapping[str, Any], place: Place) -> None:
             raise place.at(key).error(f"a level is named by its score, a number; got {show(key)}")
 
 
-def _check_unique(items: list[Criterion], place: Place) -> None:
+def _check_unique(criteria: list[Criterion], place: Place) -> None:
     first: dict[str, int] = {}
-    for index, item in enumerate(items):
-        if item.name in first:
-            said = f"{quote(item.name)} is already the name of criteria[{first[item.name]}]; give each its own"
-            raise place.at("criteria", index, "name").error(said)
-        first[item.name] = index
+    for index, criterion in enumerate(criteria):
+        if criterion.name in first:
+            problem = (
+                f"{quote(criterion.name)} is already the name of criteria[{first[criterion.name]}]; give each its own"
+            )
+            raise place.at("criteria", index, "name").error(problem)
+        first[criterion.name] = index
 
 
-def _find_fault(given: Mapping[str, Any], items: list[Criterion]) -> tuple[str | int, ...]:
-    """Which key of a refused rubric is at fault: the first that is refused on its own, in the order of checking."""
-    spare = (Criterion(name="x", description="x"),)
+def _find_faulty_path(members: Mapping[str, Any], criteria: list[Criterion]) -> tuple[str | int, ...]:
+    """Find the key of a refused rubric that is at fault: the first that is refused on its own, as they are checked."""
+    placeholder = (Criterion(name="x", description="x"),)
     for key in ("name", "passing_threshold", "scale", "model"):
-        if key in given and _is_refused(Rubric, {"name": "x", "criteria": spare, key: given[key]}):
+        if key in members and _is_refused(Rubric, {"name": "x", "criteria": placeholder, key: members[key]}):
             return (key,)
-    scale = {"scale": given["scale"]} if "scale" in given else {}
-    for index, item in enumerate(items):
-        if _is_refused(Rubric, {"name": "x", "criteria": (replace(item, weight=1.0),), **scale}):
+    scale = {"scale": members["scale"]} if "scale" in members else {}
+    for index, criterion in enumerate(criteria):
+        if _is_refused(Rubric, {"name": "x", "criteria": (replace(criterion, weight=1.0),), **scale}):
             return ("criteria", index)
     return ("criteria",)
 
 
-def _find_fault_in(given: Mapping[str, Any]) -> tuple[str, ...]:
+def _find_faulty_member(members: Mapping[str, Any]) -> tuple[str, ...]:
     for key in _CRITERION_KEYS:
-        if key in given and _is_refused(Criterion, {"name": "x", "description": "x", key: given[key]}):
+        if key in members and _is_refused(Criterion, {"name": "x", "description": "x", key: members[key]}):
             return (key,)
     return ()
 
@@ -204,10 +209,7 @@ def _is_refused(kind: type[Rubric | Criterion], arguments: dict[str, Any]) -> bo
     return False
 
 
-_SENTENCE = (
-    "; for a sentence write criteria='...', and for a gate, which has no criteria=, "
-    "rubric={'name': '...', 'criteria': [{'name': '...', 'description': '...'}]}"
-)
+_SENTENCE = ("; a sentence is given as ", Argument("criteria"), ", and to a gate as a rubric with one criterion")
 
 
 @lru_cache(maxsize=len(SHIPPED_RUBRICS))
@@ -215,10 +217,12 @@ def _load_shipped(name: str) -> Rubric:
     if name in SHIPPED_RUBRICS:
         text = (files("adjudge.rubric") / "shipped" / f"{name}.yaml").read_text(encoding="utf-8")
         return read_rubric(text, format="yaml", where=f"shipped rubric {name!r}")
-    hint = _SENTENCE if " " in name.strip() else suggest(name, SHIPPED_RUBRICS)
+    hint: tuple[object, ...] = _SENTENCE if " " in name.strip() else (suggest(name, SHIPPED_RUBRICS),)
     if name and Path(name).exists():
-        hint = f"; for the file of that name write ./{name}"
+        hint = (f"; for the file of that name write ./{name}",)
     raise UsageError(
-        f"no shipped rubric is named {show(name)}{hint} (there are {', '.join(SHIPPED_RUBRICS)}; "
-        "a path has a separator or a suffix)"
+        f"no shipped rubric is named {show(name)}",
+        *hint,
+        f" (there are {', '.join(SHIPPED_RUBRICS)}; a path has a separator or a suffix)",
+        argument="rubric",
     )

@@ -61,10 +61,10 @@ class Advice:
 
 def lint_rubric(rubric: Rubric) -> tuple[Advice, ...]:
     """Return advice on a rubric, in the order in which the rubric is written; empty if there is none."""
-    found = [*_lint_threshold(rubric), *_lint_number(rubric)]
+    advice = [*_lint_threshold(rubric), *_lint_number(rubric)]
     for index, criterion in enumerate(rubric.criteria):
-        found += _lint_criterion(criterion, f"criteria[{index}]")
-    return tuple(found)
+        advice += _lint_criterion(criterion, f"criteria[{index}]")
+    return tuple(advice)
 
 
 def _lint_threshold(rubric: Rubric) -> Iterator[Advice]:
@@ -89,17 +89,18 @@ def _lint_number(rubric: Rubric) -> Iterator[Advice]:
 
 
 def _lint_criterion(criterion: Criterion, where: str) -> Iterator[Advice]:
-    name, said = quote(criterion.name, 60), criterion.description
+    name, description = quote(criterion.name, 60), criterion.description
     if not _KEBAB.fullmatch(criterion.name):
         message = f"{name} is not in kebab-case; use lower-case words and hyphens, like {_to_kebab(criterion.name)}"
         yield Advice(code="name-not-kebab-case", where=f"{where}.name", message=message)
-    if len(said) >= MAX_DESCRIPTION:
-        message = f"{len(said)} characters; keep it under {MAX_DESCRIPTION}, or move the detail into levels or examples"
+    if len(description) >= MAX_DESCRIPTION:
+        size = len(description)
+        message = f"{size} characters; keep it under {MAX_DESCRIPTION}, or move the detail into levels or examples"
         yield Advice(code="description-too-long", where=f"{where}.description", message=message)
     if _is_vague(criterion):
-        message = f"{quote(said, 60)} for {name} cannot be measured; say what to look for, with an example"
+        message = f"{quote(description, 60)} for {name} cannot be measured; say what to look for, with an example"
         yield Advice(code="vague-criterion", where=f"{where}.description", message=message)
-    must = _MUST.search(f"{criterion.name} {said}")
+    must = _MUST.search(f"{criterion.name} {description}")
     if must and criterion.threshold is None:
         message = f"{name} says {quote(must.group())} but a low score cannot fail the rubric; give it a threshold"
         yield Advice(code="must-without-threshold", where=f"{where}.threshold", message=message)

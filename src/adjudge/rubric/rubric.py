@@ -1,4 +1,4 @@
-"""What "good" means: criteria with weights and thresholds, and a threshold for the whole.
+"""Rubrics, which say what "good" means: criteria with weights and thresholds, and a threshold for the whole.
 
 A ``Rubric`` that exists is valid: unique names, finite weights of at least 0 with a sum above 0, thresholds in 0 to
 1. It says nothing about who judges. Files are read by ``adjudge.rubric.file``; the arithmetic lives in ``score``.
@@ -70,16 +70,16 @@ class Criterion:
         _check_text(f"criterion {self.name!r}: the description", self.description)
         _set(self, "weight", _check_weight(self.name, self.weight))
         if self.threshold is not None:
-            _set(self, "threshold", check_share(f"criterion {self.name!r}: threshold", self.threshold))
+            _set(self, "threshold", check_share("threshold", self.threshold, where=f"criterion {self.name!r}"))
         _set(self, "levels", _read_levels(self.name, self.levels))
-        examples = _list_of(self.examples, f"criterion {self.name!r}: examples")
-        _set(self, "examples", tuple(_read_example(self.name, item) for item in examples))
-        check_flag(f"criterion {self.name!r}: quote", self.quote)
+        examples = _check_list(self.examples, f"criterion {self.name!r}: examples")
+        _set(self, "examples", tuple(_read_example(self.name, example) for example in examples))
+        check_flag("quote", self.quote, where=f"criterion {self.name!r}")
         if self.rule is not None:
             _set(self, "rule", _read_rule(self.name, self.rule))
 
     def to_dict(self) -> dict[str, Any]:
-        """The criterion as the rubric file writes it, defaults left out."""
+        """Write the criterion as the rubric file does, defaults left out."""
         data: dict[str, Any] = {"name": self.name, "description": self.description}
         data |= {"weight": self.weight} if self.weight != 1.0 else {}
         data |= {"threshold": self.threshold} if self.threshold is not None else {}
@@ -87,8 +87,8 @@ class Criterion:
         data |= {"levels": {_format_number(score): text for score, text in self.levels}} if self.levels else {}
         if self.examples:
             data["examples"] = [
-                {"content": item.content, "score": item.score} | ({"why": item.why} if item.why else {})
-                for item in self.examples
+                {"content": example.content, "score": example.score} | ({"why": example.why} if example.why else {})
+                for example in self.examples
             ]
         data |= {"quote": True} if self.quote else {}
         data |= {"rule": dict(self.rule.spec)} if self.rule else {}
@@ -131,21 +131,21 @@ class Rubric:
 
     def __post_init__(self) -> None:
         _check_text("a rubric's name", self.name)
-        where = f"rubric {self.name!r}: criteria"
-        criteria = tuple(_read_criterion(item) for item in _list_of(self.criteria, where))
+        rows = _check_list(self.criteria, f"rubric {self.name!r}: criteria")
+        criteria = tuple(_read_criterion(row) for row in rows)
         _set(self, "criteria", criteria)
-        _check_names(self.name, [item.name for item in criteria])
-        _check_sum(self.name, [item.weight for item in criteria])
-        _set(self, "has_rules", any(item.rule is not None for item in criteria))
-        _set(self, "total_weight", math.fsum(item.weight for item in criteria))
-        where = f"rubric {self.name!r}: passing_threshold"
-        _set(self, "passing_threshold", check_share(where, self.passing_threshold))
+        _check_names(self.name, [criterion.name for criterion in criteria])
+        _check_sum(self.name, [criterion.weight for criterion in criteria])
+        _set(self, "has_rules", any(criterion.rule is not None for criterion in criteria))
+        _set(self, "total_weight", math.fsum(criterion.weight for criterion in criteria))
+        threshold = check_share("passing_threshold", self.passing_threshold, where=f"rubric {self.name!r}")
+        _set(self, "passing_threshold", threshold)
         _set(self, "scale", _check_scale(self.name, self.scale))
         if self.model is not None:
             _check_text(f"rubric {self.name!r}: model", self.model)
             _refuse_options(self.name, self.model)
         _check_on_scale(self)
-        _set(self, "digest", hashlib.sha256(_canonical(self.name, self.to_dict())).hexdigest())
+        _set(self, "digest", hashlib.sha256(_encode_canonical(self.name, self.to_dict())).hexdigest())
 
     def __hash__(self) -> int:
         # Every judgement looks its rubric up; hashing all criteria each time would cost more than reading the reply.
@@ -154,49 +154,52 @@ class Rubric:
     @property
     def shares(self) -> dict[str, float]:
         """Each criterion's normalised weight; they sum to 1."""
-        return {item.name: item.weight / self.total_weight for item in self.criteria}
+        return {criterion.name: criterion.weight / self.total_weight for criterion in self.criteria}
 
     def to_dict(self) -> dict[str, Any]:
-        """The rubric as its file writes it."""
+        """Write the rubric as its file does."""
         data: dict[str, Any] = {"schema": "adjudge/rubric/1", "name": self.name}
         data["passing_threshold"] = self.passing_threshold
         data |= {"scale": list(self.scale)} if self.scale != (0.0, 1.0) else {}
         data |= {"model": self.model} if self.model else {}
-        return data | {"criteria": [item.to_dict() for item in self.criteria]}
+        return data | {"criteria": [criterion.to_dict() for criterion in self.criteria]}
 
 
 def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: float | None = None) -> Rubric:
-    """A rubric from words: a sentence, a list of sentences, or a mapping of names to sentences, equally weighted."""
+    """Make a rubric of words: a sentence, a list of sentences, or a mapping of names to sentences, equally weighted."""
     if isinstance(criteria, str):
-        named: list[tuple[str, str]] = [("criteria", criteria)]
+        sentences: list[tuple[str, str]] = [("criteria", criteria)]
     elif isinstance(criteria, Mapping):
-        named = list(criteria.items())
+        sentences = list(criteria.items())
     elif isinstance(criteria, Sequence):
-        named = [(f"criterion-{place}", text) for place, text in enumerate(criteria, 1)]
+        sentences = [(f"criterion-{place}", text) for place, text in enumerate(criteria, 1)]
     else:
         raise UsageError(
             f"criteria must be a sentence, a list of sentences or a mapping of names to sentences, "
-            f"not {type(criteria).__name__}"
+            f"not {type(criteria).__name__}",
+            argument="criteria",
         )
-    if not all(isinstance(text, str) for text in (*dict(named), *dict(named).values())):
-        raise UsageError(f"criteria must be sentences, got {show(criteria)}")
-    return _word_rubric(tuple(named), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold))
+    if not all(isinstance(text, str) for text in (*dict(sentences), *dict(sentences).values())):
+        raise UsageError(f"criteria must be sentences, got {show(criteria)}", argument="criteria")
+    return _make_worded_rubric(
+        tuple(sentences), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold)
+    )
 
 
 def make_gating_rubric(name: str, criteria: Sequence[Criterion], *, scale: Sequence[float] = (0.0, 1.0)) -> Rubric:
-    """A rubric that passes when every criterion with a weight reaches its own threshold, which each of them needs.
+    """Make a rubric that passes when every criterion with a weight reaches its own threshold, which each of them needs.
 
     Its passing threshold is the mean that follows from that: it fails nothing more, and does not read as a low one.
     """
-    gating = [item for item in criteria if item.weight]
-    needed = math.fsum(item.weight * (item.threshold or 0.0) for item in gating)
-    mean = needed / math.fsum(item.weight for item in gating) if gating else 1.0
+    gating = [criterion for criterion in criteria if criterion.weight]
+    needed = math.fsum(criterion.weight * (criterion.threshold or 0.0) for criterion in gating)
+    mean = needed / math.fsum(criterion.weight for criterion in gating) if gating else 1.0
     return Rubric(name=name, criteria=criteria, passing_threshold=min(mean, 1.0), scale=scale)
 
 
 @lru_cache(maxsize=256)
-def _word_rubric(named: tuple[tuple[str, str], ...], threshold: float) -> Rubric:
-    criteria = tuple(Criterion(name=name, description=text) for name, text in named)
+def _make_worded_rubric(sentences: tuple[tuple[str, str], ...], threshold: float) -> Rubric:
+    criteria = tuple(Criterion(name=name, description=text) for name, text in sentences)
     return Rubric(name="criteria", criteria=criteria, passing_threshold=threshold)
 
 
@@ -209,22 +212,24 @@ def _refuse_options(rubric: str, model: str) -> None:
     # let it run code, and replay: read a file. A rubric is data.
     name, mark, _ = model.strip().partition("?")
     if mark or name.startswith(("python:", "replay:")):
-        what = "options after '?'" if mark else f"the prefix {name.partition(':')[0]}:"
-        shown = "the model" if "@" in name else f"model {show(name)}"  # what stands before @ may be a password
+        fault = "options after '?'" if mark else f"the prefix {name.partition(':')[0]}:"
+        subject = "the model" if "@" in name else f"model {show(name)}"  # what stands before @ may be a password
         raise UsageError(
-            f"rubric {rubric!r}: {shown} has {what}; a rubric may name a provider's model and nothing else, "
+            f"rubric {rubric!r}: {subject} has {fault}; a rubric may name a provider's model and nothing else, "
             "the rest belongs to the judge"
         )
 
 
-def _check_text(what: str, value: Any) -> None:
+def _check_text(label: str, value: Any) -> None:
     if not isinstance(value, str) or not value.strip():
-        raise UsageError(f"{what} must be a text that is not empty, got {show(value)}")
+        raise UsageError(f"{label} must be a text that is not empty, got {show(value)}")
 
 
 def _check_weight(name: str, value: Any) -> float:
     if not is_finite(value) or value < 0:
-        raise UsageError(f"criterion {name!r}: weight must be a finite number of at least 0, got {show(value)}")
+        raise UsageError(
+            f"criterion {name!r}: weight must be a finite number of at least 0, got {show(value)}", argument="weight"
+        )
     return float(value) + 0.0
 
 
@@ -238,36 +243,41 @@ def _check_sum(rubric: str, weights: list[float]) -> None:
 
 def _check_scale(name: str, value: Any) -> tuple[float, float]:
     numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-    good = all(is_finite(item) for item in numbers)
+    good = all(is_finite(number) for number in numbers)
     if len(numbers) != 2 or not good or not numbers[0] < numbers[1]:
-        raise UsageError(f"rubric {name!r}: scale must be two numbers, lowest first, like [0, 1]; got {show(value)}")
+        raise UsageError(
+            f"rubric {name!r}: scale must be two numbers, lowest first, like [0, 1]; got {show(value)}",
+            argument="scale",
+        )
     return float(numbers[0]) + 0.0, float(numbers[1]) + 0.0
 
 
 def _check_names(rubric: str, names: list[str]) -> None:
     if not names:
-        raise UsageError(f"rubric {rubric!r} has no criteria; give it at least one")
+        raise UsageError(f"rubric {rubric!r} has no criteria; give it at least one", argument="criteria")
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise UsageError(f"rubric {rubric!r} has two criteria named {name!r}; give each its own name")
+            raise UsageError(
+                f"rubric {rubric!r} has two criteria named {name!r}; give each its own name", argument="criteria"
+            )
         seen.add(name)
 
 
 def _check_on_scale(rubric: Rubric) -> None:
     low, high = rubric.scale
-    for item in rubric.criteria:
-        for score in [*(score for score, _ in item.levels), *(example.score for example in item.examples)]:
+    for criterion in rubric.criteria:
+        for score in [*(score for score, _ in criterion.levels), *(example.score for example in criterion.examples)]:
             if not low <= score <= high:
                 raise UsageError(
-                    f"rubric {rubric.name!r}, criterion {item.name!r}: {score:g} is outside the scale "
+                    f"rubric {rubric.name!r}, criterion {criterion.name!r}: {score:g} is outside the scale "
                     f"[{low:g}, {high:g}]; levels and examples are given on the rubric's own scale"
                 )
 
 
 def _read_levels(name: str, value: Any) -> tuple[tuple[float, str], ...]:
     pairs: Iterable[Any] = (
-        value.items() if isinstance(value, Mapping) else _list_of(value, f"criterion {name!r}: levels")
+        value.items() if isinstance(value, Mapping) else _check_list(value, f"criterion {name!r}: levels")
     )
     levels: list[tuple[float, str]] = []
     for pair in pairs:
@@ -282,15 +292,17 @@ def _read_levels(name: str, value: Any) -> tuple[tuple[float, str], ...]:
             )
         levels.append((number + 0.0, text))
     if len({score for score, _ in levels}) != len(levels) or len(levels) == 1:
-        raise UsageError(f"criterion {name!r}: levels must be at least two different scores, got {show(levels)}")
+        raise UsageError(
+            f"criterion {name!r}: levels must be at least two different scores, got {show(levels)}", argument="levels"
+        )
     return tuple(sorted(levels))
 
 
 def _read_example(name: str, value: Any) -> Example:
     if isinstance(value, Example):
         return value
-    given = dict(value) if isinstance(value, Mapping) and set(value) <= {"content", "score", "why"} else {}
-    content, score, why = given.get("content"), given.get("score"), given.get("why", "")
+    members = dict(value) if isinstance(value, Mapping) and set(value) <= {"content", "score", "why"} else {}
+    content, score, why = members.get("content"), members.get("score"), members.get("why", "")
     if not isinstance(content, str) or not is_finite(score) or not isinstance(why, str):
         raise UsageError(
             f"criterion {name!r}: an example has text as content, a numeric score, maybe text as why; got {show(value)}"
@@ -302,7 +314,7 @@ def _read_rule(name: str, value: Any) -> Rule:
     try:
         return as_rule(value, name=name)
     except UsageError as error:
-        raise UsageError(f"criterion {name!r}: {error}") from None
+        raise error.within(f"criterion {name!r}") from None
 
 
 def _read_criterion(value: Any) -> Criterion:
@@ -316,9 +328,9 @@ def _read_criterion(value: Any) -> Criterion:
         raise UsageError(f"criterion {value.get('name')!r}: {error}; a criterion needs name and description") from None
 
 
-def _list_of(value: Any, what: str) -> Sequence[Any]:
+def _check_list(value: Any, label: str) -> Sequence[Any]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise UsageError(f"{what} must be a list, got {type(value).__name__}")
+        raise UsageError(f"{label} must be a list, got {type(value).__name__}")
     return list(value)
 
 
@@ -327,13 +339,12 @@ def _format_number(value: float) -> str:
     return short if float(short) == value else repr(value)
 
 
-def _canonical(name: str, data: Mapping[str, Any]) -> bytes:
+def _encode_canonical(name: str, data: Mapping[str, Any]) -> bytes:
     import msgspec
 
     try:
         return msgspec.json.encode(data, order="sorted")
     except UnicodeEncodeError:
         raise UsageError(
-            f"rubric {name!r}: one of its texts is not valid Unicode, since it has a lone surrogate; "
-            "decode it with errors='replace' first"
+            f"rubric {name!r}: one of its texts is not valid Unicode, since it has a lone surrogate; replace it first"
         ) from None

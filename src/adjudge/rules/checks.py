@@ -52,20 +52,20 @@ def make_contains(
     ignore_case: bool = False,
     as_written: bool = False,
 ) -> Check:
-    """All of the texts are in the content (with ``any`` one is enough)."""
-    wanted = _read_texts("contains", text)
+    """Make a check that all of the texts are in the content (with ``any`` one is enough)."""
+    texts = _read_texts("contains", text)
     one, plain = check_flag("any", any), check_flag("as_written", as_written)
     fold = _choose_fold(ignore_case, plain=plain)
 
     def check(content: Any) -> RuleResult:
-        said = _text_of(content)
-        missing = _find_missing(said, wanted, fold)
-        if missing and not plain and has_more(said):
-            for _, value in list_proofs(said):
+        searched = _text_of(content)
+        missing = _find_missing(searched, texts, fold)
+        if missing and not plain and has_more(searched):
+            for _, value in list_proofs(searched):
                 missing = _find_missing(value, missing, fold)
-        passed = len(missing) < len(wanted) if one else not missing
-        found = [item for item in wanted if item not in missing]
-        return _pass(f"contains {_list(found)}") if passed else _fail(f"does not contain {_list(missing)}")
+        passed = len(missing) < len(texts) if one else not missing
+        present = [needle for needle in texts if needle not in missing]
+        return _pass(f"contains {_list(present)}") if passed else _fail(f"does not contain {_list(missing)}")
 
     return check
 
@@ -77,50 +77,50 @@ def make_not_contains(
     ignore_case: bool = False,
     as_written: bool = False,
 ) -> Check:
-    """None of the texts is in the content (with ``all``: at least one of them is not)."""
-    refused, plain = _read_texts("not_contains", text), check_flag("as_written", as_written)
-    together, fold = check_flag("all", all), _choose_fold(ignore_case, plain=plain)
+    """Make a check that none of the texts is in the content (with ``all``: at least one of them is not)."""
+    refused, is_plain = _read_texts("not_contains", text), check_flag("as_written", as_written)
+    together, fold = check_flag("all", all), _choose_fold(ignore_case, plain=is_plain)
 
     def check(content: Any) -> RuleResult:
-        said = _text_of(content)
+        searched = _text_of(content)
         seen: list[str] = []
-        for place, value in _list_refusing(said, as_written=plain):
-            found = _find_present(value, refused, fold) if plain else _find_refused(value, refused, fold)
+        for place, value in _list_readings_of(searched, as_written=is_plain):
+            present = _find_present(value, refused, fold) if is_plain else _find_refused(value, refused, fold)
             # What stands in different places counts together: a reader of the whole sees all of it.
-            seen += [item for item in found if item not in seen]
+            seen += [needle for needle in present if needle not in seen]
             if len(seen) == len(refused) or (seen and not together):
-                where = f" in {_describe_place(place)}" if value is not said and not together else ""
+                where = f" in {_describe_place(place)}" if value is not searched and not together else ""
                 return _fail(f"contains {_list(seen)}{where}")
-        return _pass(f"does not contain {_list([item for item in refused if item not in seen])}")
+        return _pass(f"does not contain {_list([needle for needle in refused if needle not in seen])}")
 
     return check
 
 
-def _list_refusing(text: str, *, as_written: bool) -> Iterator[tuple[Place, str]]:
-    """The text as it is, and what else somebody could read in it."""
+def _list_readings_of(text: str, *, as_written: bool) -> Iterator[tuple[Place, str]]:
+    """Yield the text as it is, and what else somebody could read in it."""
     yield None, text
     if not as_written and has_more(text):
         yield from list_readings(text)
 
 
-def _find_present(text: str, wanted: list[str], fold: Fold) -> list[str]:
-    missing = _find_missing(text, wanted, fold)
-    return [item for item in wanted if item not in missing]
+def _find_present(text: str, needles: list[str], fold: Fold) -> list[str]:
+    missing = _find_missing(text, needles, fold)
+    return [needle for needle in needles if needle not in missing]
 
 
 def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False, as_written: bool = False) -> Check:
-    """The pattern is found anywhere in the content (with ``absent``: nowhere), in time linear in its length."""
-    unwanted, plain = check_flag("absent", absent), check_flag("as_written", as_written)
+    """Make a check that a pattern is anywhere in the content (with ``absent``: nowhere), in linear time."""
+    unwanted, is_plain = check_flag("absent", absent), check_flag("as_written", as_written)
     compiled = _compile(pattern, ignore_case=check_flag("ignore_case", ignore_case))
     anchored = is_anchored(pattern)
 
     def check(content: Any) -> RuleResult:
-        said = _text_of(content)
-        match = compiled.search(said)
+        searched = _text_of(content)
+        match = compiled.search(searched)
         if match is not None:
             where = f"{quote(match.group())} at character {match.start()}"
             return _make_result(f"{where} matches {quote(pattern)}", passed=not unwanted)
-        for place, value in () if plain else _list_searched(said, unwanted=unwanted, anchored=anchored):
+        for place, value in () if is_plain else _list_searched(searched, unwanted=unwanted, anchored=anchored):
             match = compiled.search(join_halves(value))
             if match is not None:
                 where = f"{quote(match.group())} in {_describe_place(place)}"
@@ -131,10 +131,11 @@ def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False,
 
 
 def _list_searched(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tuple[Place, str]]:
-    """What a pattern is looked for in besides the text as it is.
+    """List the texts that a pattern is looked for in, besides the text as it is.
 
-    One that demands the beginning or end of something means the whole: in a value, ``^yes$`` would be proved by any
-    short text that the content's author put somewhere. One that refuses looks there too.
+    A pattern that must be found, and asks for a beginning or an end, is looked for in the whole alone: else any short
+    text that the content's author put somewhere would be what ``^yes$`` demands. One that must not be found is looked
+    for in every value too.
     """
     if unwanted:
         return list_readings(text) if anchored or has_more(text) else ()
@@ -142,22 +143,22 @@ def _list_searched(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tup
 
 
 def is_anchored(pattern: str) -> bool:
-    """Whether a pattern that compiles asks for the beginning or end of a text or line anywhere."""
+    """Return whether a pattern that compiles asks for the beginning or end of a text or line anywhere."""
     return any(match.group() in _ANCHORS for match in _PART.finditer(pattern))
 
 
 def make_equals(*, value: Any, absent: bool = False, ignore_case: bool = False) -> Check:
-    """The content is the value: a text exactly, any other value as JSON (with ``absent``: it is not)."""
+    """Make a check that the content is a value: a text exactly, others as JSON (with ``absent``: it is not)."""
     unwanted, fold = check_flag("absent", absent), _choose_fold(ignore_case)
-    wanted = _read_wanted(value)
-    shown = quote(wanted if isinstance(wanted, str) else json.dumps(wanted, ensure_ascii=False))
+    expected = _read_wanted(value)
+    expected_text = quote(expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False))
 
     def check(content: Any) -> RuleResult:
-        if isinstance(wanted, str):
-            equal = fold(_text_of(content)) == fold(wanted)
+        if isinstance(expected, str):
+            equal = fold(_text_of(content)) == fold(expected)
         else:
-            equal = _is_json_equal(content, wanted, lenient=unwanted)
-        return _make_result(f"{'equals' if equal else 'does not equal'} {shown}", passed=equal is not unwanted)
+            equal = _is_json_equal(content, expected, lenient=unwanted)
+        return _make_result(f"{'equals' if equal else 'does not equal'} {expected_text}", passed=equal is not unwanted)
 
     return check
 
@@ -171,45 +172,46 @@ def _read_wanted(value: Any) -> Any:
         raise UsageError(f"rule equals: the value must be a text or another JSON value ({error})") from None
 
 
-def _is_json_equal(content: Any, wanted: Any, *, lenient: bool) -> bool:
+def _is_json_equal(content: Any, expected: Any, *, lenient: bool) -> bool:
     try:
-        found = _json_of(content, lenient=lenient)
+        value = _json_of(content, lenient=lenient)
     except ValueError:
         return False
-    return _freeze(found) == _freeze(wanted)
+    return _freeze(value) == _freeze(expected)
 
 
 def _freeze(value: Any) -> Any:
-    """A JSON value in a form that compares as JSON does: 1 is 1.0, and is not true."""
+    """Convert a JSON value to a form that compares as JSON does: 1 is 1.0, and is not true."""
     if isinstance(value, dict):
-        return {key: _freeze(item) for key, item in value.items()}
+        return {key: _freeze(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [_freeze(item) for item in value]
+        return [_freeze(member) for member in value]
     return (value,) if isinstance(value, bool) else value
 
 
 def make_starts_with(*, text: str, absent: bool = False, ignore_case: bool = False) -> Check:
-    """The content begins with the text (with ``absent``: it does not)."""
+    """Make a check that the content begins with a text (with ``absent``: it does not)."""
     if not isinstance(text, str) or not text:
         raise UsageError(f"rule starts_with: text must be a text that is not empty, got {show(text)}")
     unwanted, fold = check_flag("absent", absent), _choose_fold(ignore_case)
-    begun = fold(text)
+    beginning = fold(text)
 
     def check(content: Any) -> RuleResult:
-        found = fold(_text_of(content)).startswith(begun)
+        begins = fold(_text_of(content)).startswith(beginning)
         return _make_result(
-            f"{'begins' if found else 'does not begin'} with {quote(text)}", passed=found is not unwanted
+            f"{'begins' if begins else 'does not begin'} with {quote(text)}", passed=begins is not unwanted
         )
 
     return check
 
 
 def make_length(*, max: int | None = None, min: int | None = None, unit: str = "characters") -> Check:  # noqa: A002
-    """The content is ``min`` to ``max`` characters (code points), words or lines long, both included.
+    """Make a check that the content is ``min`` to ``max`` characters (code points), words or lines long.
 
-    Of a JSON value the words and lines are those of the values in it. Its characters are counted as it is written.
+    Both limits are included. Of a JSON value the words and lines are those of the values in it; its characters are
+    counted as it is written.
     """
-    check_choice("rule length: unit", unit, _UNITS)
+    check_choice("unit", unit, _UNITS, where="rule length")
     if max is None and min is None:
         raise UsageError("rule length needs max or min; write {length: 4000} or {name: length, min: 1, max: 4000}")
     low, high = _check_count("min", min), _check_count("max", max)
@@ -217,21 +219,22 @@ def make_length(*, max: int | None = None, min: int | None = None, unit: str = "
         raise UsageError(f"rule length: min {low} is above max {high}, so nothing could pass; swap them")
 
     def check(content: Any) -> RuleResult:
-        long = _measure(content, unit)
-        said = f"is {long:,} {unit.removesuffix('s') if long == 1 else unit} long"
-        if low is not None and long < low:
-            return _fail(f"{said}, below the minimum of {low:,}")
-        if high is not None and long > high:
-            return _fail(f"{said}, above the maximum of {high:,}")
-        return _pass(said)
+        count = _measure(content, unit)
+        measure = f"is {count:,} {unit.removesuffix('s') if count == 1 else unit} long"
+        if low is not None and count < low:
+            return _fail(f"{measure}, below the minimum of {low:,}")
+        if high is not None and count > high:
+            return _fail(f"{measure}, above the maximum of {high:,}")
+        return _pass(measure)
 
     return check
 
 
 def make_json(*, absent: bool = False) -> Check:
-    """The content is one JSON value: no duplicate keys, no ``NaN``; what is a JSON value already passes.
+    """Make a check that the content is one JSON value without duplicate keys and ``NaN``.
 
-    With ``absent`` it is none, and what only some readers take for JSON is JSON.
+    A content that is a JSON value already passes. With ``absent`` it must be none, and what only some readers take for
+    JSON is JSON.
     """
     unwanted = check_flag("absent", absent)
 
@@ -246,9 +249,9 @@ def make_json(*, absent: bool = False) -> Check:
 
 
 def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False) -> Check:
-    """The content is JSON that fits the schema (draft 2020-12, or what its ``$schema`` names).
+    """Make a check that the content is JSON that fits a schema (draft 2020-12, or what its ``$schema`` names).
 
-    With ``absent`` it is no JSON, or does not fit.
+    With ``absent`` it must be no JSON, or not fit.
     """
     validator, unwanted = _compile_schema(schema), check_flag("absent", absent)
 
@@ -258,32 +261,32 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False) 
         except ValueError as error:
             return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=unwanted)
         try:
-            error = validator.find_error(value)
+            mismatch = validator.find_error(value)
         except TooManyStepsError as too_many:
             return _fail(str(too_many))  # with ``absent`` as well: it is not known whether it fits
-        if error is not None:
-            return _make_result(f"{_path_of(error)}: {flatten(error.message, QUOTED)}", passed=unwanted)
+        if mismatch is not None:
+            return _make_result(f"{_path_of(mismatch)}: {flatten(mismatch.message, QUOTED)}", passed=unwanted)
         return _make_result("fits the schema", passed=not unwanted)
 
     return check
 
 
 def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
-    """The content is as similar to the reference as ``min`` asks, from 0 (nothing in common) to 1 (equal).
+    """Make a check of the similarity to the reference: ``min`` is from 0 (nothing in common) to 1 (equal).
 
     The measure is the normalised Indel similarity: twice the longest common subsequence over the summed lengths. It
     is symmetric, sees order, and needs no tokens, so it works in every language. Its cost grows with the product of
     the two lengths (64 characters a step), which is why both are capped.
     """
-    needed = check_share("rule similarity: min", min)
+    needed = check_share("min", min, where="rule similarity")
 
     def check(content: Any, reference: Any) -> RuleResult:
         from rapidfuzz.distance import Indel
 
         ours, theirs = _text_of(content), _text_of(reference)
-        for what, text in (("content", ours), ("reference", theirs)):
+        for label, text in (("content", ours), ("reference", theirs)):
             if len(text) > SIMILARITY_LIMIT:
-                return _fail(f"the {what} is {len(text):,} characters long; at most {SIMILARITY_LIMIT:,} compare")
+                return _fail(f"the {label} is {len(text):,} characters long; at most {SIMILARITY_LIMIT:,} compare")
         score = float(Indel.normalized_similarity(ours, theirs))
         # The tolerance is the package's own: a threshold of 0.8 must accept what rounds to 0.8.
         passed = score >= needed - 1e-9
@@ -294,26 +297,26 @@ def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
 
 
 def make_python(*, function: str) -> Callable[..., Any]:
-    """The function that ``package.module:function`` names, imported now."""
+    """Import the function that ``package.module:function`` names."""
     return import_function(function, "rule python")
 
 
-def import_function(function: object, where: str) -> Callable[..., Any]:
-    """The function that ``package.module:function`` names; raises ``UsageError``, which begins with ``where``."""
+def import_function(spec: object, where: str) -> Callable[..., Any]:
+    """Import the function that ``package.module:function`` names; raise ``UsageError``, which begins with ``where``."""
     from importlib import import_module
 
-    module, colon, path = function.partition(":") if isinstance(function, str) else ("", "", "")
+    module, colon, path = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if not (module and colon and path):
-        raise UsageError(f"{where}: write package.module:function, got {show(function)}")
+        raise UsageError(f"{where}: write package.module:function, got {show(spec)}")
     try:
-        found: Any = import_module(module)
+        function: Any = import_module(module)
         for name in path.split("."):
-            found = getattr(found, name)
+            function = getattr(function, name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"{where}: {function!r} cannot be imported ({error}); check the module and name") from None
-    if not callable(found):
-        raise UsageError(f"{where}: {function!r} is {type(found).__name__}, not a function")
-    return found
+        raise UsageError(f"{where}: {spec!r} cannot be imported ({error}); check the module and name") from None
+    if not callable(function):
+        raise UsageError(f"{where}: {spec!r} is {type(function).__name__}, not a function")
+    return function
 
 
 def _make_result(message: str, *, passed: bool) -> RuleResult:
@@ -335,7 +338,7 @@ def _text_of(content: Any) -> str:
 
 
 def _json_of(content: Any, *, lenient: bool = False) -> Any:
-    """The JSON value of a content; ``lenient`` for a rule that refuses one, which must not pass what others read."""
+    """Read the JSON value of a content; ``lenient`` is for a rule that refuses what any reader takes for JSON."""
     if isinstance(content, str):
         return _read_leniently(content) if lenient else read_json(content)
     if content is None or isinstance(content, bool | int | float | list | tuple | Mapping):
@@ -346,15 +349,15 @@ def _json_of(content: Any, *, lenient: bool = False) -> Any:
 
 
 def _read_leniently(text: str) -> Any:
-    """JSON as most programs read it: of a key that is given twice the last value, and ``NaN``.
+    """Read JSON as most programs do: of a key that is given twice the last value, and ``NaN``.
 
     What is too large or nests too deeply to be read raises ``OverflowError``, so that the rule has failed.
     """
-    found = text.strip("\ufeff \t\r\n")
-    if nests_too_deeply(found):
+    stripped = text.strip("\ufeff \t\r\n")
+    if nests_too_deeply(stripped):
         raise OverflowError(f"it nests more than {MOST_DEPTH} levels deep, so nobody can say whether it is JSON")
     # A number of more digits than Python reads, or than others hold, is a number all the same.
-    return json.loads(found, parse_int=_read_number, parse_constant=lambda _name: None)
+    return json.loads(stripped, parse_int=_read_number, parse_constant=lambda _name: None)
 
 
 def _read_number(text: str) -> float:
@@ -367,13 +370,13 @@ LONGEST_NUMBER = 300
 
 def _read_texts(rule: str, value: Any) -> list[str]:
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(item, str) and item for item in texts):
+    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(each, str) and each for each in texts):
         raise UsageError(f"rule {rule}: text must be a text or a list of texts, none of them empty; got {show(value)}")
     return list(texts)
 
 
 def _check_count(name: str, value: Any) -> int | None:
-    return None if value is None else check_whole_number(f"rule length: {name}", value, least=0)
+    return None if value is None else check_whole_number(name, value, least=0, where="rule length")
 
 
 def _choose_fold(ignore_case: Any, *, plain: bool = False) -> Fold:
@@ -382,21 +385,21 @@ def _choose_fold(ignore_case: Any, *, plain: bool = False) -> Fold:
     return str.lower if plain else str.casefold  # most programs do not know that SS and \u00df are one
 
 
-def _find_missing(text: str, wanted: list[str], fold: Fold) -> list[str]:
+def _find_missing(text: str, needles: list[str], fold: Fold) -> list[str]:
     folded = fold(text)
-    return [item for item in wanted if fold(item) not in folded]
+    return [needle for needle in needles if fold(needle) not in folded]
 
 
 def _find_refused(text: str, refused: list[str], fold: Fold) -> list[str]:
-    """Which of them are in the text, or in what a reader sees of it."""
+    """Find those that are in the text, or in what a reader sees of it."""
     missing = _find_missing(text, refused, fold)
     seen = drop_unseen(text) if missing else text
     if seen is not text:
         # One that consists of what nobody sees is only ever found as it is written.
-        visible = [(item, drop_unseen(item)) for item in missing]
-        still = _find_missing(seen, [shown for _, shown in visible if shown], fold)
-        missing = [item for item, shown in visible if not shown or shown in still]
-    return [item for item in refused if item not in missing]
+        visible = [(needle, drop_unseen(needle)) for needle in missing]
+        still = _find_missing(seen, [shown_needle for _, shown_needle in visible if shown_needle], fold)
+        missing = [needle for needle, shown_needle in visible if not shown_needle or shown_needle in still]
+    return [needle for needle in refused if needle not in missing]
 
 
 def _describe_place(place: Place) -> str:
@@ -404,8 +407,8 @@ def _describe_place(place: Place) -> str:
 
 
 def _list(texts: list[str]) -> str:
-    shown = ", ".join(quote(item, QUOTED // 3) for item in texts[:3])
-    return f"{shown} and {len(texts) - 3} more" if len(texts) > 3 else shown
+    listed = ", ".join(quote(text, QUOTED // 3) for text in texts[:3])
+    return f"{listed} and {len(texts) - 3} more" if len(texts) > 3 else listed
 
 
 def _measure(content: Any, unit: str) -> int:
@@ -438,9 +441,9 @@ def _compile(pattern: Any, *, ignore_case: bool) -> Any:
     try:
         return re2.compile(pattern, options=options)
     except (re2.error, UnicodeEncodeError) as error:
-        said = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else str(error)
+        reason = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else str(error)
         raise UsageError(
-            f"rule regex: the pattern {quote(pattern)} cannot be compiled ({flatten(said, QUOTED)}); it must be RE2 "
+            f"rule regex: the pattern {quote(pattern)} cannot be compiled ({flatten(reason, QUOTED)}); it must be RE2 "
             "syntax, which has no look-around and no back-references, so that no content can make it slow"
         ) from None
 
@@ -451,9 +454,9 @@ def _compile_schema(schema: Any) -> CompiledSchema:
     try:
         return compile_schema(to_json_value(schema))
     except ValueError as error:
-        said = flatten(str(getattr(error, "message", error)), 300)
+        reason = flatten(str(getattr(error, "message", error)), 300)
         raise UsageError(
-            f"rule json_schema: the schema cannot be used ({said}); references must stay inside the schema, patterns "
+            f"rule json_schema: the schema cannot be used ({reason}); references must stay inside the schema, patterns "
             "have no look-around or back-references, and large repetitions make them too large"
         ) from None
 
@@ -484,7 +487,7 @@ _BOILERPLATE = frozenset(
 
 
 def make_substance() -> Callable[[Any], RuleResult]:
-    """The content holds something besides punctuation, labels with nothing after them, and placeholders."""
+    """Make a check that the content holds more than punctuation, empty labels and placeholders."""
 
     def check(content: Any) -> RuleResult:
         if content is None:
@@ -498,23 +501,23 @@ def make_substance() -> Callable[[Any], RuleResult]:
 
 
 def _list_values(value: Any) -> Iterator[str]:
-    """What could be said: texts, numbers and booleans, without the keys they are under."""
+    """Yield texts, numbers and booleans of a value, without the keys they are under."""
     if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _list_values(item)
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _list_values(member)
     elif value is not None:
         yield value if isinstance(value, str) else str(value)
 
 
 def _explain(text: str) -> str | None:
-    """Why a text says nothing; ``None`` when it does."""
+    """Explain why a text says nothing; ``None`` if it says something."""
     # A placeholder may have been wrapped in invisible characters, or written in letters that are only wider.
     folded = fold(text)
     if not any(map(_is_meaningful, folded)):
         return "holds no letter, digit or symbol" if text.strip() else "is empty"
     lines = [line.strip(" \t#>*_-`") for line in folded.splitlines()]
-    said = [line for line in lines if any(map(_is_meaningful, line))]
-    if all(_is_label(line) for line in said):
+    meaningful_lines = [line for line in lines if any(map(_is_meaningful, line))]
+    if all(_is_label(line) for line in meaningful_lines):
         return "holds a label with nothing after it"
     words = " ".join("".join(char if char.isalnum() else " " for char in folded[:400]).casefold().split())
     if len(folded.strip()) <= 400 and words in _BOILERPLATE:

@@ -32,80 +32,80 @@ _BETWEEN = "\n\x00\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What is searched, and where its parts come from."""
+    """A text that is searched, and where its parts come from."""
 
     text: str
     starts: tuple[int, ...] = ()
-    """Where each part of a JSON value begins; nothing for a text."""
+    """The beginning of each part of a JSON value; nothing for a text."""
     places: tuple[Place, ...] = ()
 
     @property
     def parts(self) -> list[tuple[int, str]]:
-        """Each part with its start; a text is its only one."""
+        """The parts, each with its start; a text is its only one."""
         if not self.starts:
             return [(0, self.text)]
         ends = [start - len(_BETWEEN) for start in self.starts[1:]] + [len(self.text)]
         return [(start, self.text[start:end]) for start, end in zip(self.starts, ends, strict=True)]
 
     def locate(self, start: int) -> str:
-        """The place of a character: ``line 3`` of a text, ``user.notes[0]`` of a JSON value."""
+        """Write the place of a character: ``line 3`` of a text, ``user.notes[0]`` of a JSON value."""
         if not self.starts:
             return f"line {self.text.count(chr(10), 0, start) + 1}"
         return describe_place(self.places[bisect_right(self.starts, start) - 1]) or "the value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detector:
-    """Something a rule looks for."""
+class Detection:
+    """One occurrence of what a rule looks for."""
 
     kind: str
     start: int
     end: int
     shown: str = ""
-    """What a message may show of it; nothing of a secret."""
+    """The part of it that a message may show; nothing of a secret."""
 
 
 def search(
     content: Any,
-    find: Callable[[Document], Iterable[Detector]],
+    find: Callable[[Document], Iterable[Detection]],
     *,
     nothing: str,
     folded: bool = True,
     loose: bool = True,
 ) -> RuleResult:
-    """What is found in the content, or in another way of reading it; ``nothing`` is said where that is nothing.
+    """Search the content, and other ways of reading it; ``nothing`` is the message where nothing is found.
 
     ``folded`` writes characters that only look different as ASCII has them, and leaves out those that nobody sees.
     ``loose`` also looks at what JSON inside some other text says: not for a rule about what a text looks like.
     """
     try:
         for document in _read_documents(content, folded=folded, loose=loose):
-            said = report(document, find(document), nothing=nothing)
-            if not said.passed:
-                return said
+            result = _make_result(document, find(document), nothing=nothing)
+            if not result.passed:
+                return result
     except TooDeepError as error:
         return RuleResult(name="", passed=False, message=str(error))
     return RuleResult(name="", passed=True, message=nothing)
 
 
 def _read_documents(content: Any, *, folded: bool, loose: bool) -> Iterator[Document]:
-    """The content to search, as it is first."""
+    """Yield the content as documents to search, first as it is."""
     from adjudge.content import content_text
 
     text = content_text(content)
     values = list_values(text)
     if values is not None:
         parts = [(None, ""), *_list_parts(values, loose=loose)]  # so that an empty list has a part as well
-        yield from (_join(parts, gap) for gap in _list_gaps([part for _, part in parts], folded=folded))
+        yield from (_join_parts(parts, gap) for gap in _list_gaps([part for _, part in parts], folded=folded))
         return
-    texts = [text, undo_escapes(text) if loose else None]
-    for said in (item for item in texts if item is not None):
-        for gap in _list_gaps([said], folded=folded):
-            yield Document(text=_fold_part(said, gap))
+    unescaped = undo_escapes(text) if loose else None
+    for reading in (text,) if unescaped is None else (text, unescaped):
+        for gap in _list_gaps([reading], folded=folded):
+            yield Document(text=_fold_part(reading, gap))
 
 
 def _list_gaps(texts: list[str], *, folded: bool) -> tuple[str | None, ...]:
-    """What is put in the place of a character that nobody sees; ``None`` leaves everything as it is.
+    """List what takes the place of a character that nobody sees; ``None`` leaves everything as it is.
 
     In a number or a key it must be nothing. Between a word and a key it must be a blank, or the two become one word.
     """
@@ -118,7 +118,7 @@ def _fold_part(text: str, gap: str | None) -> str:
     return text if gap is None else _split_lines(fold(text, gap))
 
 
-def _join(parts: list[tuple[Place, str]], gap: str | None) -> Document:
+def _join_parts(parts: list[tuple[Place, str]], gap: str | None) -> Document:
     starts, texts, end = [], [], 0
     for _, part in parts:
         text = _fold_part(part, gap)
@@ -129,7 +129,7 @@ def _join(parts: list[tuple[Place, str]], gap: str | None) -> Document:
 
 
 def read_value(content: Any) -> Any:
-    """A JSON value, or a text that is an object or a list, as plain data; any other content as its text."""
+    """Read a JSON value, or a text that is an object or a list, as plain data; any other content as its text."""
     from adjudge.content import content_text
 
     text = content_text(content)
@@ -142,7 +142,7 @@ def read_value(content: Any) -> Any:
 
 
 def fold(text: str, gap: str = "") -> str:
-    """A text with digits, dashes, spaces and letters as ASCII writes them and without what nobody sees.
+    """Fold a text: write digits, dashes, spaces and letters as ASCII writes them and without what nobody sees.
 
     Lines stay lines. Only what is one character in ASCII is folded, so an ideograph stays what it is.
     """
@@ -153,52 +153,60 @@ def fold(text: str, gap: str = "") -> str:
 
 
 def _split_lines(text: str) -> str:
-    """With spaces for line ends that are written as escapes, or the ``n`` would seem to begin the word after it."""
+    """Put spaces for line ends that are written as escapes, or the ``n`` would seem to begin the word after it."""
     return text.replace("\\n", "  ").replace("\\r", "  ").replace("\\t", "  ") if "\\" in text else text
 
 
 def is_selector(char: str) -> bool:
-    """Whether a character only chooses between pictures of the one before it."""
+    """Return whether a character only chooses between pictures of the one before it."""
     return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
 
 
-def report(document: Document, findings: Iterable[Detector], *, nothing: str) -> RuleResult:
-    """The rule's answer: passed when there is no finding; else what was found, where, in order."""
-    found = sorted(islice(findings, MOST_FOUND), key=lambda item: (item.start, item.end))
-    if not found:
+def _make_result(document: Document, findings: Iterable[Detection], *, nothing: str) -> RuleResult:
+    """Make the rule's result: passed when nothing is found; else it names what was found and where, in order."""
+    detections = sorted(islice(findings, MOST_FOUND), key=lambda detection: (detection.start, detection.end))
+    if not detections:
         return RuleResult(name="", passed=True, message=nothing)
-    named = [(item, document.locate(item.start)) for item in found[:MOST_NAMED]]
-    said = [f"{item.kind}{f' {item.shown}' if item.shown else ''} in {place}" for item, place in named[:3]]
-    more = f" and {len(found) - 3:,} more" if len(found) > 3 else ""
+    located = [(detection, document.locate(detection.start)) for detection in detections[:MOST_NAMED]]
+    descriptions = [
+        f"{detection.kind}{f' {detection.shown}' if detection.shown else ''} in {place}"
+        for detection, place in located[:3]
+    ]
+    more = f" and {len(detections) - 3:,} more" if len(detections) > 3 else ""
     return RuleResult(
         name="",
         passed=False,
-        message=f"holds {', '.join(said)}{more}",
-        metadata={"count": len(found), "found": [{"kind": item.kind, "place": place} for item, place in named]},
+        message=f"holds {', '.join(descriptions)}{more}",
+        metadata={
+            "count": len(detections),
+            "found": [{"kind": detection.kind, "place": place} for detection, place in located],
+        },
     )
 
 
-def read_choice(rule: str, name: str, value: Any, known: Collection[str]) -> tuple[str, ...]:
-    """Some of the known words, given as one or as a list; ``None`` is all of them."""
-    chosen = read_words(rule, name, value) if value is not None else tuple(known)
-    for item in chosen:
-        if item not in known:
-            raise UsageError(f"rule {rule}: {name} are of {', '.join(known)}; got {show(item)}{suggest(item, known)}")
-    if not chosen:
+def read_choice(rule: str, name: str, value: Any, choices: Collection[str]) -> tuple[str, ...]:
+    """Read some of the choices, given as one or as a list; ``None`` is all of them."""
+    words = read_words(rule, name, value) if value is not None else tuple(choices)
+    for word in words:
+        if word not in choices:
+            raise UsageError(
+                f"rule {rule}: {name} are of {', '.join(choices)}; got {show(word)}{suggest(word, choices)}"
+            )
+    if not words:
         raise UsageError(f"rule {rule}: {name} is empty, so nothing would be found; leave it out for all")
-    return chosen
+    return words
 
 
 def read_words(rule: str, name: str, value: Any) -> tuple[str, ...]:
-    """One text or a list of texts, none of them empty."""
+    """Read one text or a list of texts, none of them empty."""
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list | tuple) or not all(isinstance(item, str) and item.strip() for item in texts):
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text.strip() for text in texts):
         raise UsageError(f"rule {rule}: {name} must be a text or a list of texts, none empty; got {show(value)}")
     return tuple(texts)
 
 
 def _list_parts(values: list[Value], *, loose: bool) -> Iterator[tuple[Place, str]]:
-    """Every text and number after its name; names of what holds more are alone."""
+    """Yield every text and number after its name; names of what holds more are alone."""
     for value in values:
         if value.text is None or value.nested:
             if value.name is not None:

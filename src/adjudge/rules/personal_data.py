@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from adjudge.result import RuleResult
-from adjudge.rules.document import Detector, Document, fold, read_choice, read_words, search
+from adjudge.rules.document import Detection, Document, fold, read_choice, read_words, search
 
 MOST_PORT = 65_535
 
@@ -30,7 +30,7 @@ _IBANS = (
 )
 
 _IBAN_LENGTHS = {item[:2]: int(item[2:]) for item in _IBANS.split()}
-"""How long an IBAN of each country is, from the registry that SWIFT keeps for ISO 13616."""
+"""The length of an IBAN of each country, from the registry that SWIFT keeps for ISO 13616."""
 
 
 _CARD_STARTS = ("2", "30", "34", "35", "36", "37", "38", "39", "4", "5", "60", "62", "64", "65")
@@ -93,42 +93,42 @@ def make_personal_data(
     kinds: str | Sequence[str] | None = None,
     ignore: str | Sequence[str] = (),
 ) -> Callable[[Any], RuleResult]:
-    """The content holds no personal data of these kinds, by default of all."""
-    chosen = tuple(KINDS[item] for item in read_choice("personal_data", "kinds", kinds, KINDS))
+    """Make a check that the content holds no personal data of these kinds, by default of all."""
+    chosen_kinds = tuple(KINDS[kind_name] for kind_name in read_choice("personal_data", "kinds", kinds, KINDS))
     ignored = frozenset(map(fold, read_words("personal_data", "ignore", ignore)))
 
     def check(content: Any) -> RuleResult:
-        def find(document: Document) -> Iterator[Detector]:
-            return (item for kind in chosen for item in _find(kind, document, ignored))
+        def find(document: Document) -> Iterator[Detection]:
+            return (kind_name for kind in chosen_kinds for kind_name in _find(kind, document, ignored))
 
-        return search(content, find, nothing=f"holds no {', '.join(chosen)}")
+        return search(content, find, nothing=f"holds no {', '.join(chosen_kinds)}")
 
     return check
 
 
-def _find(kind: str, document: Document, ignored: frozenset[str]) -> Iterator[Detector]:
+def _find(kind: str, document: Document, ignored: frozenset[str]) -> Iterator[Detection]:
     text = document.text
     for match in _compile(kind).finditer(text):
         for start, end in _FINDERS[kind](text, match.start(), match.end()):
             if text[start:end] not in ignored:
-                yield Detector(kind=kind, start=start, end=end, shown=mask(text[start:end]))
+                yield Detection(kind=kind, start=start, end=end, shown=mask(text[start:end]))
 
 
 def mask(text: str) -> str:
-    """The shape of a text: every letter and digit a star, at most 40 characters of it."""
-    shown = "".join("*" if char.isalnum() else char if char in " @.-+()/:" else "?" for char in text[:MOST_SHOWN])
-    return shown + ("…" if len(text) > MOST_SHOWN else "")
+    """Write the shape of a text: every letter and digit a star, at most 40 characters of it."""
+    masked = "".join("*" if char.isalnum() else char if char in " @.-+()/:" else "?" for char in text[:MOST_SHOWN])
+    return masked + ("…" if len(text) > MOST_SHOWN else "")
 
 
 Spans = Iterator[tuple[int, int]]
 
 
-def _take_whole(_: str, start: int, end: int) -> Spans:
+def _yield_whole(_: str, start: int, end: int) -> Spans:
     yield start, end
 
 
 def _find_mails(text: str, start: int, end: int) -> Spans:
-    """An address, without what stands right before and after it in a script that puts no blanks between words."""
+    """Yield an address without what stands right before and after it in a script that puts no blanks between words."""
     at = text.index("@", start)
     first = next((place for place in range(start, at) if not _is_unspaced(text[place])), start)
     last = next((place for place in range(end, at, -1) if not _is_unspaced(text[place - 1])), end)
@@ -150,7 +150,7 @@ def _find_ssn(text: str, start: int, end: int) -> Spans:
 
 
 def _find_cards(text: str, start: int, end: int) -> Spans:
-    """Runs of groups that are written as card numbers are, and whose check digit is right."""
+    """Yield runs of groups that are written as card numbers are, and whose check digit is right."""
     groups = list(_split_groups(text, start, end))
     for index, (at, stop) in enumerate(groups):
         for count in _CARD_COUNTS.get(stop - at, (1,)):
@@ -184,7 +184,7 @@ def _is_card(groups: list[str]) -> bool:
 
 
 def _passes_luhn(number: str) -> bool:
-    """The check of ISO/IEC 7812: every second digit from the right doubled, the sum a multiple of ten."""
+    """Make the check of ISO/IEC 7812: every second digit from the right doubled, the sum a multiple of ten."""
     total = 0
     for place, digit in enumerate(map(int, reversed(number))):
         total += digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4)
@@ -192,11 +192,15 @@ def _passes_luhn(number: str) -> bool:
 
 
 def _find_ibans(text: str, start: int, end: int) -> Spans:
-    """Each word of a run that could begin an IBAN, taken as long as its country's are."""
+    """Yield each word of a run that could begin an IBAN, taken as long as its country's are."""
     place = start
     while place < end:
         length = _IBAN_LENGTHS.get(text[place : place + 2].upper(), 0)
-        last = _take_characters(text, place, end, length) if length and text[place + 2 : place + 4].isdigit() else None
+        last = (
+            _find_end_of_characters(text, place, end, length)
+            if length and text[place + 2 : place + 4].isdigit()
+            else None
+        )
         if last is not None and _passes_mod_97(text[place:last]):
             yield place, last
             place = last
@@ -206,8 +210,8 @@ def _find_ibans(text: str, start: int, end: int) -> Spans:
             place += 1
 
 
-def _take_characters(text: str, start: int, end: int, count: int) -> int | None:
-    """Where ``count`` letters and digits end that begin at ``start``; ``None`` when there are fewer, or more follow."""
+def _find_end_of_characters(text: str, start: int, end: int, count: int) -> int | None:
+    """Find the end of ``count`` letters and digits from ``start``; ``None`` if there are fewer, or more follow."""
     place = start
     while count and place < end:
         count -= text[place].isalnum()
@@ -216,64 +220,69 @@ def _take_characters(text: str, start: int, end: int, count: int) -> int | None:
 
 
 def _passes_mod_97(text: str) -> bool:
-    """The check of ISO 13616: country and check digits last, letters as two digits, remainder 1."""
+    """Make the check of ISO 13616: country and check digits last, letters as two digits, remainder 1."""
     plain = "".join(char for char in text.upper() if char.isalnum())
     return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
 
 
 def _find_addresses(text: str, start: int, end: int) -> Spans:
-    said = text[start:end] if text[start:end].endswith("::") else text[start:end].rstrip(".:")
-    if len(said) > 45 or _goes_on(text, start, start + len(said)):
+    run = text[start:end]
+    candidate = run if run.endswith("::") else run.rstrip(".:")
+    if len(candidate) > 45 or _is_part_of_more(text, start, start + len(candidate)):
         # What begins like an address of IPv6 may hold one of IPv4, after the time or after a prefix.
         yield from _find_quads(text, start, end)
         return
-    address = _read_address(said)
-    if address is None and ":" in said:
-        port = _PORT.search(said)
-        said = said[: port.start()] if port and int(port[1]) <= MOST_PORT else said
-        address = _read_address(said)
+    address = _read_address(candidate)
+    if address is None and ":" in candidate:
+        candidate = _drop_port(candidate)
+        address = _read_address(candidate)
     if address is None:
         yield from _find_quads(text, start, end)
     # Those of one machine, of a private network and of documentation belong to nobody.
     elif address.is_global and (address.version == 4 or address in _ROUTED):
-        yield start, start + len(said)
+        yield start, start + len(candidate)
+
+
+def _drop_port(candidate: str) -> str:
+    port = _PORT.search(candidate)
+    return candidate[: port.start()] if port and int(port[1]) <= MOST_PORT else candidate
 
 
 def _find_quads(text: str, start: int, end: int) -> Spans:
-    """Addresses of IPv4 inside what only looks like one of IPv6."""
+    """Yield addresses of IPv4 inside what only looks like one of IPv6."""
     for match in _QUADS.finditer(text, start, end) if ":" in text[start:end] else ():
         address = _read_address(match.group())
-        if address is not None and address.is_global and not _goes_on(text, match.start(), match.end()):
+        if address is not None and address.is_global and not _is_part_of_more(text, match.start(), match.end()):
             yield match.start(), match.end()
 
 
-def _read_address(said: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _read_address(address_text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        address = ipaddress.ip_address(said)
+        address = ipaddress.ip_address(address_text)
     except ValueError:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
 
 
-def _goes_on(text: str, start: int, end: int) -> bool:
-    """Whether more letters, digits or numbered parts stand around: a version, a name, a number of some office."""
+def _is_part_of_more(text: str, start: int, end: int) -> bool:
+    """Return whether more letters, digits or numbered parts stand around: a version, a name, another number."""
     before, after = text[max(0, start - 1) : start], text[end : end + 2]
     if before.isalnum() or before == "." or after[:1].isalnum():
         return True
     if not after[1:].isdigit():
         return False
-    found = _AFTER_ADDRESS.match(text, end)
-    if found is None:
+    following = _AFTER_ADDRESS.match(text, end)
+    if following is None:
         return True
-    port, mask = found.groups()
+    port, mask = following.groups()
     whole = "128" if ":" in text[start:end] else "32"
     return int(port) > MOST_PORT if port else mask is not None and mask != whole
 
 
 _FINDERS: dict[str, Callable[[str, int, int], Spans]] = {
     "e-mail address": _find_mails,
-    "phone number": _take_whole,
+    "phone number": _yield_whole,
     "card number": _find_cards,
     "IBAN": _find_ibans,
     "social security number": _find_ssn,

@@ -1,4 +1,4 @@
-"""What a rule is: a deterministic check with a name, a severity and a function.
+"""Rules: a deterministic check with a name, a severity and a function.
 
 A rule asks no model and costs nothing, so it goes first. A rule that raises, or answers with something that is
 neither a boolean nor a ``RuleResult``, has failed and says why: a broken check must not let anything through.
@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from adjudge.concurrency import Timeout, count_cancellations, describe_error, is_for_us
+from adjudge.concurrency import Timeout, count_cancellations, describe_error
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import flatten, show
+from adjudge.panic import convert_panics
 from adjudge.result import RuleResult, Severity
 from adjudge.rules.threads import is_long, run_in_thread
 
@@ -43,7 +44,7 @@ class Rule:
         if not isinstance(self.description, str):
             raise UsageError(f"rule {show(self.name)}: the description must be a text, got {show(self.description)}")
         levels = get_args(Severity)
-        check_choice(f"rule {show(self.name)}: the severity", self.severity, levels)
+        check_choice("severity", self.severity, levels, where=f"rule {show(self.name)}")
         if not callable(self.evaluate):
             raise UsageError(
                 f"rule {show(self.name)}: evaluate must be a function of the content, got {show(self.evaluate)}"
@@ -51,7 +52,7 @@ class Rule:
 
     @property
     def kind(self) -> str:
-        """What sort of rule it is: ``regex`` for ``{"regex": ...}``; a rule without data has only its name."""
+        """The sort of rule: ``regex`` for ``{"regex": ...}``; a rule without data has only its name."""
         return str(self.spec.get("name") or next(iter(self.spec), self.name))
 
     async def check(self, content: object, reference: object = None) -> RuleResult:
@@ -63,30 +64,27 @@ class Rule:
             return self._make_result(passed=False, message="needs a reference to compare with, and none was given")
         cancelled = count_cancellations()
         try:
-            given = (content, reference) if self.needs_reference else (content,)
+            arguments = (content, reference) if self.needs_reference else (content,)
             # Only rules of ours: a function of somebody else's may belong to the thread that it was made in.
-            if getattr(self.evaluate, "is_thread_safe", False) and any(map(is_long, given)):
-                said = await run_in_thread(self.evaluate, *given)
-            else:
-                said = self.evaluate(*given)
-            if inspect.isawaitable(said):
-                said = await Timeout(None).run(said, what=f"rule {self.name!r}")
+            with convert_panics():
+                if getattr(self.evaluate, "is_thread_safe", False) and any(map(is_long, arguments)):
+                    answer = await run_in_thread(self.evaluate, *arguments)
+                else:
+                    answer = self.evaluate(*arguments)
+            if inspect.isawaitable(answer):
+                answer = await Timeout(None).run(answer, name=f"rule {self.name!r}")
         except asyncio.CancelledError:
             if count_cancellations() > cancelled:
                 raise
             return self._make_result(passed=False, message="the rule cancelled itself")
-        except BaseException as error:
-            if is_for_us(error):
-                raise
-            return self._make_result(
-                passed=False, message=f"the rule raised {flatten(describe_error(error))}"
-            )  # any failure of it
-        if isinstance(said, RuleResult) and isinstance(said.passed, bool):
-            return replace(said, name=self.name, severity=self.severity)
-        if isinstance(said, bool):
-            return self._make_result(passed=said, message=self.description)
+        except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
+            return self._make_result(passed=False, message=f"the rule raised {flatten(describe_error(error))}")
+        if isinstance(answer, RuleResult) and isinstance(answer.passed, bool):
+            return replace(answer, name=self.name, severity=self.severity)
+        if isinstance(answer, bool):
+            return self._make_result(passed=answer, message=self.description)
         return self._make_result(
-            passed=False, message=f"the rule returned {type(said).__name__}, not a boolean or RuleResult"
+            passed=False, message=f"the rule returned {type(answer).__name__}, not a boolean or RuleResult"
         )
 
     def _make_result(self, *, passed: bool, message: str) -> RuleResult:

@@ -13,7 +13,7 @@ from adjudge.formats.text import quote, show
 from adjudge.result import RuleResult
 from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import as_rule, rule_from_spec
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method
 
 AnyRule = Rule | Mapping[str, Any] | Callable[..., Any] | str
 """Anything that is a rule, or describes one."""
@@ -33,16 +33,17 @@ class Rules(Sequence[Rule]):
     _places: Mapping[str, int] = field(compare=False)
 
     def __init__(self, rules: Iterable[AnyRule] | Mapping[str, AnyRule] = ()) -> None:
-        made = _read_rules(rules)
+        rule_list = _read_rules(rules)
         places: dict[str, int] = {}
-        for place, rule in enumerate(made):
+        for place, rule in enumerate(rule_list):
             first = places.setdefault(_fold(rule.name), place)
             if first != place:
                 raise UsageError(
                     f"rules {first + 1} and {place + 1} are both called {show(rule.name)}; give each its own name, "
-                    "as in Rules({'no-order-number': {'regex': '...'}})"
+                    "as in Rules({'no-order-number': {'regex': '...'}})",
+                    argument="rules",
                 )
-        object.__setattr__(self, "_rules", made)
+        object.__setattr__(self, "_rules", rule_list)
         object.__setattr__(self, "_places", places)
 
     def get(self, name: str) -> Rule | None:
@@ -51,7 +52,7 @@ class Rules(Sequence[Rule]):
         return None if place is None else self._rules[place]
 
     def list(self) -> tuple[Rule, ...]:
-        """All rules, in order."""
+        """List all rules, in order."""
         return self._rules
 
     async def evaluate(self, content: object, reference: object = None) -> tuple[RuleResult, ...]:
@@ -61,12 +62,10 @@ class Rules(Sequence[Rule]):
         """
         return tuple([await rule.check(content, reference) for rule in self._rules])
 
-    def evaluate_sync(self, content: object, reference: object = None) -> tuple[RuleResult, ...]:
-        """``evaluate`` for callers without an event loop."""
-        return run_sync(self.evaluate(content, reference))
+    evaluate_sync = make_sync_method(evaluate)
 
     def to_dict(self) -> dict[str, Any]:
-        """The rules as data, as ``load_rules`` reads them; one that is a function is described and not read back."""
+        """Write the rules as data, as ``load_rules`` reads them; a function is described and cannot be read back."""
         return {"schema": self.schema, "rules": {rule.name: dict(rule.spec) for rule in self._rules}}
 
     @overload
@@ -92,7 +91,9 @@ def _read_rules(rules: Any) -> tuple[Rule, ...]:
     if isinstance(rules, Mapping):
         return tuple(as_rule(rule, name=name) for name, rule in rules.items())
     if isinstance(rules, str | Rule) or not isinstance(rules, Iterable):
-        raise UsageError(f"Rules takes a list of rules, or a mapping of names to rules; got {show(rules)}")
+        raise UsageError(
+            f"Rules takes a list of rules, or a mapping of names to rules; got {show(rules)}", argument="rules"
+        )
     return tuple(map(as_rule, rules))
 
 
@@ -105,7 +106,7 @@ MAX_RULES = 64
 
 
 def load_rules(source: Rules | Mapping[str, Any] | str | os.PathLike[str]) -> Rules:
-    """The rules that ``source`` names.
+    """Load the rules that ``source`` names.
 
     ``source`` is a path (``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML without a suffix), a mapping with the keys
     of a rule file, or ``Rules`` (returned as they are). A file has ``rules``: a list of rules as data, or a mapping of
@@ -117,15 +118,17 @@ def load_rules(source: Rules | Mapping[str, Any] | str | os.PathLike[str]) -> Ru
     if isinstance(source, Mapping):
         return _make_rules(source, Place("rules"))
     if not isinstance(source, str | os.PathLike):
-        raise UsageError(f"rules are read from a path or a mapping, not from {type(source).__name__}")
-    return _make_rules(*read_source(source, what="a rule file"))
+        raise UsageError(
+            f"rules are read from a path or a mapping, not from {type(source).__name__}", argument="source"
+        )
+    return _make_rules(*read_source(source, noun="a rule file"))
 
 
-def _make_rules(data: Any, place: Place) -> Rules:
-    given = check_keys(data, ("schema", "$schema", "rules"), ("rules",), "a rule file", place)
-    if given.get("schema", Rules.schema) != Rules.schema:
-        raise place.at("schema").error(f"this version reads {Rules.schema!r}, not {show(given['schema'])}")
-    items = given["rules"]
+def _make_rules(document: Any, place: Place) -> Rules:
+    members = check_keys(document, ("schema", "$schema", "rules"), ("rules",), "a rule file", place)
+    if members.get("schema", Rules.schema) != Rules.schema:
+        raise place.at("schema").error(f"this version reads {Rules.schema!r}, not {show(members['schema'])}")
+    items = members["rules"]
     if not isinstance(items, list | tuple | Mapping) or not items:
         raise place.at("rules").error(f"must be a list of rules, or a mapping of names to rules; got {show(items)}")
     if len(items) > MAX_RULES:
@@ -134,17 +137,18 @@ def _make_rules(data: Any, place: Place) -> Rules:
 
 
 def _read_items(items: Any, place: Place) -> Iterator[Rule]:
-    first: dict[str, Any] = {}
+    first_keys: dict[str, Any] = {}
     pairs: Any = items.items() if isinstance(items, Mapping) else enumerate(items)
     for key, spec in pairs:
         if not isinstance(key, str) and isinstance(items, Mapping):
             raise place.error(f"a rule's name must be a text, got {show(key)}")
         here = place.at(key)
         rule = _read_rule(spec, key if isinstance(key, str) else None, here)
-        at = first.setdefault(rule.name.replace("-", "_"), key)
-        if at != key:
-            said = f"{quote(rule.name)} is already the name of {show(at) if isinstance(at, str) else f'rules[{at}]'}"
-            raise here.error(f"{said}; give each its own, as in rules: {{short: {{length: 80}}, plain: ...}}")
+        first_key = first_keys.setdefault(rule.name.replace("-", "_"), key)
+        if first_key != key:
+            owner = show(first_key) if isinstance(first_key, str) else f"rules[{first_key}]"
+            problem = f"{quote(rule.name)} is already the name of {owner}"
+            raise here.error(f"{problem}; give each its own, as in rules: {{short: {{length: 80}}, plain: ...}}")
         yield rule
 
 

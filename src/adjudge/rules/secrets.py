@@ -13,7 +13,7 @@ from typing import Any
 
 from adjudge.formats.arguments import check_flag
 from adjudge.result import RuleResult
-from adjudge.rules.document import Detector, Document, fold, read_words, search
+from adjudge.rules.document import Detection, Document, fold, read_words, search
 
 FORMS: tuple[tuple[str, str], ...] = (
     ("private key", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----"),
@@ -70,11 +70,11 @@ FORMS: tuple[tuple[str, str], ...] = (
     ("password in an address", r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:\"'<>]*:[^\s/?#@\"'<>${}\[\]]{3,}@[A-Za-z0-9\[]"),
     ("authorization header", r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(basic|bearer)\s+[A-Za-z0-9+/_.=~-]{16,}"),
 )
-"""What it is, in words, and its form."""
+"""Kinds of secrets, in words, each with its form."""
 
 
 LEAST_LENGTH, LEAST_ENTROPY = 12, 2.9
-"""What is assigned counts as a secret from so many characters and bits per character on; prose has fewer of both."""
+"""Characters, and bits per character, from which an assigned value counts as a secret; prose has fewer of both."""
 
 
 _ASSIGNMENT = (
@@ -86,12 +86,15 @@ _STAND_INS = ("example", "placeholder", "changeme", "your", "redacted", "dummy",
 
 
 def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) -> Callable[[Any], RuleResult]:
-    """Nothing in the content has the form of a secret, or (``assignments``) is a random value called one."""
-    check_flag("rule secrets: assignments", assignments)
+    """Make a check that nothing in the content has the form of a secret, or is a random value called one.
+
+    ``assignments=False`` looks for the known forms alone.
+    """
+    check_flag("assignments", assignments, where="rule secrets")
     ignored = frozenset(map(fold, read_words("secrets", "ignore", ignore)))
 
     def check(content: Any) -> RuleResult:
-        def find(document: Document) -> Iterator[Detector]:
+        def find(document: Document) -> Iterator[Detection]:
             return _find_all(document, ignored, assignments=assignments)
 
         return search(content, find, nothing="holds no known secret")
@@ -99,36 +102,40 @@ def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) 
     return check
 
 
-def _find_all(document: Document, ignored: frozenset[str], *, assignments: bool) -> Iterator[Detector]:
-    known = [item for item in _find_forms(document.text) if document.text[item.start : item.end] not in ignored]
-    yield from known
+def _find_all(document: Document, ignored: frozenset[str], *, assignments: bool) -> Iterator[Detection]:
+    known_forms = [
+        detection
+        for detection in _find_forms(document.text)
+        if document.text[detection.start : detection.end] not in ignored
+    ]
+    yield from known_forms
     if assignments:
-        taken = {item.start for item in known}
-        for item in _find_assigned(document.text):
+        known_starts = {detection.start for detection in known_forms}
+        for detection in _find_assigned(document.text):
             # A key of a known form that is assigned to a name is one finding, not two.
-            if item.start not in taken and document.text[item.start : item.end] not in ignored:
-                yield item
+            if detection.start not in known_starts and document.text[detection.start : detection.end] not in ignored:
+                yield detection
 
 
-def _find_forms(text: str) -> Iterator[Detector]:
-    which, patterns = _compile_forms()
-    taken: set[int] = set()
+def _find_forms(text: str) -> Iterator[Detection]:
+    pattern_set, patterns = _compile_forms()
+    starts: set[int] = set()
     # One pass says which forms occur at all; in nearly every content none does.
-    for index in sorted(which.Match(text) or ()):
+    for index in sorted(pattern_set.Match(text) or ()):
         for match in patterns[index].finditer(text):
-            if match.start() not in taken:
-                taken.add(match.start())
-                yield Detector(kind=FORMS[index][0], start=match.start(), end=match.end())
+            if match.start() not in starts:
+                starts.add(match.start())
+                yield Detection(kind=FORMS[index][0], start=match.start(), end=match.end())
 
 
-def _find_assigned(text: str) -> Iterator[Detector]:
+def _find_assigned(text: str) -> Iterator[Detection]:
     for match in _compile_assignment().finditer(text):
         if _looks_random(match.group(1)):
-            yield Detector(kind="secret value", start=match.start(1), end=match.end(1))
+            yield Detection(kind="secret value", start=match.start(1), end=match.end(1))
 
 
 def _looks_random(value: str) -> bool:
-    """Letters and digits without the repetitions of language, and nothing people write in a secret's place."""
+    """Return whether a value has letters and digits without the repetitions of language, and is no stand-in."""
     lower = value[:200].lower()
     if value.startswith("$") or "://" in value or any(word in lower for word in _STAND_INS):
         return False
@@ -137,7 +144,7 @@ def _looks_random(value: str) -> bool:
 
 
 def _measure_entropy(text: str) -> float:
-    """Shannon's entropy of a text's characters, in bits per character."""
+    """Measure Shannon's entropy of a text's characters, in bits per character."""
     return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
 
 

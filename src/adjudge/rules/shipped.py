@@ -32,7 +32,7 @@ from adjudge.rules.checks import (
     make_starts_with,
     make_substance,
 )
-from adjudge.rules.injection import screen as _screen
+from adjudge.rules.markup import make_model_markup
 from adjudge.rules.personal_data import make_personal_data
 from adjudge.rules.rule import Rule
 from adjudge.rules.secrets import make_secrets
@@ -51,8 +51,6 @@ class _Kind:
     main: str | None = None
     """The key that the short form fills."""
     needs_reference: bool = False
-    severity: Severity = "error"
-    """What a failure means where nobody says."""
 
 
 MOST_INNER = 64
@@ -62,41 +60,43 @@ MOST_INNER = 64
 def make_some_of(
     *, rules: list[dict[str, Any]], share: float = 1.0, weights: list[float] | None = None
 ) -> Callable[[Any], RuleResult]:
-    """Rules that make up at least the ``share`` of all weights pass."""
-    made = [rule_from_spec(spec) for spec in rules]
-    needed = check_share("rule some_of: share", share)
+    """Make a check that rules with at least the ``share`` of all weights pass."""
+    inner_rules = [rule_from_spec(spec) for spec in rules]
+    needed = check_share("share", share, where="rule some_of")
     if needed <= 0:
         raise UsageError("rule some_of: share is 0, so it could not fail; give a number above 0")
-    weighed = _read_weights(weights, len(made))
+    rule_weights = _read_weights(weights, len(inner_rules))
 
     def check(content: Any) -> RuleResult:
         # What one of them raises is raised here: a check that broke says nothing about the others' share.
         results = []
-        for rule in made:
+        for rule in inner_rules:
             stop_if_abandoned()
             results.append(rule.evaluate(content))
-        held = sum(weight for weight, said in zip(weighed, results, strict=True) if said.passed)
-        found = held / sum(weighed)
-        count = sum(said.passed for said in results)
-        told = "; ".join(said.message for said in results if not said.passed)
-        share, enough = format_apart(found, needed)
-        message = f"{count} of {len(results)} hold, {share} of the weight, needed {enough}"
-        message += f": {flatten(told, QUOTED)}" if told else ""
-        return RuleResult(name="", passed=found >= needed - 1e-9, message=message, score=found)
+        passed_weight = sum(weight for weight, result in zip(rule_weights, results, strict=True) if result.passed)
+        passed_share = passed_weight / sum(rule_weights)
+        count = sum(result.passed for result in results)
+        messages = "; ".join(result.message for result in results if not result.passed)
+        share_shown, needed_shown = format_apart(passed_share, needed)
+        message = f"{count} of {len(results)} hold, {share_shown} of the weight, needed {needed_shown}"
+        message += f": {flatten(messages, QUOTED)}" if messages else ""
+        return RuleResult(name="", passed=passed_share >= needed - 1e-9, message=message, score=passed_share)
 
     return check
 
 
 def _read_weights(weights: Any, count: int) -> list[float]:
-    given = [1.0] * count if weights is None else weights
-    good = isinstance(given, list | tuple) and len(given) == count and all(map(is_finite, given))
-    if not good or min(given) < 0 or not 0 < sum(given) < float("inf"):
+    rule_weights = [1.0] * count if weights is None else weights
+    is_good = (
+        isinstance(rule_weights, list | tuple) and len(rule_weights) == count and all(map(is_finite, rule_weights))
+    )
+    if not is_good or min(rule_weights) < 0 or not 0 < sum(rule_weights) < float("inf"):
         raise UsageError(f"rule some_of: weights must be {count} numbers of at least 0, one above; got {show(weights)}")
-    return [float(weight) for weight in given]
+    return [float(weight) for weight in rule_weights]
 
 
 def _list_inner(rules: Any) -> list[dict[str, Any]]:
-    """The rules of a ``some_of`` in normal form; raises ``UsageError`` for one that cannot stand there."""
+    """Read the rules of a ``some_of`` into normal form; raise ``UsageError`` for one that cannot stand there."""
     if not isinstance(rules, list | tuple) or not 0 < len(rules) <= MOST_INNER:
         raise UsageError(f"rule some_of: rules must be a list of 1 to {MOST_INNER} rules, got {show(rules)}")
     specs = []
@@ -182,6 +182,11 @@ _KINDS: Mapping[str, _Kind] = {
         make=make_unicode,
         main="kinds",
     ),
+    "model_markup": _Kind(
+        takes="kinds of markup that the content must not imitate (fence, template, reply; default all).",
+        make=make_model_markup,
+        main="kinds",
+    ),
     "substance": _Kind(
         takes="nothing: the content must hold more than punctuation, a label with nothing after it or a placeholder.",
         make=make_substance,
@@ -216,13 +221,6 @@ _KINDS: Mapping[str, _Kind] = {
         make=make_call_order,
         main="tools",
     ),
-    "injection-screen": _Kind(
-        takes="threshold (default 0.5) and channel (user, tool_output, document or candidate_answer): the content must "
-        "show fewer signs of speaking to a model or grader than that; a warning unless severity says otherwise.",
-        make=_screen.make_injection_screen,
-        main="threshold",
-        severity="warning",
-    ),
     "python": _Kind(
         takes="function: package.module:function, called with the content; in adjudge.toml and on the command line.",
         make=make_python,
@@ -248,7 +246,7 @@ class _Evaluate:
     """
 
     kind: str
-    given: Mapping[str, Any] = field(hash=False)
+    options: Mapping[str, Any] = field(hash=False)
     run: Callable[..., Any] = field(compare=False, repr=False)
 
     def __call__(self, *content: Any) -> Any:
@@ -256,14 +254,14 @@ class _Evaluate:
 
     @property
     def is_thread_safe(self) -> bool:
-        """Whether it may run in another thread than the one that it was made in."""
+        """True if it may run in another thread than the one that it was made in."""
         return self.kind != "python"
 
 
 def as_rule(
     value: Rule | Mapping[str, Any] | Callable[..., Any] | str, *, name: str | None = None, allow_python: bool = False
 ) -> Rule:
-    """A rule from any way of giving one; ``name``, when given, becomes its name.
+    """Make a rule from any way of giving one; ``name``, when given, becomes its name.
 
     ``value`` is a ``Rule``, a mapping (see ``rule_from_spec``), the name of a shipped rule that needs no parameters, or
     a function. A function is named after itself, described by the first line of its docstring, called with the
@@ -284,34 +282,37 @@ def as_rule(
 
 
 def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_python: bool = False) -> Rule:
-    """The rule that some data describes; ``name`` defaults to the shipped rule's.
+    """Make the rule that some data describes; ``name`` defaults to the shipped rule's.
 
     ``allow_python`` lets the spec name a function to import; leave it off for data you did not write yourself,
     because importing runs code. Raises ``UsageError`` for an unknown rule or key and for a wrong parameter.
     """
     if not isinstance(spec, Mapping):
         raise UsageError(f"a rule must be a mapping like {{'regex': '...'}}, got {show(spec)}")
-    chosen, given = _read_form(spec)
-    if chosen == "python" and not allow_python:
+    kind_name, options = _read_form(spec)
+    if kind_name == "python" and not allow_python:
         raise UsageError(
             "a python: rule runs code, so it is allowed in adjudge.toml and on the command line only; "
             "in code, pass the function itself"
         )
-    if chosen == "some_of" and "rules" in given:
-        given["rules"] = _list_inner(given["rules"])
-    kind = _KINDS[chosen]
-    severity, description = _read_common(given, kind.severity)
+    if kind_name == "some_of" and "rules" in options:
+        options["rules"] = _list_inner(options["rules"])
+    kind = _KINDS[kind_name]
+    severity, description = _read_common(options)
     parameters = inspect.signature(kind.make).parameters
-    _check_keys(chosen, kind, given, parameters)
-    run = kind.make(**given)  # checks the values, so what follows can rely on their types
-    given = {key: given[key] for key in parameters if key in given and not _is_default(given[key], parameters[key])}
-    normal = _to_normal(chosen, kind, given, parameters)
-    # Written wherever it could be read otherwise: where a kind is a warning by default, "error" has to be said too.
-    extra = {"severity": severity} if (severity, kind.severity) != ("error", "error") else {}
+    _check_keys(kind_name, kind, options, parameters)
+    run = kind.make(**options)  # checks the values, so what follows can rely on their types
+    changed = {
+        key: options[key]
+        for key, parameter in parameters.items()
+        if key in options and not _is_default(options[key], parameter)
+    }
+    normal = _to_normal(kind_name, kind, changed, parameters)
+    extra = {"severity": severity} if severity != "error" else {}
     extra |= {"description": description} if description else {}
     return Rule(
-        name=name if name is not None else chosen,
-        evaluate=_Evaluate(chosen, normal, run),
+        name=name if name is not None else kind_name,
+        evaluate=_Evaluate(kind_name, normal, run),
         description=description,
         severity=severity,
         needs_reference=kind.needs_reference,
@@ -320,62 +321,64 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
 
 
 def _read_form(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    given = dict(spec)
-    if "name" in given:
-        chosen = given.pop("name")
-        if not isinstance(chosen, str) or _fold_name(chosen) not in _NAMES:
+    """Read the kind of rule that a spec names in either form, and its options, by name."""
+    options = dict(spec)
+    if "name" in options:
+        kind_name = options.pop("name")
+        if not isinstance(kind_name, str) or _fold_name(kind_name) not in _NAMES:
             raise UsageError(
-                f"no rule is named {show(chosen)}{suggest(chosen, _KINDS)} (there are {', '.join(_KINDS)})"
+                f"no rule is named {show(kind_name)}{suggest(kind_name, _KINDS)} (there are {', '.join(_KINDS)})"
             )
-        return _NAMES[_fold_name(chosen)], given
-    named = [key for key in given if isinstance(key, str) and _fold_name(key) in _NAMES]
-    if len(named) > 1:
-        raise UsageError(f"a rule names one check, this one names {' and '.join(named)}; write two rules")
-    if not named:
-        unknown = next((key for key in given if key not in _COMMON), None)
-        said = f"no rule is named {show(unknown)}{suggest(unknown, _KINDS)}" if given else "the rule is empty"
-        raise UsageError(f"{said} (there are {', '.join(_KINDS)})")
-    chosen = _NAMES[_fold_name(named[0])]
-    given[chosen] = given.pop(named[0])
-    return chosen, _fill_main(chosen, given)
+        return _NAMES[_fold_name(kind_name)], options
+    kind_keys = [key for key in options if isinstance(key, str) and _fold_name(key) in _NAMES]
+    if len(kind_keys) > 1:
+        raise UsageError(f"a rule names one check, this one names {' and '.join(kind_keys)}; write two rules")
+    if not kind_keys:
+        unknown = next((key for key in options if key not in _COMMON), None)
+        problem = f"no rule is named {show(unknown)}{suggest(unknown, _KINDS)}" if options else "the rule is empty"
+        raise UsageError(f"{problem} (there are {', '.join(_KINDS)})")
+    kind_name = _NAMES[_fold_name(kind_keys[0])]
+    options[kind_name] = options.pop(kind_keys[0])
+    return kind_name, _fill_main(kind_name, options)
 
 
 def _fold_name(name: str) -> str:
-    """Rules are written with hyphens or underscores, as the file around them is."""
+    """Fold hyphens and underscores: rules are written with either, as the file around them is."""
     return name.replace("-", "_")
 
 
-def _fill_main(chosen: str, given: dict[str, Any]) -> dict[str, Any]:
-    value, main = given.pop(chosen), _KINDS[chosen].main
+def _fill_main(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
+    value, main = options.pop(kind_name), _KINDS[kind_name].main
     if main is None:
         if value is not True:
-            raise UsageError(f"rule {chosen} takes no parameter; write {{{chosen}: true}}, not {show(value)}")
-        return given
-    if main in given:
-        raise UsageError(f"rule {chosen}: {main} is given twice, as {chosen} and as {main}; leave one out")
-    return {main: value} | given
+            raise UsageError(f"rule {kind_name} takes no parameter; write {{{kind_name}: true}}, not {show(value)}")
+        return options
+    if main in options:
+        raise UsageError(f"rule {kind_name}: {main} is given twice, as {kind_name} and as {main}; leave one out")
+    return {main: value} | options
 
 
-def _read_common(given: dict[str, Any], default: Severity) -> tuple[Severity, str]:
-    severity, description = given.pop("severity", default), given.pop("description", "")
+def _read_common(options: dict[str, Any]) -> tuple[Severity, str]:
+    severity, description = options.pop("severity", "error"), options.pop("description", "")
     levels = get_args(Severity)
-    check_choice("a rule's severity", severity, levels)
+    check_choice("severity", severity, levels, where="a rule")
     if not isinstance(description, str):
         raise UsageError(f"a rule's description must be a text, got {show(description)}")
     return severity, description
 
 
 def _check_keys(
-    chosen: str, kind: _Kind, given: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
+    kind_name: str, kind: _Kind, options: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
 ) -> None:
-    for key in given:
+    for key in options:
         if key not in parameters:
             raise UsageError(
-                f"rule {chosen} has no key {show(key)}{suggest(key, [*parameters, *_COMMON])} (it takes {kind.takes})"
+                f"rule {kind_name} has no key {show(key)}{suggest(key, [*parameters, *_COMMON])} "
+                f"(it takes {kind.takes})"
             )
     for key, parameter in parameters.items():
-        if parameter.default is parameter.empty and key not in given:
-            raise UsageError(f"rule {chosen} needs {key}; it takes {kind.takes}")
+        if parameter.default is parameter.empty and key not in options:
+            raise UsageError(f"rule {kind_name} needs {key}; it takes {kind.takes}")
 
 
 def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
@@ -384,32 +387,34 @@ def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
 
 
 def _to_normal(
-    chosen: str, kind: _Kind, given: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
+    kind_name: str, kind: _Kind, options: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
 ) -> dict[str, Any]:
-    """The rule as data in one fixed form, copied, so nothing the caller changes later can change a digest."""
-    rest = {key: to_json_value(value) for key, value in given.items() if key != kind.main}
+    """Write the rule as data in one fixed form, copied, so nothing the caller changes later can change a digest."""
+    rest = {key: to_json_value(value) for key, value in options.items() if key != kind.main}
     if kind.main is None:
-        return {chosen: True} | rest
-    value = given.get(kind.main, parameters[kind.main].default)
-    return {"name": chosen} | rest if value is None else {chosen: to_json_value(value)} | rest
+        return {kind_name: True} | rest
+    value = options.get(kind.main, parameters[kind.main].default)
+    return {"name": kind_name} | rest if value is None else {kind_name: to_json_value(value)} | rest
 
 
 def _rule_from_function(function: Callable[..., Any], name: str | None) -> Rule:
-    own = getattr(function, "__name__", type(function).__name__)
+    function_name = getattr(function, "__name__", type(function).__name__)
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some built-in functions have no signature
         parameters = ()
     places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    needed = [item for item in parameters if item.kind in places and item.default is item.empty]
+    required = [
+        parameter for parameter in parameters if parameter.kind in places and parameter.default is parameter.empty
+    ]
     document = inspect.getdoc(function) if inspect.isroutine(function) else None
     place = (
         f"{getattr(function, '__module__', None) or '?'}:{getattr(function, '__qualname__', type(function).__name__)}"
     )
     return Rule(
-        name=name if name is not None else own.strip("<>"),
+        name=name if name is not None else function_name.strip("<>"),
         evaluate=function,
         description=(document or "").strip().partition("\n")[0],
-        needs_reference=len(needed) == 2,
+        needs_reference=len(required) == 2,
         spec={"python": place},
     )

@@ -1,4 +1,4 @@
-"""Whether the content is Python, JSON, YAML or TOML that a reader accepts; nothing is run and nothing built."""
+"""A check that the content is Python, JSON, YAML or TOML that a reader accepts; nothing is run and nothing built."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _DIRECTIVE = re.compile("(?:\\A\ufeff?|[\n\r\x85\u2028\u2029])%")
 
 
 def make_syntax(*, language: str) -> Callable[[Any], RuleResult]:
-    """The content is text in the language: its syntax is right, whatever it means."""
-    check_choice("rule syntax: language", language, _READERS)
+    """Make a check that the content is text in the language: its syntax is right, whatever it means."""
+    check_choice("language", language, _READERS, where="rule syntax")
     read = _READERS[language]
 
     def check(content: Any) -> RuleResult:
@@ -92,8 +92,8 @@ def _read_yaml(text: str) -> None:
             anchors.add(getattr(event, "anchor", None))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        said = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        raise ValueError(f"line {mark.line + 1}: {said}" if mark else str(said)) from None
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        raise ValueError(f"line {mark.line + 1}: {problem}" if mark else str(problem)) from None
 
 
 def _read_toml(text: str) -> None:

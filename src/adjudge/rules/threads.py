@@ -31,32 +31,32 @@ class AbandonedError(Exception):
 
 
 def is_long(content: object) -> bool:
-    """Whether a content is so long that rules look at it in a thread; only text and plain JSON values are measured."""
+    """Return whether a content is so long that rules look at it in a thread; text and JSON values are measured."""
     if isinstance(content, str):
         return len(content) >= LONG
-    size, parts, waiting = 0, 0, [content]
-    while waiting:
-        item = waiting.pop()
+    size, parts, to_measure = 0, 0, [content]
+    while to_measure:
+        value = to_measure.pop()
         parts += 1
-        if isinstance(item, str):
-            size += len(item)
-        elif isinstance(item, dict):
-            waiting += item.keys()
-            waiting += item.values()
-        elif isinstance(item, list | tuple):
-            waiting += item
-        if size >= LONG or len(waiting) + parts >= _MOST_PARTS:
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, dict):
+            to_measure += value.keys()
+            to_measure += value.values()
+        elif isinstance(value, list | tuple):
+            to_measure += value
+        if size >= LONG or len(to_measure) + parts >= _MOST_PARTS:
             return True
     return False
 
 
-async def run_in_thread(function: Callable[..., T], *given: object) -> T:
-    """What a function returns that one of the two threads calls; a cancellation leaves it alone at once.
+async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
+    """Call a function in one of the two threads and return its result; a cancellation leaves it alone at once.
 
     A function that is cancelled before it has begun is not called. One that takes long calls ``stop_if_abandoned``.
     """
     abandoned = threading.Event()
-    work = partial(contextvars.copy_context().run, partial(_call, abandoned, function, given))
+    work = partial(contextvars.copy_context().run, partial(_call, abandoned, function, arguments))
     try:
         return await asyncio.get_running_loop().run_in_executor(_find_pool(), work)
     except asyncio.CancelledError:
@@ -71,11 +71,11 @@ def stop_if_abandoned() -> None:
         raise AbandonedError
 
 
-def _call(abandoned: threading.Event, function: Callable[..., T], given: tuple[object, ...]) -> T:
+def _call(abandoned: threading.Event, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
     _here.abandoned = abandoned
     try:
         stop_if_abandoned()
-        return function(*given)
+        return function(*arguments)
     finally:
         _here.abandoned = None
 
@@ -95,12 +95,12 @@ def _find_pool() -> ThreadPoolExecutor:
         return _pools[0]
 
 
-def _begin_anew() -> None:
-    """In a child that was forked, which has none of its parent's threads."""
+def _start_anew() -> None:
+    """Forget the threads in a child that was forked, which has none of its parent's."""
     global _lock  # noqa: PLW0603 - there is no other way to a lock that nobody can release
     _lock = threading.Lock()
     _pools.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_start_anew)

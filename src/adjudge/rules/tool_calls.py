@@ -1,4 +1,4 @@
-"""Which tools a conversation called: the rules ``called``, ``not_called`` and ``call_order``.
+"""The tools that a conversation called: the rules ``called``, ``not_called`` and ``call_order``.
 
 The messages of OpenAI (chat completions and responses), Anthropic and MCP are understood. Their author may want to
 pass, so a rule that demands a call believes only the assistant's own, well-formed calls, and a rule that forbids one
@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_whole_number
+from adjudge.formats.folding import fold
 from adjudge.formats.json import read_json, to_json_value
 from adjudge.formats.text import QUOTED, flatten, quote, show
 from adjudge.result import RuleResult
-from adjudge.rules.injection.normalise import fold
 
 _NO_CONVERSATION = (
     "is no conversation whose calls can be read; hand in the messages (OpenAI, Anthropic or MCP), not their text"
@@ -32,7 +32,7 @@ _CALLS = (
     *("toolinvocation", "toolinvocations", "mcpcall", "shellcall", "computercall", "patchcall"),
     *("websearchcall", "filesearchcall", "codeinterpretercall", "imagegenerationcall"),
 )
-"""How members and types end that mean a call in any interface, without case and punctuation."""
+"""The ends of members and types that mean a call in any interface, without case and punctuation."""
 
 _NAMELESS = frozenset(
     f"{start}{end}"
@@ -46,7 +46,7 @@ _NO_CALLS = frozenset({"toolresult", "tooloutput", "toolerror", "toolresponse", 
 _CALLED_TOOL = frozenset({"tool_name", "toolName", "recipient_name"})
 """Members that only a call, or its result, has."""
 
-_GIVEN = frozenset({"arguments", "input", "args", "parameters", "params"})
+_ARGUMENTS = frozenset({"arguments", "input", "args", "parameters", "params"})
 
 _OUTPUTS = frozenset({"output", "result", "content"})
 
@@ -54,7 +54,7 @@ _LONGEST_KIND = 200
 """Characters; no interface has a longer name for a call."""
 
 _HOLDERS = ("messages", "input", "output")
-"""Where a whole request or response holds its messages."""
+"""Members in which a whole request or response holds its messages."""
 
 
 class Call(NamedTuple):
@@ -81,10 +81,10 @@ def make_called(
     min: int = 1,  # noqa: A002 - as in the rule ``length``
     max: int | None = None,  # noqa: A002
 ) -> Callable[[Any], RuleResult]:
-    """Every one of the tools was called, ``min`` to ``max`` times, with at least these arguments."""
-    names, wanted = _read_names("called", tool), _read_arguments("called", arguments)
-    least = check_whole_number("rule called: min", min, least=1)
-    most = None if max is None else check_whole_number("rule called: max", max, least=least)
+    """Make a check that each of the tools was called, ``min`` to ``max`` times, with at least these arguments."""
+    names, expected = _read_names("called", tool), _read_arguments("called", arguments)
+    least = check_whole_number("min", min, least=1, where="rule called")
+    most = None if max is None else check_whole_number("max", max, least=least, where="rule called")
 
     def check(content: Any) -> RuleResult:
         messages = _read_messages(content)
@@ -92,10 +92,10 @@ def make_called(
             return _fail(_NO_CONVERSATION)
         calls = list(_list_calls(messages))
         for name in names:
-            of_it = [call for call in calls if call.tool is not None and name.equals(call.tool)]
-            count = sum(_has_arguments(call, wanted, otherwise=False) for call in of_it)
+            calls_of_tool = [call for call in calls if call.tool is not None and name.equals(call.tool)]
+            count = sum(_has_arguments(call, expected, otherwise=False) for call in calls_of_tool)
             if count < least or (most is not None and count > most):
-                return _fail(_describe_count(name, count, len(of_it), least, most))
+                return _fail(_describe_count(name, count, len(calls_of_tool), least, most))
         return _pass(f"called {_list(names)}")
 
     return check
@@ -104,12 +104,12 @@ def make_called(
 def make_not_called(
     *, tool: str | list[str], arguments: Mapping[str, Any] | None = None, allow: str | list[str] | None = None
 ) -> Callable[[Any], RuleResult]:
-    """None of the tools was called (with these arguments), but for those in ``allow``.
+    """Make a check that none of the tools was called (with these arguments), but for those in ``allow``.
 
     A call inside the text of another call's arguments is not seen: OpenAI writes all arguments as one text. Forbid the
     tools that make calls for the model as well, best with ``not_called: "*"`` and the others in ``allow``.
     """
-    names, wanted = _read_names("not_called", tool), _read_arguments("not_called", arguments)
+    names, expected = _read_names("not_called", tool), _read_arguments("not_called", arguments)
     allowed = _read_names("not_called", allow, key="allow") if allow is not None else []
 
     def check(content: Any) -> RuleResult:
@@ -117,38 +117,43 @@ def make_not_called(
         if value is None or _find_messages(value) is None:
             # Without messages nobody can say that there was no call, so the rule has not been kept.
             return _fail(_NO_CONVERSATION)
-        for called, given in _list_traces(value):
-            if called is None:
+        for tool_called, call_arguments in _list_traces(value):
+            if tool_called is None:
                 return _fail("holds a call whose tool cannot be read, so none can be ruled out")
-            if any(name.equals(called) for name in allowed) or not any(name.resembles(called) for name in names):
+            if any(name.equals(tool_called) for name in allowed) or not any(
+                name.resembles(tool_called) for name in names
+            ):
                 continue
-            if _has_arguments(Call(called, given, 0), wanted, otherwise=True):
-                return _fail(f"called {quote(called, 60)}")
+            if _has_arguments(Call(tool_called, call_arguments, 0), expected, otherwise=True):
+                return _fail(f"called {quote(tool_called, 60)}")
         return _pass(f"did not call {_list(names)}")
 
     return check
 
 
 def make_call_order(*, tools: list[str], exact: bool = False) -> Callable[[Any], RuleResult]:
-    """Each of the tools was called, each for the first time in a later turn than the one before it.
+    """Make a check that each of the tools was called first in a later turn than the one before it.
 
     With ``exact`` the calls are these and no others, one after the other.
     """
-    names, alone = _read_names("call_order", tools, key="tools", least=2), check_flag("rule call_order: exact", exact)
+    names, is_exact = (
+        _read_names("call_order", tools, key="tools", least=2),
+        check_flag("exact", exact, where="rule call_order"),
+    )
 
     def check(content: Any) -> RuleResult:
         messages = _read_messages(content)
         if messages is None:
             return _fail(_NO_CONVERSATION)
         calls = list(_list_calls(messages))
-        if alone and (len(calls) != len(names) or _count_traces(messages) != len(calls)):
+        if is_exact and (len(calls) != len(names) or _count_traces(messages) != len(calls)):
             return _fail(f"made {len(calls)} calls, and exactly {len(names)} are asked for: {_list(names)}")
         before: int | None = None
         for place, name in enumerate(names):
-            of_it = calls[place : place + 1] if alone else calls
-            turns = [call.turn for call in of_it if call.tool is not None and name.equals(call.tool)]
+            candidates = calls[place : place + 1] if is_exact else calls
+            turns = [call.turn for call in candidates if call.tool is not None and name.equals(call.tool)]
             if not turns:
-                return _fail(f"did not call {name}" if not alone else f"call {place + 1} is not {name}")
+                return _fail(f"did not call {name}" if not is_exact else f"call {place + 1} is not {name}")
             if before is not None and turns[0] <= before:
                 # At once is not after: a check that runs beside what it should allow cannot stop it.
                 return _fail(f"called {name} before or together with {names[place - 1]}")
@@ -172,25 +177,27 @@ class _Name:
         self._folded = [_fold(part) for part in self._exact]
 
     def equals(self, called: str) -> bool:
-        """Whether a call is of this tool, to the letter."""
+        """Return whether a call is of this tool, to the letter."""
         return _matches(self._exact, called)
 
     def resembles(self, called: str) -> bool:
-        """Whether somebody could take a call for one of this tool: case, spaces, what is unseen and look-alikes aside.
+        """Return whether somebody could take a call for one of this tool.
+
+        Case, spaces, unseen characters and look-alikes make no difference.
 
         ``server__delete`` and ``server.delete`` are calls of ``delete`` as well, since clients put a server's name
         before the tool's.
         """
         folded = _fold(called)
-        last = re.split(r"__|[./:]", folded)[-1]
-        return _matches(self._folded, folded) or _matches(self._folded, last)
+        last_part = re.split(r"__|[./:]", folded)[-1]
+        return _matches(self._folded, folded) or _matches(self._folded, last_part)
 
     def __str__(self) -> str:
         return quote(self.text, 60)
 
 
 def _matches(parts: list[str], text: str) -> bool:
-    """Whether a text is made of these parts with anything between them; linear in the text, which is hostile."""
+    """Return whether a text is made of these parts with anything between them; linear in the text, which is hostile."""
     first, *between = parts
     if not between:
         return text == first
@@ -199,10 +206,10 @@ def _matches(parts: list[str], text: str) -> bool:
         return False
     place, end = len(first), len(text) - len(last)
     for part in between:
-        found = text.find(part, place, end)
-        if found < 0:
+        part_start = text.find(part, place, end)
+        if part_start < 0:
             return False
-        place = found + len(part)
+        place = part_start + len(part)
     return True
 
 
@@ -212,11 +219,11 @@ def _fold(name: str) -> str:
 
 def _read_names(rule: str, value: Any, *, key: str = "tool", least: int = 1) -> list[_Name]:
     names = [value] if isinstance(value, str) and least == 1 else value
-    is_good = isinstance(names, list | tuple) and all(isinstance(item, str) and item.strip() for item in names)
+    is_good = isinstance(names, list | tuple) and all(isinstance(name, str) and name.strip() for name in names)
     if not is_good or len(names) < least:
         kind = "the name of a tool or a list of names" if least == 1 else f"a list of at least {least} names of tools"
         raise UsageError(f"rule {rule}: {key} must be {kind}, none of them empty; got {show(value)}")
-    return [_Name(item) for item in names]
+    return [_Name(name) for name in names]
 
 
 def _read_arguments(rule: str, value: Any) -> dict[str, Any] | None:
@@ -227,17 +234,17 @@ def _read_arguments(rule: str, value: Any) -> dict[str, Any] | None:
             f"rule {rule}: arguments must be an object of names and values such as {{'path': '/tmp'}}; "
             f"got {show(value)}"
         )
-    found: dict[str, Any] = to_json_value(value)
-    return found
+    arguments: dict[str, Any] = to_json_value(value)
+    return arguments
 
 
-def _has_arguments(call: Call, wanted: Mapping[str, Any] | None, *, otherwise: bool) -> bool:
-    """Whether a call has at least these arguments; ``otherwise`` where its arguments cannot be read."""
-    if wanted is None:
+def _has_arguments(call: Call, expected: Mapping[str, Any] | None, *, otherwise: bool) -> bool:
+    """Return whether a call has at least these arguments; ``otherwise`` where its arguments cannot be read."""
+    if expected is None:
         return True
     if not isinstance(call.arguments, dict):
         return otherwise and call.arguments is not _RESULT
-    return all(name in call.arguments and _is_same(call.arguments[name], value) for name, value in wanted.items())
+    return all(name in call.arguments and _is_same(call.arguments[name], value) for name, value in expected.items())
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -255,7 +262,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _read_content(content: Any) -> Any:
-    """The content as JSON; ``None`` where it is none."""
+    """Read the content as JSON; ``None`` where it is none."""
     from adjudge.content import content_text
 
     try:
@@ -270,40 +277,46 @@ def _read_messages(content: Any) -> list[dict[str, Any]] | None:
 
 
 def _find_messages(value: Any) -> list[dict[str, Any]] | None:
-    """The messages of a conversation, a request or a response; ``None`` where there are none."""
+    """Find the messages of a conversation, a request or a response; ``None`` where there are none."""
     if isinstance(value, dict):
         choices = value.get("choices")
         if isinstance(choices, list) and choices:
-            found = [item.get("message") for item in choices if isinstance(item, dict)]
-            return _check_messages(found)
-        held = [value[holder] for holder in _HOLDERS if isinstance(value.get(holder), list)]
-        value = [message for messages in held for message in messages] if held else [value]
+            choice_messages = [choice.get("message") for choice in choices if isinstance(choice, dict)]
+            return _check_messages(choice_messages)
+        message_lists = [value[holder] for holder in _HOLDERS if isinstance(value.get(holder), list)]
+        value = [message for messages in message_lists for message in messages] if message_lists else [value]
     return _check_messages(value)
 
 
 def _check_messages(value: Any) -> list[dict[str, Any]] | None:
-    is_good = isinstance(value, list) and value and all(isinstance(item, dict) and _is_message(item) for item in value)
+    is_good = (
+        isinstance(value, list)
+        and value
+        and all(isinstance(message, dict) and _is_message(message) for message in value)
+    )
     return value if is_good else None
 
 
-def _is_message(item: Mapping[str, Any]) -> bool:
-    if "choices" in item:  # of a stream, which splits a name into pieces; or a response, whose messages are inside
+def _is_message(message: Mapping[str, Any]) -> bool:
+    if "choices" in message:  # of a stream, which splits a name into pieces; or a response, whose messages are inside
         return False
-    return isinstance(item.get("role"), str) or isinstance(item.get("type"), str) or item.get("jsonrpc") == "2.0"
+    return (
+        isinstance(message.get("role"), str) or isinstance(message.get("type"), str) or message.get("jsonrpc") == "2.0"
+    )
 
 
 def _list_calls(messages: list[dict[str, Any]]) -> Iterator[Call]:
-    """The assistant's own, well-formed calls, in order."""
+    """Yield the assistant's own, well-formed calls, in order."""
     turn = 0
     for message in messages:
-        found = list(_list_own_calls(message, turn))
-        yield from found
-        if not found and _answers(message):
+        own_calls = list(_list_own_calls(message, turn))
+        yield from own_calls
+        if not own_calls and _ends_turn(message):
             turn += 1
 
 
-def _answers(message: Mapping[str, Any]) -> bool:
-    """Whether a message is one that the assistant has read before its next call: a result, or somebody else's words."""
+def _ends_turn(message: Mapping[str, Any]) -> bool:
+    """Return whether the assistant has read a message before its next call: a result, or somebody else's words."""
     kind = message.get("type")
     if message.get("jsonrpc") == "2.0":
         return "result" in message or "error" in message
@@ -323,8 +336,8 @@ def _list_own_calls(message: Mapping[str, Any], turn: int) -> Iterator[Call]:
         return
     if message.get("role") != "assistant":
         return
-    for item in _list_objects(message.get("tool_calls")):
-        yield from _make_call(item.get("function") or item.get("custom"), "arguments", turn)
+    for tool_call in _list_objects(message.get("tool_calls")):
+        yield from _make_call(tool_call.get("function") or tool_call.get("custom"), "arguments", turn)
     yield from _make_call(message.get("function_call"), "arguments", turn)
     for part in _list_objects(message.get("content")):
         if part.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
@@ -332,16 +345,16 @@ def _list_own_calls(message: Mapping[str, Any], turn: int) -> Iterator[Call]:
 
 
 def _list_objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _make_call(said: Any, member: str, turn: int) -> Iterator[Call]:
-    if isinstance(said, dict) and isinstance(said.get("name"), str) and said["name"]:
-        yield Call(said["name"], _parse_arguments(said.get(member)), turn)
+def _make_call(call: Any, member: str, turn: int) -> Iterator[Call]:
+    if isinstance(call, dict) and isinstance(call.get("name"), str) and call["name"]:
+        yield Call(call["name"], _parse_arguments(call.get(member)), turn)
 
 
 def _parse_arguments(value: Any) -> Any:
-    """Arguments as JSON; OpenAI writes them as a text."""
+    """Parse arguments as JSON; OpenAI writes them as a text."""
     if not isinstance(value, str):
         return value
     try:
@@ -351,80 +364,86 @@ def _parse_arguments(value: Any) -> Any:
 
 
 def _list_traces(value: Any) -> Iterator[tuple[str | None, Any]]:
-    """Name and arguments of everything in a value that resembles a call, in any interface and any role.
+    """Yield name and arguments of everything in a value that resembles a call, in any interface and any role.
 
     Something with two names is a call of both: which of them a client goes by is not known here.
     """
     pending = [value]
     while pending:
-        item = pending.pop()
-        if isinstance(item, list):
-            pending += item
-        if not isinstance(item, dict):
+        part = pending.pop()
+        if isinstance(part, list):
+            pending += part
+        if not isinstance(part, dict):
             continue
-        pending += [held if name != "usage" else _drop_counts(held) for name, held in item.items()]
-        kinds = (item.get("type"), item.get("part_kind"))
-        kind = next((said for said in kinds if _is_call_kind(said) or _names_tool(said)), None)
-        if kind is not None or not _CALLED_TOOL.isdisjoint(item):
-            yield from _read_trace(item, kind)
-        if isinstance(item.get("method"), str) and fold(item["method"]) == "tools/call":
-            yield from _read_trace(item.get("params"), "tool_call")
-        if item.get("role") in ("tool", "function") and isinstance(item.get("name"), str):
-            yield item["name"], _RESULT
-        for name, held in item.items():
+        pending += [member if name != "usage" else _drop_counts(member) for name, member in part.items()]
+        kinds = (part.get("type"), part.get("part_kind"))
+        kind = next((kind_name for kind_name in kinds if _is_call_kind(kind_name) or _names_tool(kind_name)), None)
+        if kind is not None or not _CALLED_TOOL.isdisjoint(part):
+            yield from _read_trace(part, kind)
+        if isinstance(part.get("method"), str) and fold(part["method"]) == "tools/call":
+            yield from _read_trace(part.get("params"), "tool_call")
+        if part.get("role") in ("tool", "function") and isinstance(part.get("name"), str):
+            yield part["name"], _RESULT
+        for name, member in part.items():
             # A number is a limit, and true that calls may be made at once.
-            if _is_call_kind(name) and held not in (None, [], {}) and not isinstance(held, int | float):
-                for each in held if isinstance(held, list) else [held]:
-                    yield from _read_trace(each, name)
+            if _is_call_kind(name) and member not in (None, [], {}) and not isinstance(member, int | float):
+                for trace in member if isinstance(member, list) else [member]:
+                    yield from _read_trace(trace, name)
 
 
 def _count_traces(value: Any) -> int:
-    return sum(given is not _RESULT for _, given in _list_traces(value))
+    return sum(arguments is not _RESULT for _, arguments in _list_traces(value))
 
 
 def _drop_counts(usage: Any) -> Any:
-    """What a response says of its own cost, without the members that only count: those name tools and call none."""
+    """Drop the members of a response's usage that only count: those name tools and call none."""
     if not isinstance(usage, dict):
         return usage
-    return {name: held for name, held in usage.items() if not isinstance(held, dict) or not _is_count(held)}
+    return {name: member for name, member in usage.items() if not isinstance(member, dict) or not _is_count(member)}
 
 
-def _is_count(held: dict[str, Any]) -> bool:
-    return all(value is None or isinstance(value, int | float) for value in held.values())
+def _is_count(members: dict[str, Any]) -> bool:
+    return all(value is None or isinstance(value, int | float) for value in members.values())
 
 
-def _is_call_kind(said: Any) -> bool:
-    """Whether a type or a member's name means a call: ``tool_calls``, ``invalid_tool_calls``, ``web_search_call``."""
-    if not isinstance(said, str) or len(said) > _LONGEST_KIND:
+def _is_call_kind(kind_name: Any) -> bool:
+    """Return whether a type or a member's name means a call: ``tool_calls``, ``web_search_call``."""
+    if not isinstance(kind_name, str) or len(kind_name) > _LONGEST_KIND:
         return False
-    return _fold_kind(said).endswith(_CALLS)
+    return _fold_kind(kind_name).endswith(_CALLS)
 
 
-def _names_tool(said: Any) -> bool:
-    """Whether a part's type has the tool's name in it: ``tool-delete``."""
-    return isinstance(said, str) and fold(said[:9]).startswith("tool-") and _fold_kind(said) not in _NO_CALLS
+def _names_tool(kind_name: Any) -> bool:
+    """Return whether a part's type has the tool's name in it: ``tool-delete``."""
+    return (
+        isinstance(kind_name, str)
+        and fold(kind_name[:9]).startswith("tool-")
+        and _fold_kind(kind_name) not in _NO_CALLS
+    )
 
 
-def _fold_kind(said: str) -> str:
-    return re.sub(r"[^a-z]", "", fold(said[:_LONGEST_KIND]))
+def _fold_kind(kind_name: str) -> str:
+    return re.sub(r"[^a-z]", "", fold(kind_name[:_LONGEST_KIND]))
 
 
-def _read_trace(item: Any, kind: str | None = None) -> Iterator[tuple[str | None, Any]]:
-    """Names and arguments of something that resembles a call; OpenAI puts both into ``function``."""
-    if not isinstance(item, dict):
+def _read_trace(part: Any, kind: str | None = None) -> Iterator[tuple[str | None, Any]]:
+    """Yield names and arguments of something that resembles a call; OpenAI puts both into ``function``."""
+    if not isinstance(part, dict):
         yield None, _UNREADABLE
         return
     # A framework's form has the name in the place of the object.
-    held = [item[name] for name in ("function", "custom", "functionCall") if name in item]
-    holders = [item, *[said for said in held if isinstance(said, dict)]]
-    names = [said for said in held if isinstance(said, str)]
-    names += [said for holder in holders for key, said in holder.items() if key == "name" or key in _CALLED_TOOL]
-    given = [said for holder in holders for key, said in holder.items() if _fold_kind(key) in _GIVEN]
-    if kind is not None and not names:
+    functions = [part[name] for name in ("function", "custom", "functionCall") if name in part]
+    holders = [part, *[function for function in functions if isinstance(function, dict)]]
+    members = [member for holder in holders for member in holder.items()]
+    names = [function for function in functions if isinstance(function, str)]
+    names += [value for key, value in members if key == "name" or key in _CALLED_TOOL]
+    if kind is not None and not names and _fold_kind(kind) not in _NAMELESS:
         # A provider's own tools have no name but their kind: ``computer_call``, ``tool-delete``.
-        names = [own] if (own := re.sub(r"^tool-|_call$", "", kind)) and _fold_kind(kind) not in _NAMELESS else []
-    arguments = _parse_arguments(given[0]) if len(given) == 1 else _UNREADABLE
-    if kind is None and not given and not _OUTPUTS.isdisjoint(item):
+        provider_name = re.sub(r"^tool-|_call$", "", kind)
+        names = [provider_name] if provider_name else []
+    candidates = [value for key, value in members if _fold_kind(key) in _ARGUMENTS]
+    arguments = _parse_arguments(candidates[0]) if len(candidates) == 1 else _UNREADABLE
+    if kind is None and not candidates and not _OUTPUTS.isdisjoint(part):
         arguments = _RESULT
     for name in names or [None]:
         yield (name, arguments) if isinstance(name, str) else (None, _UNREADABLE)

@@ -9,7 +9,7 @@ from typing import Any
 
 from adjudge.formats.invisible import is_ignorable, is_unseen
 from adjudge.result import RuleResult
-from adjudge.rules.document import Detector, Document, is_selector, read_choice, search
+from adjudge.rules.document import Detection, Document, is_selector, read_choice, search
 from adjudge.rules.lookalikes import LOOKALIKES
 from adjudge.rules.values import join_halves
 
@@ -60,15 +60,15 @@ _WIDE = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")
 
 
 def make_unicode(*, kinds: str | Sequence[str] | None = None) -> Callable[[Any], RuleResult]:
-    """The content holds no characters of these kinds, by default of all."""
-    chosen = frozenset(read_choice("unicode", "kinds", kinds, KINDS))
+    """Make a check that the content holds no characters of these kinds, by default of all."""
+    chosen_kinds = frozenset(read_choice("unicode", "kinds", kinds, KINDS))
 
     def check(content: Any) -> RuleResult:
-        def find(document: Document) -> Iterator[Detector]:
+        def find(document: Document) -> Iterator[Detection]:
             for offset, part in document.parts:
                 for kind, start, shown in _find_all(part):
-                    if kind in chosen:
-                        yield Detector(kind=KINDS[kind], start=offset + start, end=offset + start, shown=shown)
+                    if kind in chosen_kinds:
+                        yield Detection(kind=KINDS[kind], start=offset + start, end=offset + start, shown=shown)
 
         # An escape in a program or in prose is seen as what it is; in JSON it is the character to whoever reads it.
         return search(content, find, nothing="holds nothing hidden", folded=False, loose=False)
@@ -96,7 +96,7 @@ def _find_hidden(text: str, hidden: dict[str, str], *, rightward: bool) -> Hits:
 
 
 def _classify(char: str) -> str | None:
-    """The kind of a character that is not seen; ``None`` for all others."""
+    """Return the kind of a character that is not seen; ``None`` for all others."""
     if char in "\t\n\r" or char in _SEEN:
         return None
     if char in _BIDI:
@@ -113,14 +113,14 @@ def _classify(char: str) -> str | None:
 
 
 def _is_usual(text: str, place: int) -> bool:
-    """Whether an invisible character stands where writing needs it: in an emoji, a flag, a script that joins."""
+    """Return whether an invisible character stands where writing needs it: in an emoji, a flag, a script that joins."""
     char, before = text[place], text[place - 1 : place]
     if char in _FILLERS:
-        return _fills(char, before, text[place + 1 : place + 2])
+        return _is_usual_filler(char, before, text[place + 1 : place + 2])
     if not before:
         return char == "\ufeff"  # the mark that begins a file
     if char in _JOINERS:
-        return _joins(text, place)
+        return _is_usual_joiner(text, place)
     if char in "\ufe0e\ufe0f":
         return unicodedata.category(before) in {"So", "Sm", "Po", "Pd", "Nd", "Sc"} or before == _INFORMATION
     if "\U000e0020" <= char <= "\U000e007f":
@@ -129,19 +129,19 @@ def _is_usual(text: str, place: int) -> bool:
     return is_selector(char) and unicodedata.name(before, "").startswith("CJK")
 
 
-def _fills(char: str, before: str, after: str) -> bool:
-    """Whether a blank cell stands in Braille, a filler in a syllable of jamo, a separator in a Mongolian word."""
+def _is_usual_filler(char: str, before: str, after: str) -> bool:
+    """Return whether a blank cell is in Braille, a filler in a syllable of jamo, a separator in a Mongolian word."""
     if char == "\u2800":
-        return any("\u2801" <= item <= "\u28ff" for item in (before, after))
+        return any("\u2801" <= neighbour <= "\u28ff" for neighbour in (before, after))
     if char == "\u115f":
         return "\u1161" <= after <= "\u11a7"
     if char == "\u1160":
         return "\u1100" <= before <= "\u115e"
     near = (before, after) if char == "\u180e" else (before,)
-    return all(item and unicodedata.name(item, "").startswith("MONGOLIAN LETTER") for item in near)
+    return all(neighbour and unicodedata.name(neighbour, "").startswith("MONGOLIAN LETTER") for neighbour in near)
 
 
-def _joins(text: str, place: int) -> bool:
+def _is_usual_joiner(text: str, place: int) -> bool:
     before, after = text[place - 1], text[place + 1 : place + 2]
     if unicodedata.name(before, "").split(" ")[0] in _JOINING:
         return True
@@ -171,7 +171,7 @@ def _find_words(text: str, present: set[str]) -> Hits:
 
 
 def _find_lookalikes(words: list[tuple[int, str]]) -> Hits:
-    """Whole words of lookalikes, in a text with Latin words and without a word that only their script can write."""
+    """Yield whole words of lookalikes in a text that has Latin words, and no word that only their script can write."""
     if not any(word.isascii() for _, word in words):
         return
     foreign = [(start, word) for start, word in words if not any(char.isascii() for char in word)]

@@ -1,7 +1,7 @@
 """Every address in the content leads to a host that is allowed.
 
 Addresses are looked for where a reader, a browser or a mail program would make a link of them: anywhere in the text, in
-links of Markdown, in attributes of HTML and in CSS. Whether one is allowed is decided in ``_hosts.py``.
+links of Markdown, in attributes of HTML and in CSS. ``AllowedAddresses`` decides whether one is allowed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag
 from adjudge.formats.text import QUOTED, quote, show
 from adjudge.result import RuleResult
-from adjudge.rules.document import Detector, Document, read_words, search
+from adjudge.rules.document import Detection, Document, read_words, search
 from adjudge.rules.values import join_halves
 
 LONGEST_HOST = 253
@@ -32,16 +32,16 @@ _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedAddresses:
-    """Where addresses may lead."""
+    """The addresses that a content may hold: schemes and hosts."""
 
     schemes: frozenset[str]
     hosts: frozenset[str]
     """Names, with a port where only that port is allowed."""
     parents: tuple[str, ...]
-    """What every name below ends with, beginning with a dot."""
+    """The ends of names that are allowed as well, each beginning with a dot."""
 
     def explain(self, scheme: str, rest: str) -> str | None:
-        """Why ``scheme:rest`` is not allowed; ``None`` when it is."""
+        """Explain why ``scheme:rest`` is not allowed; ``None`` if it is."""
         if scheme not in self.schemes:
             return f"the scheme {quote(scheme, 20)} is not allowed"
         if scheme not in _PORTS and not rest.startswith(("/", "\\")):
@@ -51,7 +51,7 @@ class AllowedAddresses:
         return self.explain_host(scheme, cut_authority(rest[2:]))
 
     def explain_host(self, scheme: str | None, authority: str) -> str | None:
-        """Why host and port are not allowed; ``scheme`` is ``None`` where the page around the address decides it."""
+        """Explain why host and port are not allowed; ``scheme`` is ``None`` where the page around it decides it."""
         if "@" in authority:
             return "it carries a user name or password"
         try:
@@ -67,23 +67,25 @@ class AllowedAddresses:
 
 
 def make_allowed(allow: Any, schemes: Any) -> AllowedAddresses:
-    """The allowlist a rule was given; raises ``UsageError`` for an entry that could never match or always would."""
-    names = [_read_entry(item) for item in read_words("urls", "allow", allow)]
+    """Make the allowlist a rule was given; raise ``UsageError`` for an entry that could never match or always would."""
+    names = [_read_entry(entry) for entry in read_words("urls", "allow", allow)]
     parents = tuple(name.removeprefix("*") for name in names if name.startswith("*."))
-    chosen = frozenset(item.lower() for item in read_words("urls", "schemes", schemes))
-    for item in chosen:
-        if not item.isascii() or not item[0].isalpha() or not all(char.isalnum() or char in "+-." for char in item):
-            raise UsageError(f"rule urls: a scheme is written like https, without ://; got {show(item)}")
-    return AllowedAddresses(schemes=chosen, hosts=frozenset(name for name in names if name[0] != "*"), parents=parents)
+    allowed_schemes = frozenset(entry.lower() for entry in read_words("urls", "schemes", schemes))
+    for entry in allowed_schemes:
+        if not entry.isascii() or not entry[0].isalpha() or not all(char.isalnum() or char in "+-." for char in entry):
+            raise UsageError(f"rule urls: a scheme is written like https, without ://; got {show(entry)}")
+    return AllowedAddresses(
+        schemes=allowed_schemes, hosts=frozenset(name for name in names if name[0] != "*"), parents=parents
+    )
 
 
 def cut_authority(text: str) -> str:
-    """What stands before the path."""
+    """Return what is before the path."""
     return text.partition("/")[0].partition("?")[0].partition("#")[0]
 
 
 def read_authority(authority: str) -> tuple[str, str | None]:
-    """Host and port, in one form; raises ``ValueError`` saying what cannot be read for certain."""
+    """Read host and port, in one form; raise ``ValueError`` saying what cannot be read for certain."""
     host, port = authority, None
     if authority.startswith("["):
         host, closed, after = authority.partition("]")
@@ -113,7 +115,7 @@ def _read_name(host: str) -> str:
 
 
 def _to_ascii(host: str) -> str:
-    """A name as DNS has it (UTS #46, as browsers do)."""
+    """Write a name as DNS has it (UTS #46, as browsers do)."""
     import idna
 
     try:
@@ -175,7 +177,7 @@ _TARGETS = (
     rf"(?i)\b(?:href|src|srcset|action|formaction|poster|ping){_VALUE}",
     rf"(?i)<(?:object|body|table|td|th)\s[^<>]*?\b(?:data|background){_VALUE}",
 )
-"""Where a link leads, in Markdown, CSS and HTML. Names that programs also give to other values count in a tag alone."""
+"""Targets of links in Markdown, CSS and HTML. Names that programs also give to other values count in a tag alone."""
 
 _CONTROLS = "".join(map(chr, range(0x21)))
 
@@ -193,7 +195,7 @@ _AFTER = ".,;:!?'\")]}>*_~|\u2019\u201d\u00bb\u2026"
 
 
 Hits = Iterator[tuple[int, str, str]]
-"""Where, the address as it may be shown, and why it is not allowed."""
+"""Places, addresses as they may be shown, and why they are not allowed."""
 
 
 def make_urls(
@@ -202,14 +204,14 @@ def make_urls(
     schemes: str | Sequence[str] = ("https", "http"),
     bare: bool = False,
 ) -> Callable[[Any], RuleResult]:
-    """Every address has one of the schemes and one of the hosts; ``bare`` takes ``example.org`` for an address too."""
-    check_flag("rule urls: bare", bare)
+    """Make a check of every address's scheme and host; ``bare`` takes ``example.org`` for an address too."""
+    check_flag("bare", bare, where="rule urls")
     allowed = make_allowed(allow, schemes)
 
     def check(content: Any) -> RuleResult:
-        def find(document: Document) -> Iterator[Detector]:
+        def find(document: Document) -> Iterator[Detection]:
             for start, shown, reason in _find_all(join_halves(document.text), allowed, bare=bare):
-                yield Detector(kind="address", start=start, end=start, shown=f"{quote(shown, 80)} ({reason})")
+                yield Detection(kind="address", start=start, end=start, shown=f"{quote(shown, 80)} ({reason})")
 
         return search(content, find, nothing="holds no address that is not allowed", folded=False)
 
@@ -218,7 +220,7 @@ def make_urls(
 
 def _find_all(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
     seen: set[str] = set()
-    for start, shown, reason in _find_in(text, allowed, bare=bare):
+    for start, shown, reason in _find_everywhere(text, allowed, bare=bare):
         if shown not in seen:
             seen.add(shown)
             yield start, shown, reason
@@ -226,13 +228,13 @@ def _find_all(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
     if plain == text:
         return
     lines = [0, *[place + 1 for place, char in enumerate(text) if char == "\n"]]
-    for start, shown, reason in _find_in(plain, allowed, bare=bare):  # in HTML &#58; is a colon
+    for start, shown, reason in _find_everywhere(plain, allowed, bare=bare):  # in HTML &#58; is a colon
         if shown not in seen:
             seen.add(shown)
             yield lines[min(plain.count("\n", 0, start), len(lines) - 1)], shown, reason
 
 
-def _find_in(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
+def _find_everywhere(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
     yield from _find_absolute(text, allowed)
     yield from _find_hosts(text, allowed, bare=bare)
     yield from _find_targets(text, allowed)
@@ -244,11 +246,11 @@ def _find_absolute(text: str, allowed: AllowedAddresses) -> Hits:
             start = match.start()
             address = _take_address(text, start)
             scheme, _, rest = address.partition(":")
-            yield from _refuse(start, address, allowed.explain(scheme.lower(), _trim(rest)))
+            yield from _yield_refused(start, address, allowed.explain(scheme.lower(), _trim(rest)))
 
 
 def _find_hosts(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
-    """Hosts without a scheme: after two slashes, after www, and with ``bare`` wherever something looks like one."""
+    """Yield hosts without a scheme: after two slashes, after www, and with ``bare`` whatever looks like one."""
     for pattern in (_RELATIVE, _WWW, *([_BARE] if bare else [])):
         for match in _compile(pattern).finditer(text):
             start = match.start()
@@ -259,11 +261,11 @@ def _find_hosts(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
             if "." in authority or "[" in authority:
                 odd = "\\" in address[:2]
                 reason = "it is written with backslashes" if odd else allowed.explain_host(None, authority)
-                yield from _refuse(start, address, reason)
+                yield from _yield_refused(start, address, reason)
 
 
 def _find_targets(text: str, allowed: AllowedAddresses) -> Hits:
-    """What stands where a link leads is read whole, as a browser would, whatever it looks like in the text."""
+    """Yield the targets of links, read whole, as a browser would, whatever they look like in the text."""
     for pattern in _TARGETS:
         for match in _compile(pattern).finditer(text):
             value = next((group for group in match.groups() if group is not None), "")
@@ -271,7 +273,7 @@ def _find_targets(text: str, allowed: AllowedAddresses) -> Hits:
             # address out of what is looked at.
             plain = html.unescape(value).strip(_CONTROLS).translate({9: None, 10: None, 13: None})[:LONGEST]
             for target in dict.fromkeys((plain, _ESCAPED.sub(r"\1", plain))):
-                yield from _refuse(match.start(), target, _explain_target(target, allowed))
+                yield from _yield_refused(match.start(), target, _explain_target(target, allowed))
 
 
 def _explain_target(target: str, allowed: AllowedAddresses) -> str | None:
@@ -286,20 +288,20 @@ def _explain_target(target: str, allowed: AllowedAddresses) -> str | None:
 
 
 def _take_address(text: str, start: int) -> str:
-    """An address in running text: to the next space or quotation mark, or what closes the bracket before it."""
-    found = (text[start : start + LONGEST].split(None, 1) or [""])[0]
+    """Take an address from running text: to the next space or quotation mark, or what closes the bracket before it."""
+    candidate = (text[start : start + LONGEST].split(None, 1) or [""])[0]
     for end in '"<>`':
-        found = found.partition(end)[0]
+        candidate = candidate.partition(end)[0]
     closer = _CLOSERS.get(text[start - 1 : start]) if start else None
-    inside, _, after = found.partition(closer) if closer else (found, "", "")
+    inside, _, after = candidate.partition(closer) if closer else (candidate, "", "")
     # A program that takes everything up to a space for the address would go on to evil.example in
     # (https://example.org)@evil.example and 'https://example.org'.evil.example.
     more = cut_authority(after).rstrip(_AFTER)
-    return found if "@" in more or _GOES_ON.search(more) else inside
+    return candidate if "@" in more or _GOES_ON.search(more) else inside
 
 
 def _trim(rest: str) -> str:
-    """Without the punctuation of the sentence around it, where no path keeps it apart."""
+    """Drop the punctuation of the sentence around it, where no path keeps it apart."""
     slashes = len(rest) - len(rest.lstrip("/\\"))
     authority = cut_authority(rest[slashes:])
     # What is longer than a host was cut, or is a user name as long as its author liked; it is refused as it stands.
@@ -310,7 +312,7 @@ def _trim(rest: str) -> str:
     )
 
 
-def _refuse(start: int, address: str, reason: str | None) -> Hits:
+def _yield_refused(start: int, address: str, reason: str | None) -> Hits:
     if reason is not None:
         # A password in an address is a secret, and stands before the last @ of its host.
         scheme, slashes, rest = address.partition("//")

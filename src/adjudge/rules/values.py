@@ -1,4 +1,4 @@
-r"""What a text that is JSON says: every name and value in it, unescaped, however often it was written into a text.
+r"""The values of a text that is JSON: every name and value in it, unescaped, however often it was written into a text.
 
 ``\u0072m`` is ``rm`` to every reader of the JSON, and a tool call's arguments are JSON inside a text inside JSON.
 Reading is lenient where a rule refuses (a key that is given twice keeps both of its values, ``NaN`` is a value) and
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
 
 MOST_ROUNDS = 8
-"""How often the escapes of a text that only holds JSON are undone; ``\u005cu005cu005c`` would have no end."""
+"""Rounds in which the escapes of a text that only holds JSON are undone; ``\u005cu005cu005c`` would have no end."""
 
 
 LONGEST_KNOWN = 100
@@ -46,7 +46,7 @@ _CLOSED = re.compile(r'"\s*+[:,\]}]')
 
 
 class TooDeepError(ValueError):
-    """What was to be searched nests too deeply to be read to its end."""
+    """The text nests too deeply to be searched to its end."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -84,14 +84,14 @@ class Value(NamedTuple):
 
     place: Place
     name: str | None
-    """What it is called; the items of a list are called what the list is."""
+    """Its name; the items of a list have the name of the list."""
     text: str | None
     nested: bool = False
-    """Whether the text is JSON itself, so that what it says follows."""
+    """True if the text is JSON itself, so that its values follow."""
 
 
 def describe_place(place: Place) -> str:
-    """A place as ``user.notes[0]``."""
+    """Write a place as ``user.notes[0]``."""
     steps: list[str] = []
     while place is not None:
         place, step = place
@@ -100,28 +100,28 @@ def describe_place(place: Place) -> str:
 
 
 def describe_step(key: str) -> str:
-    """A key as a message shows it: it can be the secret itself; only what reads like a name is shown."""
+    """Write a key as a message shows it: it can be the secret itself; only what reads like a name is shown."""
     return key if 0 < len(key) <= 24 and _PLAIN_STEP.issuperset(key) else "*"
 
 
 def join_halves(text: str) -> str:
-    """A text in which halves of a surrogate pair are joined, and a lone one is the replacement character."""
+    """Join the halves of surrogate pairs in a text; a lone one becomes the replacement character."""
     if _HALVES.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def list_values(text: str, *, strict: bool = False) -> list[Value] | None:
-    """Every value of a text that is JSON, or whose lines are, in order; ``None`` for any other text.
+    """List every value of a text that is JSON, or whose lines are, in order; ``None`` for any other text.
 
     Raises ``TooDeepError`` where depth runs out, of which texts in texts have no more than their outermost; with
     ``strict``, nothing is raised and what cannot be read to its end is no JSON.
     """
     try:
-        found = _read(text, 0, strict=strict)
-        if found is None and not strict:
-            found = _read_lines(text)
-        return None if found is None else list(_walk(found, strict=strict))
+        root = _read(text, 0, strict=strict)
+        if root is None and not strict:
+            root = _read_lines(text)
+        return None if root is None else list(_walk(root, strict=strict))
     except TooDeepError:
         if strict:
             return None
@@ -129,35 +129,36 @@ def list_values(text: str, *, strict: bool = False) -> list[Value] | None:
 
 
 def list_readings(text: str) -> Iterator[tuple[Place, str]]:
-    """Every text that something behind a rule could read in a text that is JSON or holds some, besides itself.
+    """Yield every text that something behind a rule could read in a text that is JSON or holds some.
 
-    For a rule that refuses; for one that demands, ``list_proofs``. Raises ``TooDeepError`` where depth runs out.
+    The text itself is not among them. For a rule that refuses; for one that demands, ``list_proofs``. Raises
+    ``TooDeepError`` where depth runs out.
     """
     values = list_values(text)
     if values is None:
         plain = undo_escapes(text)
         yield from () if plain is None else [(None, plain)]
         return
-    for place, said, nested in _list_texts(values):
-        yield place, said
-        plain = None if nested else undo_escapes(said)
+    for place, reading, nested in _list_texts(values):
+        yield place, reading
+        plain = None if nested else undo_escapes(reading)
         if plain is not None:
             yield place, plain
 
 
 def list_proofs(text: str) -> Iterator[tuple[Place, str]]:
-    """Every name and value of a text that is one JSON value which all readers read alike."""
-    for place, said, _ in _list_texts(list_values(text, strict=True) or []):
-        yield place, said
+    """Yield every name and value of a text that is one JSON value which all readers read alike."""
+    for place, reading, _ in _list_texts(list_values(text, strict=True) or []):
+        yield place, reading
 
 
 def has_more(text: str) -> bool:
-    """Whether a text that is JSON could say what does not stand in it as it is; without an escape it cannot."""
+    """Return whether a text that is JSON could say what is not in it as it is; without an escape it cannot."""
     return "\\" in text or nests_too_deeply(text.lstrip(_AROUND))
 
 
 def _list_texts(values: list[Value]) -> Iterator[tuple[Place, str, bool]]:
-    """Names and texts, each with whether it is JSON itself; what was said before is not said again."""
+    """Yield names and texts, each with whether it is JSON itself; what was said before is not said again."""
     seen: set[str] = set()
     for place, name, text, nested in values:
         if name is not None and name not in seen:
@@ -170,32 +171,32 @@ def _list_texts(values: list[Value]) -> Iterator[tuple[Place, str, bool]]:
 
 
 def undo_escapes(text: str) -> str | None:
-    """A text that holds JSON somewhere with its quoted texts unescaped; ``None`` where that changes nothing.
+    """Unescape the quoted texts of a text that holds JSON somewhere; ``None`` where that changes nothing.
 
     Quoted is what stands between two quotation marks of which one touches JSON's own punctuation, whichever of the
     two opens it: a mark in the prose before must not turn what is inside into what is outside. Raises ``TooDeepError``
     where escapes are written in escapes without end.
     """
-    found = text
+    unescaped = text
     for _ in range(MOST_ROUNDS):
-        after = _undo_once(found)
-        if after == found:
-            return None if found == text else found
-        found = after
-    if _undo_once(found) != found:
+        next_text = _unescape_once(unescaped)
+        if next_text == unescaped:
+            return None if unescaped == text else unescaped
+        unescaped = next_text
+    if _unescape_once(unescaped) != unescaped:
         raise TooDeepError
-    return found
+    return unescaped
 
 
 def _read(text: str, depth: int, *, strict: bool) -> Any:
-    """The value of a JSON text that is a list, an object or a text; ``None`` for what is none."""
-    found = text.strip(_AROUND)
-    if found[:1] not in ("{", "[", '"') or len(found) < 2:
+    """Read the value of a JSON text that is a list, an object or a text; ``None`` for what is none."""
+    stripped = text.strip(_AROUND)
+    if stripped[:1] not in ("{", "[", '"') or len(stripped) < 2:
         return None
-    if found[0] != '"' and nests_too_deeply(found, most=MOST_DEPTH - depth):
+    if stripped[0] != '"' and nests_too_deeply(stripped, most=MOST_DEPTH - depth):
         raise TooDeepError
     try:
-        value = (_STRICT if strict else _LENIENT).decode(found)
+        value = (_STRICT if strict else _LENIENT).decode(stripped)
     except RecursionError:
         raise TooDeepError from None
     except ValueError:
@@ -206,65 +207,67 @@ def _read(text: str, depth: int, *, strict: bool) -> Any:
 
 
 def _read_lines(text: str) -> list[Any] | None:
-    """The values of a text whose lines are JSON, two or more; ``None`` for any other."""
+    """Read the values of a text whose lines are JSON, two or more; ``None`` for any other."""
     lines = [line for line in text.splitlines() if line.strip(_AROUND)]
     if len(lines) < 2:
         return None
-    found = []
+    values = []
     for line in lines:
         # One level is the list that they are put into.
         value = _read(line, 1, strict=False)
         if value is None:
             return None
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _walk(root: Any, *, strict: bool) -> Iterator[Value]:
-    """Every value, each after what holds it; in a loop, since what recursed would carry each through all levels."""
-    waiting: list[tuple[Any, Place, str | None, int]] = [(root, None, None, 0)]
-    while waiting:
-        value, place, name, depth = waiting.pop()
+    """Yield every value, each after what holds it; in a loop, since recursion would carry each through all levels."""
+    to_visit: list[tuple[Any, Place, str | None, int]] = [(root, None, None, 0)]
+    while to_visit:
+        value, place, name, depth = to_visit.pop()
         if isinstance(value, _Members):
             yield Value(place, name, None)
-            for key, item in reversed(value):
-                waiting.append((item, (place, key), key, depth + 1))
+            for key, member in reversed(value):
+                to_visit.append((member, (place, key), key, depth + 1))
                 # A name is a text that a tool reads as well.
-                said = _read(key, depth + 1, strict=strict) if key[:1] not in _UNQUOTED else None
-                waiting += [] if said is None else [(said, (place, key), key, depth + 1)]
+                key_value = _read(key, depth + 1, strict=strict) if key[:1] not in _UNQUOTED else None
+                to_visit += [] if key_value is None else [(key_value, (place, key), key, depth + 1)]
         elif isinstance(value, list):
             yield Value(place, name, None)
             last = len(value) - 1
-            waiting += [(item, (place, last - at), name, depth + 1) for at, item in enumerate(reversed(value))]
+            to_visit += [
+                (member, (place, last - index), name, depth + 1) for index, member in enumerate(reversed(value))
+            ]
         elif isinstance(value, str):
             inner = _read(value, depth + 1, strict=strict) if value[:1] not in _UNQUOTED else None
             yield Value(place, name, value, nested=inner is not None)
             if inner is not None:
-                waiting.append((inner, place, name, depth + 1))
+                to_visit.append((inner, place, name, depth + 1))
         else:
             yield Value(place, name, json.dumps(value))
 
 
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") | {""}
-"""What no text that is JSON and more than a number begins with: nearly every text is known by its first character."""
+"""Characters that begin no JSON but a number: nearly every text is known by its first character."""
 
 
-def _undo_once(text: str) -> str:
+def _unescape_once(text: str) -> str:
     if "\\" not in text or '"' not in text:
         return text
     quotes = [match.end() - 1 for match in _QUOTE.finditer(text)]
     opened = {match.end() - 1 for match in _OPENED.finditer(text)}
     closed = {match.start() for match in _CLOSED.finditer(text)}
-    pieces, done = [], 0
+    pieces, copied_to = [], 0
     # A text whose end is cut off, as that of a call that is still being written, is read to where it is cut.
     for start, end in pairwise([*quotes, len(text)]):
         if "\\" in text[start:end] and (start in opened or end in closed):
-            pieces += [text[done : start + 1], _undo(text[start + 1 : end])]
-            done = end
-    return "".join(pieces) + text[done:] if pieces else text
+            pieces += [text[copied_to : start + 1], _unescape(text[start + 1 : end])]
+            copied_to = end
+    return "".join(pieces) + text[copied_to:] if pieces else text
 
 
-def _undo(text: str) -> str:
+def _unescape(text: str) -> str:
     return join_halves(_ESCAPE.sub(_decode, text))
 
 

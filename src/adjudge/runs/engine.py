@@ -1,4 +1,4 @@
-"""The state of a run between its beginning and its end: what is asked, what is kept, and who holds the folder."""
+"""The state of a run between its beginning and its end: its assignment, its executor, its store and its lock."""
 
 from __future__ import annotations
 
@@ -8,66 +8,50 @@ import tempfile
 import time
 import weakref
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from adjudge.concurrency import stop_tasks
-from adjudge.errors import UsageError
+from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.hooks import notify
-from adjudge.judges.layers import close_others, rewire
+from adjudge.judges.layers import close_others
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
 from adjudge.judges.retirement import find_retirements
-from adjudge.models.model import Model
-from adjudge.models.rate_limit import Pace
 from adjudge.models.retirement import Retirement
 from adjudge.result import JudgeResult, Outcome
-from adjudge.runs.batch.options import BatchOptions, read_recorded
-from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
+from adjudge.runs.batch.options import read_recorded
+from adjudge.runs.executor import Ending, Executor, LocalExecutor, Work, keep_replies
+from adjudge.runs.folder import (
+    MANIFEST_FILE,
+    Run,
+    RunLock,
+    check_resumable,
+    make_manifest,
+    read_manifest,
+    write_manifest,
+)
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.judging import Assignment, check_ready, describe_judge, digest, digest_judge, settle_question
-from adjudge.runs.kept_replies import KeptModel
+from adjudge.runs.judging import Assignment, describe_judge, digest_description, digest_judge, resolve_question
 from adjudge.runs.layers import RunLayers
-from adjudge.runs.options import Plan, Progress, draw
-from adjudge.runs.pool import Pool, Settle
+from adjudge.runs.options import Plan, Progress, draw_places
+from adjudge.runs.pool import Finish
 from adjudge.runs.schedule import Schedule, Unit
 from adjudge.runs.store import RunStore
 from adjudge.runs.terms import Terms
 
 if TYPE_CHECKING:
     # A live run has no use for these, and most runs are live.
-    from adjudge.runs.batch.first_cases import FirstCases
-    from adjudge.runs.batch.session import BatchSession
+    from adjudge.runs.batch.session import BatchProgress
 
 
 RETIREMENT_PATIENCE = 1.0
 """Seconds that a run which is over waits for what providers say of the retirement of its models."""
-
-
-class RunPool(Protocol):
-    """Where the units of a run are judged."""
-
-    async def take(self) -> tuple[RunItem, ...]:
-        """What is kept since, at least one; nothing when all is done."""
-        ...
-
-    @property
-    def left(self) -> int:
-        """Units that were read and not begun."""
-        ...
-
-    def wind_down(self) -> None:
-        """Begin nothing more; what is under way is finished."""
-        ...
-
-    async def stop(self) -> None:
-        """Cancel what is under way and wait until it is gone."""
-        ...
 
 
 class Engine:
@@ -77,7 +61,7 @@ class Engine:
         self.plan = plan
         self.run: Run | None = None
         self.ended = asyncio.Event()
-        self._pool: RunPool | None = None
+        self._executor: Executor | None = None
         self._schedule: Schedule | None = None
         self._lock: RunLock | None = None
         self._outcomes: Counter[Outcome] = Counter()
@@ -88,164 +72,161 @@ class Engine:
         self._winding = False
         self._resumed = False
         self._layers: RunLayers | None = None
-        self._asked: Assignment | None = None
-        self._wired: Assignment | None = None
-        self._batched: Assignment | None = None
-        """The same question, asked by batch."""
-        self._session: BatchSession | None = None
-        self._first: FirstCases | None = None
-        """The cases of a run by batches that are judged live before anything is sent; ``None`` in a live run."""
-        self._given_up = False
-        """Whether what is under way was let go, so that it is not known that all is judged."""
+        self._assignment: Assignment | None = None
+        self._kept_assignment: Assignment | None = None
+        """The same question, with every reply kept."""
+        self._batches: BatchProgress | None = None
+        """The progress of the requests that were sent by batch, when the run ended."""
         self._terms = Terms()
         self._manifest: dict[str, Any] = {}
-        """What this run says of itself when it begins."""
+        """The manifest of this run when it begins."""
         self._has_written = False
-        """Whether that is in the folder."""
-        self._give_up: Callable[[BaseException | None], None] | None = None
-        """What ends a run whose batches have ended."""
+        """True if that is in the folder."""
         self._asking_retirements: asyncio.Task[tuple[Retirement, ...]] | None = None
         self._retirements: tuple[Retirement, ...] = ()
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
-        plan = self.plan = _recall(self.plan)
-        asker = as_judge(plan.judge, keep_name=True)
+        plan = self.plan = _restore_options(self.plan)
+        judge = as_judge(plan.judge, keep_name=True)
         if plan.batch is not None:
-            from adjudge.runs.batch.session import check_judge
+            from adjudge.runs.batch.session import check_judge  # before anything is written
 
-            check_judge(asker)
+            check_judge(judge)
         self._layers = layers = RunLayers(
             cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
         )
         # Behind its layers, so that what is wrong with them is said before anything is written.
-        self._asked = asked = await self._settle(layers.apply(asker, calls=1 if plan.on_conflict is None else 2))
-        judge = describe_judge(asker)
-        rubric = asked.rubric.to_dict() if asked.rubric is not None else None
-        total = await plan.source.count() if plan.sample is not None else None
-        places = draw(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
-        manifest = make_manifest(
-            command=plan.command,
-            dataset={**plan.source.describe(), "cases": total, "digest": None},
-            judge=judge,
-            rubric=rubric,
-            asked=asked.described,
-            digests={"judge": digest_judge(judge), "rubric": digest(rubric), "asked": digest(asked.described)},
-            options={**plan.options, "threshold": asked.threshold},
+        self._assignment = assignment = await self._make_assignment(
+            layers.apply(judge, calls=1 if plan.on_conflict is None else 2)
         )
-        folder, kept_alive = _find_folder(plan.out)
-        self._open(folder, kept_alive, manifest)
-        resumed = self._resumed
-        kept = resumed and self._store.has_begun()
-        if kept:
+        total = await plan.source.count() if plan.sample is not None else None
+        places = draw_places(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
+        manifest = _make_run_manifest(plan, judge, assignment, total)
+        folder, owner = _find_folder(plan.out)
+        run = self._open(folder, owner, manifest)
+        has_items = self._resumed and self._store.has_begun()
+        if has_items:
             self._store.open()
-        layers.reserve_in(self._store, resumed=kept)
-        self._outcomes.update(self._store.count() if kept else {})  # type: ignore[arg-type]
-        self._terms = terms = asked.terms
-        how: dict[str, Any] = {"resumed": kept, "retry": plan.retry, "check": asked.check_case, "count": terms.count}
-        make_schedule = partial(Schedule, plan.source, self._store, places, plan.repeat, **how)
-        if kept and not plan.source.reads_once:
-            await make_schedule().check()
-        self._schedule = schedule = make_schedule()
-        self._wired = wired = self._wire(asked, self._store, resumed=resumed)
-        if not resumed:
+        layers.reserve_in(self._store, resumed=has_items)
+        self._outcomes.update(self._store.count() if has_items else {})  # type: ignore[arg-type]
+        self._terms = assignment.terms
+        if has_items and not plan.source.reads_once:
+            await self._make_schedule(assignment, places, resumed=True).check()
+        self._schedule = schedule = self._make_schedule(assignment, places, resumed=has_items)
+        self._kept_assignment = kept_assignment = keep_replies(assignment, self._store, resumed=self._resumed)
+        if not self._resumed:
             self._write_beginning()
-        self._pool = await self._open_pool(asker, wired, layers, schedule)
+        await self._open_executor(run, judge, kept_assignment, layers, schedule)
         # A bare task: nobody waits for it before the run is over, and ``end`` stops it.
-        self._asking_retirements = asyncio.create_task(find_retirements(asker))
+        self._asking_retirements = asyncio.create_task(find_retirements(judge))
         if self._winding:
             self.wind_down()
 
-    async def _open_pool(self, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule) -> RunPool:
-        """Where the cases are judged: in this process, or by the actors of Ray."""
-        plan, run = self.plan, self.run
-        if plan.batch is not None:
-            return await self._open_batches(plan.batch, asker, wired, layers, schedule)
-        if plan.cluster is None or run is None:
-            return Pool(self._begin_with(schedule), partial(self._judge, wired, layers, schedule), layers.limit)
-        from adjudge.runs.ray.pool import RayPool
-
-        return RayPool(
-            self._begin_with(schedule),
-            partial(self._keep, layers, schedule),
-            plan=plan,
-            cluster=plan.cluster,
-            asked=replace(wired, judge=asker),
-            store=self._store,
-            budget=layers.budget,
-            run=run.id,
-            resumed=self._resumed,
+    def _make_schedule(self, assignment: Assignment, places: frozenset[int] | None, *, resumed: bool) -> Schedule:
+        return Schedule(
+            self.plan.source,
+            self._store,
+            places,
+            self.plan.repeat,
+            resumed=resumed,
+            retry=self.plan.retry,
+            check=assignment.check_case,
+            count=self._terms.count,
         )
+
+    async def _open_executor(
+        self, run: Run, judge: Any, assignment: Assignment, layers: RunLayers, schedule: Schedule
+    ) -> None:
+        self._executor = executor = _make_executor(
+            Work(
+                plan=self.plan,
+                units=self._begin_with(schedule),
+                judge=judge,
+                assignment=assignment,
+                layers=layers,
+                schedule=schedule,
+                store=self._store,
+                run=run.id,
+                resumed=self._resumed,
+                done=sum(self._outcomes.values()),
+                keep=partial(self._keep, layers, schedule),
+            )
+        )
+        await executor.open()
+        if self._has_written:
+            executor.begin()
 
     def wind_down(self) -> None:
         """Begin nothing more."""
         self._winding = True
-        if self._pool is not None:
-            self._pool.wind_down()
-        # What waits for a batch would wait for hours. The first cases are asked live, and have their time.
-        if self._session is not None and not self._is_checking:
-            self._session.halt()
+        if self._executor is not None:
+            self._executor.wind_down()
 
     async def take(self) -> tuple[RunItem, ...]:
-        """Items that are kept since; nothing when there will be none."""
-        if self._pool is None:
+        """Return the items that are kept since; nothing when there will be none."""
+        if self._executor is None:
             return ()
-        taken = await self._pool.take()
-        if taken:
-            await notify(self.plan.on_progress, self.progress() if self.plan.on_progress else None, what="on_progress")
+        items = await self._executor.take()
+        if items:
+            await notify(
+                self.plan.on_progress, self.measure_progress() if self.plan.on_progress else None, name="on_progress"
+            )
         elif self._schedule is not None:
-            self._complete = self._schedule.complete and not self._pool.left and not self._given_up
-        return taken
+            self._complete = self._schedule.complete and self._executor.is_done
+        return items
 
     async def end(self) -> None:
         """Leave nothing behind: nobody is asked, everything handed in is in the file, the manifest says how it is."""
         try:
-            if self._pool is not None:
-                await self._pool.stop()
-            if self._session is not None:
-                await self._session.stop()
+            if self._executor is not None:
+                await self._executor.stop()
             self._retirements = await self._read_retirements()
             await self._close_models()
             if self._complete:
                 self._write_beginning()
             if self.run is not None and self._has_written:
                 if self._layers is not None:
-                    self._layers.note()
+                    self._layers.note_spent()
                 await self.run.store.flush()
-                if self._session is not None:
-                    await asyncio.to_thread(self._session.close, complete=self._complete)
-                self.run = await asyncio.to_thread(self._leave if self._began_nothing() else self._conclude, self.run)
+                self.run = await asyncio.to_thread(self._discard if self._began_nothing() else self._conclude, self.run)
             elif self.run is not None:
                 await asyncio.to_thread(self._withdraw, self.run)
         finally:
             if self._layers is not None:
                 await asyncio.to_thread(self._layers.close)
             if self._lock is not None:
-                self._lock.free()
-            self._pool = None  # it knows us: without this knot, a run that nobody holds is gone at once
+                self._lock.release()
+            if self._executor is not None:
+                with suppress(AdjudgeError):  # of a file that is gone
+                    self._batches = self._executor.measure_progress()
+            self._executor = None  # it knows us: without this knot, a run that nobody holds is gone at once
             self.ended.set()
 
     async def _read_retirements(self) -> tuple[Retirement, ...]:
-        """What providers have said of the retirement of the models by now; a complete run waits a moment for it."""
-        asking = self._asking_retirements
-        if asking is None:
+        """Return what providers have said of the models' retirement by now; a complete run waits a moment for it."""
+        task = self._asking_retirements
+        if task is None:
             return ()
         try:
-            await asyncio.wait({asking}, timeout=RETIREMENT_PATIENCE if self._complete else 0.0)
+            await asyncio.wait({task}, timeout=RETIREMENT_PATIENCE if self._complete else 0.0)
         finally:
-            await stop_tasks([asking])
+            await stop_tasks([task])
         # An error is no reason to lose a run: without an answer, it is not known when the models are retired.
-        return () if asking.cancelled() or asking.exception() is not None else asking.result()
+        return () if task.cancelled() or task.exception() is not None else task.result()
 
     async def _close_models(self) -> None:
-        for asked in (self._asked, self._wired, self._batched):
-            if asked is not None:
-                await close_others(asked.judge)
-        if isinstance(self.plan.judge, str) and self._wired is not None:
-            await self._wired.judge.aclose()
+        executor_judges = () if self._executor is None else self._executor.judges
+        for judge in (
+            *(assignment.judge for assignment in (self._assignment, self._kept_assignment) if assignment is not None),
+            *executor_judges,
+        ):
+            await close_others(judge)
+        if isinstance(self.plan.judge, str) and self._kept_assignment is not None:
+            await self._kept_assignment.judge.aclose()
 
-    def progress(self) -> Progress:
-        """How far the run is."""
+    def measure_progress(self) -> Progress:
+        """Return how far the run is."""
         return Progress(
             done=sum(self._outcomes.values()),
             fresh=self._fresh,
@@ -253,63 +234,13 @@ class Engine:
             seconds=time.monotonic() - self._started,
             outcomes=dict(self._outcomes),
             cost_usd=self._cost,
-            batch=None if self._session is None else self._session.progress(checking=self._is_checking),
+            batch=self._batches if self._executor is None else self._executor.measure_progress(),
         )
 
-    @property
-    def _is_checking(self) -> bool:
-        """Whether the first cases of a run by batches are being judged live."""
-        return self._first is not None and not self._first.over
-
-    async def _open_batches(
-        self, options: BatchOptions, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule
-    ) -> RunPool:
-        """The pool of a run by batches: the first cases live, the others waiting for what comes back."""
-        from adjudge.runs.batch.first_cases import FirstCases, Stages
-        from adjudge.runs.batch.session import BatchSession, find_timeout, make_patient
-
-        pool: Pool[Unit, RunItem] | None = None
-        self._session = session = BatchSession(
-            options,
-            self._store.path.parent,
-            limit=self.plan.limit,
-            prices=self.plan.prices,
-            timeout=find_timeout(asker),
-            # What is read and not begun is still to ask; what the budget keeps back asks when something has come back.
-            is_all_asked=lambda: pool is None or pool.is_full or (schedule.complete and not pool.left),
-            on_paid_twice=layers.note_paid,
-        )
-        judge = layers.apply_batches(make_patient(asker), session)
-        self._batched = self._wire(replace(wired, judge=judge), self._store, resumed=self._resumed)
-        # A model that the call or the rubric names in place of the judge's own may have no batches.
-        await check_ready(self._batched)
-        checked = sum(self._outcomes.values()) if not session.store.list_batches() else options.check
-        self._first = first = FirstCases(options.check - checked)
-        stages = Stages(first, layers.limit, layers.bound(Pace(options.size)))
-        pool = Pool(first.hold_back(self._begin_with(schedule)), partial(self._judge, wired, layers, schedule), stages)
-
-        def give_up(error: BaseException | None) -> None:
-            self._given_up = True
-            pool.abandon(error)
-
-        self._give_up = give_up
-        if self._has_written:
-            session.begin(give_up)
-        return pool
-
-    async def _settle(self, judge: Any) -> Assignment:
+    async def _make_assignment(self, judge: Any) -> Assignment:
         plan = self.plan
         bring = plan.source.bring_criteria
-        return await settle_question(judge, plan.rubric, plan.how, plan.on_conflict, cases_bring=bring)
-
-    async def _judge(
-        self, asked: Assignment, layers: RunLayers, schedule: Schedule, unit: Unit, settle: Settle[RunItem]
-    ) -> None:
-        """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
-        if self._batched is not None and not (self._first is not None and self._first.is_live(unit)):
-            asked = self._batched
-        result = await asked.judge_case(unit.case, unit.sample, layers.make_call(anew=unit.anew))
-        self._keep(layers, schedule, unit, result, settle)
+        return await resolve_question(judge, plan.rubric, plan.arguments, plan.on_conflict, cases_bring=bring)
 
     def _keep(
         self,
@@ -317,9 +248,9 @@ class Engine:
         schedule: Schedule,
         unit: Unit,
         result: JudgeResult | PairResult,
-        settle: Settle[RunItem],
+        finish: Finish[RunItem],
     ) -> None:
-        """Hand in what a unit came to."""
+        """Hand in the result of a unit."""
         item = RunItem(
             case=unit.case,
             place=unit.place,
@@ -328,23 +259,21 @@ class Engine:
             result=result,
             rubric=self._terms.find_rubric(unit.case),
         )
-        layers.note()
-        self._store.hand_in(item, partial(self._settle_unit, schedule, unit, item, settle), body=unit.body or None)
+        layers.note_spent()
+        self._store.hand_in(item, partial(self._finish_unit, schedule, unit, item, finish), body=unit.body or None)
 
-    def _settle_unit(
-        self, schedule: Schedule, unit: Unit, item: RunItem, settle: Settle[RunItem], error: Exception | None
+    def _finish_unit(
+        self, schedule: Schedule, unit: Unit, item: RunItem, finish: Finish[RunItem], error: Exception | None
     ) -> None:
         if error is None:
             try:
                 self._count(schedule, unit, item)
-            except Exception as wrong:  # noqa: BLE001 - the run ends with it; those that are told next are told
-                error = wrong
-        settle(item if error is None else error)
+            except Exception as problem:  # noqa: BLE001 - the run ends with it; those that are told next are told
+                error = problem
+        finish(item if error is None else error)
 
     def _count(self, schedule: Schedule, unit: Unit, item: RunItem) -> None:
-        schedule.settle(unit)
-        if self._first is not None:
-            self._first.note(unit, item)
+        schedule.finish(unit)
         self._fresh += 1
         self._outcomes[item.result.outcome] += 1
         if unit.replaces is not None:
@@ -357,7 +286,7 @@ class Engine:
         elif self._cost is not None and result.usage is not None:
             self._cost += result.usage.cost_usd or 0.0
 
-    def _open(self, folder: Path, kept_alive: object, manifest: dict[str, Any]) -> None:
+    def _open(self, folder: Path, owner: object, manifest: dict[str, Any]) -> Run:
         """Lock the folder, and read what it holds; raises ``UsageError`` where this run cannot resume that one.
 
         A run that is there is only looked at, until ``_write_beginning``.
@@ -366,19 +295,23 @@ class Engine:
         self._lock.take()
         self._store = store = RunStore(folder)
         self._resumed = (folder / MANIFEST_FILE).exists()
-        self.run = run = Run(folder=folder, manifest=manifest, store=store, kept_alive=kept_alive)
+        self.run = run = Run(folder=folder, manifest=manifest, store=store, kept_alive=owner)
         self._manifest = manifest
         if self._resumed:
             if not self.plan.resume:
                 raise UsageError(
-                    f"{folder} holds a run already; resume it with resume=True (--resume), or name another folder"
+                    f"{folder} holds a run already; resume it with ",
+                    Argument("resume", "True"),
+                    ", or name another folder",
+                    argument="out",
                 )
             store.freeze()
-            before = read_manifest(folder)
-            self.run = replace(run, manifest=before)
-            check_same(folder, before, manifest)
-            same = {name: before[name] for name in ("id", "created_at") if name in before}
-            self._manifest = {**before, **manifest, **same}
+            recorded = read_manifest(folder)
+            self.run = replace(run, manifest=recorded)
+            check_resumable(folder, recorded, manifest)
+            kept_members = {name: recorded[name] for name in ("id", "created_at") if name in recorded}
+            self._manifest = {**recorded, **manifest, **kept_members}
+        return self.run
 
     def _write_beginning(self) -> None:
         """Write that the run is under way. Nothing of a resumed run is written before: it may still be refused."""
@@ -392,47 +325,43 @@ class Engine:
         self._store.thaw()
         if not (self._resumed and self._store.has_begun()):
             self._store.create()
-        if self._session is not None and self._give_up is not None:
-            self._session.begin(self._give_up)
+        if self._executor is not None:
+            self._executor.begin()
 
     async def _begin_with(self, schedule: Schedule) -> AsyncGenerator[Unit, None]:
         """The units of a run, whose beginning is written before the first one."""
-        async with aclosing(schedule.units()) as units:
+        async with aclosing(schedule.iterate_units()) as units:
             async for unit in units:
                 if self._winding and not self._has_written:
                     return
                 self._write_beginning()
                 yield unit
 
-    def _wire(self, asked: Assignment, store: RunStore, *, resumed: bool) -> Assignment:
-        def keep(model: Model, number: int) -> Model:
-            return KeptModel(model, store, seat=number, resumed=resumed)
-
-        return replace(asked, judge=rewire(asked.judge, keep))
-
     def _began_nothing(self) -> bool:
-        """Whether this run ended before its first case: a column with another name, a first row that is no case."""
+        """Return whether this run ended before its first case, as with a first row that is no case."""
         schedule = self._schedule
         return not (self._resumed or self._winding or self._complete or (schedule is not None and schedule.cases))
 
     def _withdraw(self, run: Run) -> None:
         """Leave the folder of a run that was there as it was found."""
         run.store.close()
-        if self._session is not None:
-            self._session.withdraw()
+        self._close_executor("withdrawn")
         if self._lock is not None:
-            self._lock.leave()
+            self._lock.undo()
 
-    def _leave(self, run: Run) -> None:
+    def _close_executor(self, ending: Ending) -> Mapping[str, Any]:
+        return {} if self._executor is None else self._executor.close(ending)
+
+    def _discard(self, run: Run) -> None:
         # Nobody was asked, so nothing is lost; and the same command, put right, must not be told that a run is there.
+        self._close_executor("empty")
         run.store.remove()
-        if self._session is not None:
-            self._session.remove()
         (run.folder / MANIFEST_FILE).unlink(missing_ok=True)
 
     def _conclude(self, run: Run) -> Run:
         schedule = self._schedule
         whole = self._complete and schedule is not None
+        executed = self._close_executor("complete" if self._complete else "interrupted")
         changes: dict[str, Any] = {
             "status": "finished" if whole else "interrupted",
             "updated_at": datetime.now(UTC).isoformat(),
@@ -444,20 +373,19 @@ class Engine:
         if schedule is not None and whole:
             digests = {"digest": schedule.digest, "contents": schedule.contents.to_dict()}
             changes["dataset"] = {**self.plan.source.describe(), "cases": schedule.cases, **digests}
-        if self._session is not None and self._session.paid_again is not None:
-            changes["paid_again"] = self._session.paid_again
+        changes |= executed
         if self._retirements:
-            changes["retirements"] = [item.to_dict() for item in self._retirements]
-        if schedule is not None and schedule.own:
-            changes["own"] = dict(schedule.own)
+            changes["retirements"] = [retirement.to_dict() for retirement in self._retirements]
+        if schedule is not None and schedule.criteria_counts:
+            changes["own"] = dict(schedule.criteria_counts)
         manifest = {**run.manifest, **changes}
         write_manifest(run.folder, manifest)
         run.store.close()
         return replace(run, manifest=manifest)
 
 
-def _recall(plan: Plan) -> Plan:
-    """The plan with the budget and the batches of the run that goes on, where it names none itself.
+def _restore_options(plan: Plan) -> Plan:
+    """Return the plan with the budget and the batches of the run that goes on, where it names none itself.
 
     Resuming must not lift a budget, and what was sent by batch must not be asked, and paid for, again.
     """
@@ -468,6 +396,24 @@ def _recall(plan: Plan) -> Plan:
         plan,
         budget=recorded.get("budget") if plan.budget is None else plan.budget,
         batch=read_recorded(recorded.get("batch"), plan.out) if plan.batch is None else plan.batch,
+    )
+
+
+def _make_run_manifest(plan: Plan, judge: Any, assignment: Assignment, total: int | None) -> dict[str, Any]:
+    described = describe_judge(judge)
+    rubric = assignment.rubric.to_dict() if assignment.rubric is not None else None
+    return make_manifest(
+        command=plan.command,
+        dataset={**plan.source.describe(), "cases": total, "digest": None},
+        judge=described,
+        rubric=rubric,
+        asked=assignment.described,
+        digests={
+            "judge": digest_judge(described),
+            "rubric": digest_description(rubric),
+            "asked": digest_description(assignment.described),
+        },
+        options={**plan.options, "threshold": assignment.threshold},
     )
 
 
@@ -488,3 +434,18 @@ def _find_folder(out: Path | None) -> tuple[Path, _Temporary | None]:
     except OSError as error:
         raise UsageError(f"the run {out} cannot be written: {error.strerror}; name another folder") from None
     return out, None
+
+
+def _make_executor(work: Work) -> Executor:
+    """The executor that a run's plan asks for."""
+    plan = work.plan
+    # A live run has no use for the others, and most runs are live.
+    if plan.batch is not None:
+        from adjudge.runs.batch.executor import BatchExecutor
+
+        return BatchExecutor(work, plan.batch)
+    if plan.cluster is not None:
+        from adjudge.runs.ray.executor import RayExecutor
+
+        return RayExecutor(work, plan.cluster)
+    return LocalExecutor(work)

@@ -1,4 +1,4 @@
-"""A run that can be read: its folder, what it says of itself, and its items."""
+"""A run that can be read: its folder, its manifest, and its items."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from adjudge.dataset.case import Case
 from adjudge.dataset.contents import ContentSet, make_content_set, read_content_set
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.private_file import write_private
 from adjudge.formats.sqlite import open_sqlite
@@ -40,7 +40,7 @@ class RunLock:
         self.folder = folder
         self._connection: sqlite3.Connection | None = None
         self._made = False
-        """Whether the file was not there before."""
+        """True if the file was not there before."""
 
     def take(self) -> None:
         """Take the lock; raises ``UsageError`` when another process or another run of this one has it."""
@@ -65,22 +65,22 @@ class RunLock:
                 "or name another"
             ) from None
 
-    def free(self) -> None:
+    def release(self) -> None:
         """Let go of the lock."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
-    def leave(self) -> None:
+    def undo(self) -> None:
         """Let go of the lock, and leave the folder as it was before ``take``."""
         if self._made and self._connection is not None:
             with suppress(OSError):  # Windows removes no open file
                 (self.folder / LOCK_FILE).unlink()
-        self.free()
+        self.release()
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether somebody writes to a run now."""
+    """Return whether somebody writes to a run now."""
     if not (folder / LOCK_FILE).is_file():
         return False
     try:
@@ -118,13 +118,13 @@ _SUMMARY = ("items", "cases", "undecided_because", "mean_score", "calls", "input
 _DIGESTS = {"judge": "the judge", "rubric": "the rubric", "asked": "what is asked"}
 
 
-def make_manifest(**about: Any) -> dict[str, Any]:
-    """The manifest of a run that begins now."""
+def make_manifest(**members: Any) -> dict[str, Any]:
+    """Make the manifest of a run that begins now."""
     now = datetime.now(UTC).isoformat()
     # Of the package itself, which is above this module and is there whenever this one is.
     versions = {"adjudge": sys.modules["adjudge"].__version__, "python": platform.python_version()}
     head = {"schema": SCHEMA, "id": make_id(), "created_at": now, "updated_at": now, "status": "running"}
-    return head | {"versions": versions} | to_plain(about)
+    return head | {"versions": versions} | to_plain(members)
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -148,7 +148,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise UsageError(f"{path} is not a regular file; name a folder of `adjudge run`")
     try:
         with path.open("rb") as file:
-            found = json.loads(file.read(LARGEST))
+            manifest = json.loads(file.read(LARGEST))
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no run: there is no {MANIFEST_FILE} in it; name a folder of `adjudge run`"
@@ -157,25 +157,25 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read {path}: {error.strerror}; name a folder of `adjudge run`") from None
     except (ValueError, RecursionError):
         raise UsageError(f"{path} is not JSON, so it is no run's; name a folder of `adjudge run`") from None
-    said = found.get("schema") if isinstance(found, dict) else None
-    if said != SCHEMA:
-        raise UsageError(f"{path} is of the schema {said!r}, not {SCHEMA!r}; name a folder of `adjudge run`")
-    _check_shape(path, found)
-    return found
+    schema = manifest.get("schema") if isinstance(manifest, dict) else None
+    if schema != SCHEMA:
+        raise UsageError(f"{path} is of the schema {schema!r}, not {SCHEMA!r}; name a folder of `adjudge run`")
+    _check_shape(path, manifest)
+    return manifest
 
 
-def _check_shape(path: Path, found: Mapping[str, Any]) -> None:
+def _check_shape(path: Path, manifest: Mapping[str, Any]) -> None:
     """Raise ``UsageError`` for a member that is missing or of another kind, before anybody relies on it."""
-    needed = dict.fromkeys(("dataset", "judge", "asked", "digests", "options"), dict) | {"id": str, "status": str}
-    if found.get("status") == "finished":  # what it came to is then taken from here
-        needed |= {"counts": dict, "summary": dict}
-    wrong = [name for name, kind in needed.items() if not isinstance(found.get(name), kind)]
-    if not isinstance(found.get("rubric", 0), dict | None):
+    kinds = dict.fromkeys(("dataset", "judge", "asked", "digests", "options"), dict) | {"id": str, "status": str}
+    if manifest.get("status") == "finished":  # what it came to is then taken from here
+        kinds |= {"counts": dict, "summary": dict}
+    wrong = [name for name, kind in kinds.items() if not isinstance(manifest.get(name), kind)]
+    if not isinstance(manifest.get("rubric", 0), dict | None):
         wrong.append("rubric")
-    if not wrong and type(found["options"].get("repeat", 1)) is not int:
+    if not wrong and type(manifest["options"].get("repeat", 1)) is not int:
         wrong.append("options.repeat")
-    if not wrong and found["status"] == "finished":
-        numbers, members = found["counts"], found["summary"]
+    if not wrong and manifest["status"] == "finished":
+        numbers, members = manifest["counts"], manifest["summary"]
         if set(numbers) != set(_OUTCOMES) or any(type(number) is not int or number < 0 for number in numbers.values()):
             wrong.append("counts")
         wrong += [f"summary.{name}" for name in _SUMMARY if name not in members]
@@ -183,48 +183,58 @@ def _check_shape(path: Path, found: Mapping[str, Any]) -> None:
         raise UsageError(f"{path} is damaged: the manifest has no {wrong[0]} to go by; name a folder of `adjudge run`")
 
 
-def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_resumable(folder: Path, recorded: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
     """Raise ``UsageError`` naming what changed since a run began, if its results could not be mixed."""
-    for changed in list_changes(before, now):
+    for changed in list_changes(recorded, manifest):
         raise UsageError(
             f"the run {folder} cannot be resumed: {changed}; resume with what it began with, or begin another run"
         )
-    redecided = before.get("redecided")
+    redecided = recorded.get("redecided")
     policy = redecided.get("policy") if isinstance(redecided, Mapping) else None
     if isinstance(policy, Mapping) and policy.get("all_cases"):
         raise UsageError(
             f"the run {folder} cannot be resumed: it was redecided with all_cases, and cases that are judged now would "
             "use their own criteria and thresholds; begin another run"
         )
-    was, asked = before["options"], now["options"]
+    recorded_options, options = recorded["options"], manifest["options"]
     for name in ("sample", "seed"):
-        if was.get(name) != asked[name]:
+        if recorded_options.get(name) != options[name]:
             raise UsageError(
-                f"the run {folder} cannot be resumed: it has {name}={was.get(name)!r}, not {asked[name]!r}"
+                f"the run {folder} cannot be resumed: it has ",
+                Argument(name, repr(recorded_options.get(name))),
+                f", not {options[name]!r}",
+                argument=name,
             )
     # Another number of cases is another draw, of other cases.
-    if asked["sample"] is not None and before["dataset"]["cases"] != now["dataset"]["cases"]:
+    if options["sample"] is not None and recorded["dataset"]["cases"] != manifest["dataset"]["cases"]:
         raise UsageError(
-            f"the run {folder} cannot be resumed: it was a sample of {before['dataset']['cases']} cases, and the data "
-            f"set has {now['dataset']['cases']} now"
+            f"the run {folder} cannot be resumed: it was a sample of {recorded['dataset']['cases']} cases, and the "
+            f"data set has {manifest['dataset']['cases']} now"
         )
     # Over the rubrics of cases too, which no digest of the run's shows.
-    if (before.get("own") or before.get("rubric") is None) and was.get("threshold") != asked["threshold"]:
+    if (recorded.get("own") or recorded.get("rubric") is None) and recorded_options.get("threshold") != options[
+        "threshold"
+    ]:
         raise UsageError(
-            f"the run {folder} cannot be resumed: it has threshold={was.get('threshold')!r}, not {asked['threshold']!r}"
+            f"the run {folder} cannot be resumed: it has ",
+            Argument("threshold", repr(recorded_options.get("threshold"))),
+            f", not {options['threshold']!r}",
+            argument="threshold",
         )
-    if was.get("repeat", 1) > asked["repeat"]:
+    if recorded_options.get("repeat", 1) > options["repeat"]:
         raise UsageError(
-            f"the run {folder} cannot be resumed: it has repeat={was['repeat']}, and you asked for "
-            f"fewer, {asked['repeat']}"
+            f"the run {folder} cannot be resumed: it has ",
+            Argument("repeat", repr(recorded_options["repeat"])),
+            f", and you asked for fewer, {options['repeat']}",
+            argument="repeat",
         )
 
 
-def list_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """How judge, rubric and question of two manifests differ, each by its first difference."""
-    changed = [name for name in _DIGESTS if before["digests"].get(name) != now["digests"].get(name)]
+def list_changes(recorded: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the differences of two manifests in judge, rubric and question, each by its first one."""
+    changed = [name for name in _DIGESTS if recorded["digests"].get(name) != manifest["digests"].get(name)]
     for name in changed:
-        old, new = before.get(name), now.get(name)
+        old, new = recorded.get(name), manifest.get(name)
         if name == "asked" and "rubric" in changed:  # another rubric is worded in other words, which is no news
             old, new = _drop_wording(old), _drop_wording(new)
             if old == new:
@@ -236,26 +246,28 @@ def _drop_wording(asked: Any) -> Any:
     return {name: value for name, value in asked.items() if name != "wording"} if isinstance(asked, dict) else asked
 
 
-def _find_change(before: Any, now: Any, path: str = "") -> str:
+def _find_change(recorded: Any, current: Any, path: str = "") -> str:
     """The first place in which two descriptions differ, in a few words."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        if path.endswith("model.function") and {**before, "code": None} == {**now, "code": None}:
-            return _shorten(f"the code of the function {now.get('module')}.{now.get('qualname')}", bare=True)
-        for name in [*before, *(name for name in now if name not in before)]:
-            if before.get(name) != now.get(name):
-                return _find_change(before.get(name), now.get(name), f"{path}.{name}" if path else str(name))
-    if isinstance(before, list) and isinstance(now, list):
-        for number, (old, new) in enumerate(zip(before, now, strict=False), 1):
-            if old != new:
-                return _find_change(old, new, f"{path} {number}")
-    return f"{path}: {_shorten(before)} before, {_shorten(now)} now".removeprefix(": ")
+    if isinstance(recorded, dict) and isinstance(current, dict):
+        if path.endswith("model.function") and {**recorded, "code": None} == {**current, "code": None}:
+            return _shorten_value(
+                f"the code of the function {current.get('module')}.{current.get('qualname')}", bare=True
+            )
+        for name in [*recorded, *(name for name in current if name not in recorded)]:
+            if recorded.get(name) != current.get(name):
+                return _find_change(recorded.get(name), current.get(name), f"{path}.{name}" if path else str(name))
+    if isinstance(recorded, list) and isinstance(current, list):
+        for number, (recorded_member, current_member) in enumerate(zip(recorded, current, strict=False), 1):
+            if recorded_member != current_member:
+                return _find_change(recorded_member, current_member, f"{path} {number}")
+    return f"{path}: {_shorten_value(recorded)} before, {_shorten_value(current)} now".removeprefix(": ")
 
 
-def _shorten(value: Any, *, bare: bool = False) -> str:
+def _shorten_value(value: Any, *, bare: bool = False) -> str:
     from adjudge.formats.text import clean
 
-    said = clean(value if bare else json.dumps(value, ensure_ascii=False), keep_lines=False)
-    return said if len(said) <= 80 or bare else f"{said[:77]}..."
+    text = clean(value if bare else json.dumps(value, ensure_ascii=False), keep_lines=False)
+    return text if len(text) <= 80 or bare else f"{text[:77]}..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -268,7 +280,7 @@ class Run:
     store: RunStore = field(repr=False)
     """The file with the cases, the results and the replies."""
     kept_alive: object = field(default=None, repr=False)
-    """What owns the folder of a run without a place of its own: it is removed with the last reference to it."""
+    """The owner of a temporary folder, which is removed with the last reference to it."""
 
     @property
     def id(self) -> str:
@@ -278,12 +290,12 @@ class Run:
     @property
     def status(self) -> str:
         """``running``, ``interrupted`` or ``finished``; a run whose process was killed is interrupted."""
-        said = str(self.manifest["status"])
-        return "interrupted" if said == "running" and not is_locked(self.folder) else said
+        recorded = str(self.manifest["status"])
+        return "interrupted" if recorded == "running" and not is_locked(self.folder) else recorded
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many items passed, failed and are undecided."""
+        """The number of items that passed, failed and are undecided."""
         return dict(self.summary["counts"])
 
     @property
@@ -300,18 +312,18 @@ class Run:
     @property
     def usage(self) -> Usage:
         """Tokens of all items, and their cost if the cost of every item is known."""
-        found = self.summary
-        known = found["known_cost_usd"] if not found["unknown_costs"] else None
+        summary = self.summary
+        cost = summary["known_cost_usd"] if not summary["unknown_costs"] else None
         return Usage(
-            input_tokens=found["input_tokens"] or 0,
-            output_tokens=found["output_tokens"] or 0,
-            calls=found["calls"] or 0,
-            cost_usd=known,
+            input_tokens=summary["input_tokens"] or 0,
+            output_tokens=summary["output_tokens"] or 0,
+            calls=summary["calls"] or 0,
+            cost_usd=cost,
         )
 
     @property
     def retirements(self) -> tuple[Retirement, ...]:
-        """What providers said during the run about when its models are retired; empty where none of them said it."""
+        """The retirements of the run's models, as providers stated them during the run; empty where none did."""
         try:
             return read_typed(self.manifest.get("retirements", []), tuple[Retirement, ...])
         except ValueError:  # a manifest that was changed by hand: the run is read all the same
@@ -331,7 +343,7 @@ class Run:
 
     @property
     def compares(self) -> bool:
-        """Whether the cases are pairs that were compared."""
+        """Return whether the cases are pairs that were compared."""
         return bool((self.manifest.get("asked") or {}).get("pairs"))
 
     def sum_up_pairs(self) -> PairSummary:
@@ -348,24 +360,26 @@ class Run:
     def items(self, outcome: str | None = None) -> Iterator[RunItem]:
         """Yield the items in the order of the data set; with ``outcome`` only those that ``passed``, for example."""
         if outcome not in (None, "passed", "failed", "undecided"):
-            raise UsageError(f"an outcome is passed, failed or undecided; got {outcome!r}")
-        return self._read("1" if outcome is None else f"r.outcome = '{outcome}'")
+            raise UsageError(f"an outcome is passed, failed or undecided; got {outcome!r}", argument="outcome")
+        return self._read_items("1" if outcome is None else f"r.outcome = '{outcome}'")
 
     def read_case(self, case: str) -> list[RunItem]:
         """Return every judgement of this case. Raises ``UsageError``, naming the nearest id, if there is none."""
-        place = self.store.find_twin(case)
+        place = self.store.find_place(case)
         if place is not None:
-            return list(self._read(f"r.place = {place:d}"))
+            return list(self._read_items(f"r.place = {place:d}"))
         from adjudge.formats.text import clean, find_nearest, show
 
         # Of a huge run the first ids alone: comparing with a million takes longer than looking the id up.
         ids = self.store.list_ids(_MOST_COMPARED)
         # An id is somebody else's text: as a terminal shows it, it may lack what it is spelled with.
-        near = next((item for item in ids if clean(item, keep_lines=False) == case), None) or find_nearest(case, ids)
+        near = next((known_id for known_id in ids if clean(known_id, keep_lines=False) == case), None) or find_nearest(
+            case, ids
+        )
         hint = f"did you mean {show(near)}?" if near is not None else "adjudge report RUN lists ids, --json all of them"
         raise UsageError(f"{self.folder} has no case {show(case)}; {hint}")
 
-    def _read(self, where: str) -> Iterator[RunItem]:
+    def _read_items(self, where: str) -> Iterator[RunItem]:
         # A generator of ours, and not the store's: it holds this run, whose folder may go when nobody does.
         terms = read_terms(self.manifest)
         for item in self.store.items(where=where):
@@ -388,8 +402,8 @@ class Run:
         self.close()
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{number} {outcome}" for outcome, number in self.counts.items())
-        return f"<{type(self).__name__} {str(self.folder)!r} {self.status}: {said}>"
+        counts = ", ".join(f"{number} {outcome}" for outcome, number in self.counts.items())
+        return f"<{type(self).__name__} {str(self.folder)!r} {self.status}: {counts}>"
 
 
 def _find_rubric(terms: Terms, case: Case) -> Rubric | None:

@@ -1,4 +1,4 @@
-"""What a run consists of: one item for each time a case was judged."""
+"""The items of a run: one for each time a case was judged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NotRequired, TypedDict
 
 from adjudge.dataset.case import OWN_KEYS, Case, LabelValue
 from adjudge.errors import UsageError
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain import encode, to_plain
 from adjudge.formats.typed import read_typed, read_typed_json
 from adjudge.judges.pair import PairResult, read_judged
 from adjudge.result import JudgeResult, Severity, Usage
@@ -24,11 +24,11 @@ class RunItem:
 
     case: Case
     place: int
-    """Which case of the data set it is, from 0."""
+    """The number of the case in the data set, from 0."""
     result: JudgeResult | PairResult
     """A ``PairResult`` where the case is a pair that was compared."""
     sample: int = 0
-    """Which of the repeated judgements of this case it is, from 0."""
+    """The number of the judgement among the repeated ones of this case, from 0."""
     subject: str = ""
     """SHA-256 of the whole case, by which a resumed run checks that its data are unchanged."""
     rubric: Rubric | None = None
@@ -78,23 +78,28 @@ _WHOLE, _DOLLARS = frozenset((int,)), frozenset((float, type(None)))
 
 
 def encode_case(case: Case) -> bytes:
-    """A case as it is kept. Its SHA-256 is the item's subject: with another label it is another case."""
+    """Encode a case as it is kept. Its SHA-256 is the item's subject: with another label it is another case."""
     import msgspec
 
     if _is_plain(case):
         # The same bytes, five times as fast: nothing in one of these has another form as plain data.
         with suppress(UnicodeEncodeError):
             return _CASE_HEAD + msgspec.json.encode({name: getattr(case, name) for name in _MEMBERS})[1:]
-    kept = {"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in _MEMBERS}
-    return encode(kept | _describe_own(case))
+    members = {"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in _MEMBERS}
+    return encode(members | _describe_criteria(case))
 
 
-def _describe_own(case: Case) -> dict[str, Any]:
-    """By what a case is judged itself, as data; nothing where it brings nothing, so that its digest stays as it was."""
+def _describe_criteria(case: Case) -> dict[str, Any]:
+    """Describe the criteria, rubric, rules and threshold of a case itself; a case without any keeps its digest."""
     rules = [{"name": rule.name, "severity": rule.severity, "spec": to_plain(rule.spec)} for rule in case.rules]
     rubric = to_plain(case.rubric.to_dict()) if case.rubric is not None else None
-    found = {"criteria": to_plain(case.criteria), "rubric": rubric, "rules": rules or None, "threshold": case.threshold}
-    return {name: value for name, value in found.items() if value is not None}
+    members = {
+        "criteria": to_plain(case.criteria),
+        "rubric": rubric,
+        "rules": rules or None,
+        "threshold": case.threshold,
+    }
+    return {name: value for name, value in members.items() if value is not None}
 
 
 _BOOLEANS = (b"false", b"true")
@@ -103,7 +108,7 @@ _HEAD = b'{"schema":"' + JudgeResult.schema.encode() + b'",'
 
 
 def encode_result(result: JudgeResult | PairResult) -> bytes:
-    """A result as it is kept: what ``to_dict`` says, as JSON."""
+    """Encode a result as it is kept: the data of ``to_dict`` as JSON."""
     import msgspec
 
     if type(result) is JudgeResult and result.value is None and not result.rule_results and _is_flat(result.metadata):
@@ -115,7 +120,7 @@ def encode_result(result: JudgeResult | PairResult) -> bytes:
 
 
 def lacks_cost(result: JudgeResult | PairResult) -> bool:
-    """Whether somebody may have been paid for a result, and nobody knows how much.
+    """Return whether somebody may have been paid for a result, and nobody knows how much.
 
     A call that timed out has no usage and may be on the bill all the same: without it, a sum reads as the whole.
     """
@@ -166,23 +171,23 @@ def check_case(case: Case, body: bytes) -> None:
 
 
 def read_case(body: bytes) -> Case:
-    """A case as it was kept; raises ``ValueError`` and the like where its members are not what they should be."""
-    said = json.loads(body)
-    said.pop("schema", None)
-    read_typed(said, KeptCase)  # looked at, and not taken: it would make 1.0 of a label that is 1
-    if "rubric" in said:
-        said["rubric"] = replace(rebuild_rubric(said["rubric"]), model=said["rubric"].get("model"))
-    if "rules" in said:
-        said["rules"] = [rebuild_rule(**rule) for rule in said["rules"]]
-    return Case(**said)
+    """Read a case as it was kept; raises ``ValueError`` and the like where its members are not what they should be."""
+    members = json.loads(body)
+    members.pop("schema", None)
+    read_typed(members, KeptCase)  # looked at, and not taken: it would make 1.0 of a label that is 1
+    if "rubric" in members:
+        members["rubric"] = replace(rebuild_rubric(members["rubric"]), model=members["rubric"].get("model"))
+    if "rules" in members:
+        members["rules"] = [rebuild_rule(**rule) for rule in members["rules"]]
+    return Case(**members)
 
 
 def _is_plain(case: Case) -> bool:
-    held = (case.content, case.reference, case.task, case.context, case.label)
+    values = (case.content, case.reference, case.task, case.context, case.label)
     if (
         type(case) is not Case
         or case.brings_own
-        or not _FLAT.issuperset(map(type, held))
+        or not _FLAT.issuperset(map(type, values))
         or type(case.group) not in _OPTIONAL
     ):
         return False
@@ -190,12 +195,12 @@ def _is_plain(case: Case) -> bool:
 
 
 def _is_usual(result: JudgeResult | PairResult) -> bool:
-    """Whether what a ``Judge`` took over from a reply as it is, is of the types it should be."""
+    """Return whether the values that a ``Judge`` copies from a reply are of the right types."""
     if type(result) is not JudgeResult or result.rule_results or result.earlier_responses or result.value is not None:
         return False
     usage, names = result.usage, (result.model, result.model_requested, result.model_expected)
-    said = (*names, result.raw_response, result.finish_reason)
-    if not _OPTIONAL.issuperset(map(type, said)):
+    texts = (*names, result.raw_response, result.finish_reason)
+    if not _OPTIONAL.issuperset(map(type, texts)):
         return False
     if type(usage) is not Usage:
         return usage is None
@@ -203,21 +208,12 @@ def _is_usual(result: JudgeResult | PairResult) -> bool:
     return _WHOLE.issuperset(map(type, numbers)) and type(usage.cost_usd) in _DOLLARS
 
 
-def _is_flat(held: Mapping[str, Any]) -> bool:
-    return type(held) is dict and _TEXT.issuperset(map(type, held)) and _FLAT.issuperset(map(type, held.values()))
-
-
-def encode(data: Any) -> bytes:
-    """Plain data as JSON."""
-    import msgspec
-
-    # Half a surrogate pair has no UTF-8; it was judged all the same, and is kept as it is written in a program.
-    try:
-        return msgspec.json.encode(data)
-    except UnicodeEncodeError:
-        return json.dumps(data).encode()
+def _is_flat(members: Mapping[str, Any]) -> bool:
+    return (
+        type(members) is dict and _TEXT.issuperset(map(type, members)) and _FLAT.issuperset(map(type, members.values()))
+    )
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether a text holds half of a surrogate pair, which has no UTF-8."""
+    """Return whether a text holds half of a surrogate pair, which has no UTF-8."""
     return any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,4 +1,4 @@
-"""What a run asks, settled before the first case: everything wrong with the configuration is said then."""
+"""The assignment of a run, resolved before the first case: every fault of the configuration is found then."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.concurrency import count_cancellations, describe_error, is_for_us
+from adjudge.concurrency import count_cancellations, describe_error
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain import encode, to_plain
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.compare import NOTHING_BETTER, check_pair_case, choose_rubric, compare_case_as, prepare_pair
+from adjudge.judges.compare import check_pair_case, choose_rubric, compare_case_as, make_nothing_better, prepare_pair
 from adjudge.judges.evaluate import (
-    NO_CRITERIA,
     EvaluateArguments,
     RubricSource,
     decide_by_rules,
+    make_no_criteria,
     merge_case,
-    merge_data,
+    merge_case_data,
     prepare,
     since,
 )
@@ -36,28 +36,28 @@ from adjudge.question.question import Question, digest_question
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.shipped import as_rule
-from adjudge.runs.item import check_kept, encode
+from adjudge.runs.item import check_kept
 from adjudge.runs.terms import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """The same question about every case, and who answers it."""
+    """The same question about every case, and the judge that answers it."""
 
     judge: Any
     """A judge or a chain."""
     rubric: Rubric | None
-    how: EvaluateArguments
+    arguments: EvaluateArguments
     described: Mapping[str, Any]
     """The question, as plain data."""
     on_conflict: OnConflict | None = None
-    """What orders that disagree come to; ``None``: each case is judged by itself."""
+    """The outcome where the orders disagree; ``None``: each case is judged by itself."""
     threshold: float | None = None
-    """The passing threshold that the run was given, over every rubric's own."""
+    """The passing threshold of the run itself, in place of every rubric's."""
 
     @property
     def terms(self) -> Terms:
-        """By what each case is judged."""
+        """The terms by which each case is judged."""
         return Terms(rubric=self.rubric, threshold=self.threshold, compares=self.on_conflict is not None)
 
     def check_case(self, case: Case) -> None:
@@ -67,14 +67,14 @@ class Assignment:
         if self.rubric is not None or case.criteria is not None or case.rubric is not None:
             return
         if self.on_conflict is not None:
-            raise UsageError(f"{NOTHING_BETTER}, or let each case bring its own criteria")
-        if self.how.get("result_format") is None:
-            raise UsageError(f"{NO_CRITERIA}, or let each case bring its own criteria")
+            raise make_nothing_better(", or let each case bring its own criteria")
+        if self.arguments.get("result_format") is None:
+            raise make_no_criteria(", or let each case bring its own criteria")
         if case.threshold is not None:
-            raise UsageError(f"its threshold={case.threshold!r} needs criteria or a rubric to apply to")
+            raise UsageError(f"its threshold of {case.threshold!r} needs criteria or a rubric to apply to")
 
     async def judge_case(self, case: Case, sample: int, call: Call = UNBOUND) -> JudgeResult | PairResult:
-        """One case judged; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
+        """Judge one case; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
         cancelled = count_cancellations()
         try:
             result = await (self._judge if self.on_conflict is None else self._compare)(case, sample, call)
@@ -82,17 +82,15 @@ class Assignment:
         except asyncio.CancelledError:
             if count_cancellations() > cancelled:
                 raise
-            said = "the judge cancelled itself"
-        except BaseException as error:  # the other cases are judged all the same
-            if is_for_us(error):
-                raise
-            said = str(error) if isinstance(error, UsageError) else describe_error(error)
+            problem = "the judge cancelled itself"
+        except Exception as error:  # noqa: BLE001 - the other cases are judged all the same
+            problem = str(error) if isinstance(error, UsageError) else describe_error(error)
         else:
             return result
-        return self._make_undecided(case, " ".join(said.split())[:500])
+        return self._make_undecided(case, " ".join(problem.split())[:500])
 
     def _make_undecided(self, case: Case, detail: str) -> JudgeResult | PairResult:
-        judge, metadata = str(self.judge.name), merge_data(case, self.how).get("metadata") or {}
+        judge, metadata = str(self.judge.name), merge_case_data(case, self.arguments).get("metadata") or {}
         if self.on_conflict is not None:
             return PairResult(
                 preferred=None,
@@ -120,208 +118,229 @@ class Assignment:
         return rubric.passing_threshold if rubric is not None else None
 
     async def _compare(self, case: Case, sample: int, call: Call) -> PairResult:
-        how: Any = {**self.how, "on_conflict": self.on_conflict, "sample": sample}
-        return await compare_case_as(call, case, self.judge, self.rubric, how)
+        arguments: Any = {**self.arguments, "on_conflict": self.on_conflict, "sample": sample}
+        return await compare_case_as(call, case, self.judge, self.rubric, arguments)
 
     async def _judge(self, case: Case, sample: int, call: Call) -> JudgeResult:
         started = time.perf_counter()
-        given: EvaluateArguments = self.how
+        arguments: EvaluateArguments = self.arguments
         if case.brings_own and self.threshold is not None:
-            given = {**self.how, "threshold": self.threshold}
-        rubric, how = merge_case(case, self.rubric, given)
-        question = await prepare(case.content, rubric, None, how, sample=sample, call=call)
+            arguments = {**self.arguments, "threshold": self.threshold}
+        rubric, merged = merge_case(case, self.rubric, arguments)
+        question = await prepare(case.content, rubric, None, merged, sample=sample, call=call)
         answer = decide_by_rules(question)
         if answer is not None:
-            return self.judge._settle(question, answer, since(started))  # noqa: SLF001 - what evaluate does with it
+            return self.judge._make_result_of_rules(question, answer, since(started))  # noqa: SLF001 - what evaluate does with it
         result = await self.judge.ask(question)
         if not isinstance(result, JudgeResult):
             raise TypeError(f"the judge returned {type(result).__name__}, not a JudgeResult")
         return result
 
 
-async def settle_question(
-    asker: Any,
+async def resolve_question(
+    judge: Any,
     rubric: RubricSource | None,
-    how: EvaluateArguments,
+    arguments: EvaluateArguments,
     on_conflict: OnConflict | None,
     *,
     cases_bring: Callable[[], bool],
 ) -> Assignment:
-    """What is asked of every case, or of every pair of contents where ``on_conflict`` says what orders come to.
+    """Resolve the question about every case, or about every pair of contents where there is ``on_conflict``.
 
-    Raises ``UsageError`` as ``settle`` does.
+    Raises ``UsageError`` as ``resolve_contents`` does.
     """
     if on_conflict is not None:
-        return _settle_pairs(asker, rubric, how, on_conflict, cases_bring=cases_bring)
-    return await settle(asker, rubric, how, cases_bring=cases_bring)
+        return _resolve_pairs(judge, rubric, arguments, on_conflict, cases_bring=cases_bring)
+    return await resolve_contents(judge, rubric, arguments, cases_bring=cases_bring)
 
 
-async def settle(
-    asker: Any, rubric: RubricSource | None, how: EvaluateArguments, *, cases_bring: Callable[[], bool] = lambda: False
+async def resolve_contents(
+    judge: Any,
+    rubric: RubricSource | None,
+    arguments: EvaluateArguments,
+    *,
+    cases_bring: Callable[[], bool] = lambda: False,
 ) -> Assignment:
-    """What is asked of every case; raises ``UsageError`` for what is wrong before any is.
+    """Resolve the question about every case; raises ``UsageError`` for what is wrong before any case is judged.
 
     ``cases_bring`` says whether cases may bring their own criteria, so that none may be needed for all of them.
     """
-    if "throw_on_fail" in how:
-        raise UsageError("a run has no throw_on_fail: a judgement that failed is one of its results")
-    rules = [as_rule(rule) for rule in how.get("rules") or ()]
-    own = asker._own_rubric()  # noqa: SLF001 - as evaluate does
-    absent = rubric is None and own is None and not {"criteria", "result_format"} & how.keys() and cases_bring()
+    if "throw_on_fail" in arguments:
+        raise UsageError(
+            "a run has no throw_on_fail: a judgement that failed is one of its results", argument="throw_on_fail"
+        )
+    rules = [as_rule(rule) for rule in arguments.get("rules") or ()]
+    judge_rubric = judge._get_default_rubric()  # noqa: SLF001 - as evaluate does
+    absent = (
+        rubric is None
+        and judge_rubric is None
+        and not {"criteria", "result_format"} & arguments.keys()
+        and cases_bring()
+    )
     # What does not depend on the words is looked at all the same: a judge without a key is a mistake in every case.
-    asked: EvaluateArguments = {**how, "rules": ()} if not absent else {**how, "rules": (), "criteria": "-"}
-    question = await prepare("-", rubric, own, asked)
-    settled = question.rubric
-    alone = absent and asks_nobody(getattr(asker, "own_model", None))  # the rubrics of cases may be all rules
-    if not alone:
-        _check_asker(asker, question)
-    kept: EvaluateArguments = {**how, "rules": rules} if rules else {**how}
-    kept.pop("criteria", None)  # it is in the rubric now, and so is the threshold
-    threshold = kept.pop("threshold", None)
-    more = {name: value for name, value in kept.items() if name not in ("rules", "metadata")}
+    stand_in: EvaluateArguments = (
+        {**arguments, "rules": ()} if not absent else {**arguments, "rules": (), "criteria": "-"}
+    )
+    question = await prepare("-", rubric, judge_rubric, stand_in)
+    resolved_rubric = question.rubric
+    asks_no_model = absent and asks_nobody(getattr(judge, "model", None))  # the rubrics of cases may be all rules
+    if not asks_no_model:
+        _check_judge(judge, question)
+    kept_arguments: EvaluateArguments = {**arguments, "rules": rules} if rules else {**arguments}
+    kept_arguments.pop("criteria", None)  # it is in the rubric now, and so is the threshold
+    threshold = kept_arguments.pop("threshold", None)
+    options = {name: value for name, value in kept_arguments.items() if name not in ("rules", "metadata")}
     described = {
         # The wording is adjudge's as well as the rubric's: with another version of either, another thing is asked.
         "wording": digest_question(question.wording, ()),
         "rules": [{"name": rule.name, "severity": rule.severity, **rule.spec} for rule in rules],
-        **{name: _describe(value) for name, value in more.items() if value is not None},
+        **{name: _describe_value(value) for name, value in options.items() if value is not None},
     }
     return Assignment(
-        judge=asker,
-        rubric=None if absent else settled,
-        how=kept,
+        judge=judge,
+        rubric=None if absent else resolved_rubric,
+        arguments=kept_arguments,
         described=to_plain(described),
         threshold=None if threshold is None else check_share("threshold", threshold),
     )
 
 
-async def check_ready(asked: Assignment) -> None:
+async def check_ready(assignment: Assignment) -> None:
     """Raise ``UsageError`` where the judge cannot be asked in this process, such as one without a key.
 
-    For what was settled in another one; the rubrics that cases bring are looked at with their cases.
+    For an assignment resolved in another process; the rubrics that cases bring are looked at with their cases.
     """
-    if asked.rubric is None and (asked.on_conflict is not None or "result_format" not in asked.how):
+    if assignment.rubric is None and (
+        assignment.on_conflict is not None or "result_format" not in assignment.arguments
+    ):
         return
-    if asked.rubric is not None and asked.on_conflict is not None:
-        about: Any = {**asked.how}
-        [question] = prepare_pair("-", "-", asked.rubric, ("ab",), ties=True, sample=0, about=about)
-        asked.judge.check(question)
+    if assignment.rubric is not None and assignment.on_conflict is not None:
+        arguments: Any = {**assignment.arguments}
+        [question] = prepare_pair("-", "-", assignment.rubric, ("ab",), ties=True, sample=0, about=arguments)
+        assignment.judge.check(question)
         return
-    how: Any = {**asked.how, "rules": ()}
-    _check_asker(asked.judge, await prepare("-", asked.rubric, None, how))
+    arguments_without_rules: Any = {**assignment.arguments, "rules": ()}
+    _check_judge(assignment.judge, await prepare("-", assignment.rubric, None, arguments_without_rules))
 
 
-def _check_asker(asker: Any, question: Question) -> None:
-    """Whether a judge can answer a question, unless rules answer all of it."""
-    settled = question.rubric
-    if settled is None or len(question.settled) < len(settled.criteria) or question.value_type is not None:
-        ready = getattr(asker, "check", None)
+def _check_judge(judge: Any, question: Question) -> None:
+    """Raise ``UsageError`` where a judge cannot answer a question, unless rules answer all of it."""
+    rubric = question.rubric
+    if rubric is None or len(question.decided_by_rules) < len(rubric.criteria) or question.value_type is not None:
+        ready = getattr(judge, "check", None)
         if ready is not None:
             ready(question)
 
 
-def _settle_pairs(
-    asker: Any,
+def _resolve_pairs(
+    judge: Any,
     rubric: RubricSource | None,
-    how: EvaluateArguments,
+    arguments: EvaluateArguments,
     on_conflict: OnConflict,
     *,
     cases_bring: Callable[[], bool],
 ) -> Assignment:
-    about: Any = {name: value for name, value in how.items() if name != "criteria"}
-    own, criteria = asker._own_rubric(), how.get("criteria")  # noqa: SLF001 - as compare does
-    absent = rubric is None and own is None and criteria is None and cases_bring()
-    chosen = choose_rubric(rubric, "-" if absent else criteria, own)
-    [question] = prepare_pair("-", "-", chosen, ("ab",), ties=True, sample=0, about=about)
-    asker.check(question)
-    told = {name: value for name, value in about.items() if name != "metadata" and value is not None}
-    described = {"wording": digest_question(question.wording, ()), "pairs": on_conflict, **told}
-    left = None if absent else chosen
-    return Assignment(judge=asker, rubric=left, how=about, described=to_plain(described), on_conflict=on_conflict)
+    pair_arguments: Any = {name: value for name, value in arguments.items() if name != "criteria"}
+    judge_rubric, criteria = judge._get_default_rubric(), arguments.get("criteria")  # noqa: SLF001 - as compare does
+    absent = rubric is None and judge_rubric is None and criteria is None and cases_bring()
+    chosen = choose_rubric(rubric, "-" if absent else criteria, judge_rubric)
+    [question] = prepare_pair("-", "-", chosen, ("ab",), ties=True, sample=0, about=pair_arguments)
+    judge.check(question)
+    options = {name: value for name, value in pair_arguments.items() if name != "metadata" and value is not None}
+    described = {"wording": digest_question(question.wording, ()), "pairs": on_conflict, **options}
+    kept_rubric = None if absent else chosen
+    return Assignment(
+        judge=judge,
+        rubric=kept_rubric,
+        arguments=pair_arguments,
+        described=to_plain(described),
+        on_conflict=on_conflict,
+    )
 
 
-def digest(described: Mapping[str, Any] | None) -> str | None:
-    """SHA-256 of plain data, in hexadecimal."""
+def digest_description(described: Mapping[str, Any] | None) -> str | None:
+    """Compute the SHA-256 of plain data, in hexadecimal."""
     return None if described is None else hashlib.sha256(encode(to_plain(described))).hexdigest()
 
 
-def _describe(value: Any) -> Any:
+def _describe_value(value: Any) -> Any:
     name = getattr(value, "__qualname__", None)
     return f"{value.__module__}.{name}" if name is not None else to_plain(value)
 
 
 MakeModel = Callable[[Mapping[str, Any], int], Model]
-"""From what is said of a model, and how many seats before this one have the same, to what stands in its place."""
+"""Makes a model from a described one, and from the number of seats before this one that have the same."""
 
 
 _JUDGE = ("timeout", "reask", "structured", "token", "scoring", "logprobs", "reader", "temperature", "seed",
           "max_output_tokens")  # fmt: skip
 
-_IF_GIVEN = ("reader_labels", "reader_passes")
-"""Told only where they are given: a judge without them is described, and its run goes on, as before there were any."""
+_IF_SET = ("reader_labels", "reader_passes")
+"""Options that are described only where they are set: other manifests do not name them."""
 
 _CHAIN = ("strategy", "timeout", "deadline", "fail_open", "quorum", "hedge_after", "escalate_below", "abstain_below",
           "stop_early")  # fmt: skip
 
 
 def describe_judge(judge: Any) -> dict[str, Any]:
-    """A judge with every parameter that bears on its outcomes, its seats included, in JSON's types.
+    """Describe a judge with every parameter that bears on its outcomes, its seats included, in JSON's types.
 
     ``kind`` is ``judge``, ``chain`` or ``other``; of another kind of judge only its name and type are known.
     """
     name = str(getattr(judge, "name", type(judge).__name__))
     if asks_as(judge, JudgeChain):
         seats = [describe_judge(seat) | {"name": seat_name} for seat_name, seat in judge.seats]
-        return {"kind": "chain", "name": name, **_read(judge, _CHAIN), "seats": seats}
+        return {"kind": "chain", "name": name, **_read_options(judge, _CHAIN), "seats": seats}
     if asks_as(judge, Judge):
-        rubric = own.to_dict() if (own := judge._own_rubric()) is not None else None  # noqa: SLF001 - as evaluate does
+        rubric = judge_rubric.to_dict() if (judge_rubric := judge._get_default_rubric()) is not None else None  # noqa: SLF001 - as evaluate does
         return {
             "kind": "judge",
             "name": name,
             "model": _describe_model(judge.model),
-            **_read(judge, _JUDGE),
-            **_read(judge, tuple(name for name in _IF_GIVEN if getattr(judge, name))),
+            **_read_options(judge, _JUDGE),
+            **_read_options(judge, tuple(name for name in _IF_SET if getattr(judge, name))),
             "rubric": rubric,
         }
     return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
 
 
 def digest_judge(described: Mapping[str, Any]) -> str:
-    """SHA-256 of what ``describe_judge`` says, in hexadecimal."""
+    """Compute the SHA-256 of a described judge, in hexadecimal."""
     import msgspec
 
     plain = to_plain(described)
     try:
-        written = msgspec.json.encode(plain, order="sorted")
+        encoded = msgspec.json.encode(plain, order="sorted")
     except UnicodeEncodeError:  # a name with half of a surrogate pair
-        written = json.dumps(plain, sort_keys=True).encode()
-    return hashlib.sha256(written).hexdigest()
+        encoded = json.dumps(plain, sort_keys=True).encode()
+    return hashlib.sha256(encoded).hexdigest()
 
 
 def rebuild_judge(described: Mapping[str, Any], make_model: MakeModel) -> Any:
-    """The judge that ``describe_judge`` told of, on the models that ``make_model`` makes.
+    """Rebuild the judge that ``describe_judge`` described, on the models that ``make_model`` makes.
 
     Nothing the description names is opened or imported, so one from a stranger's file is safe to rebuild. A judge of
     another kind comes back as an object of its name that cannot be asked. Raises ``UsageError`` for what is no
     description, and for parameters that make no judge.
     """
     try:
-        return _rebuild(described, make_model, Counter())
+        return _rebuild_seat(described, make_model, Counter())
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        said = f"{type(error).__name__}: {error}"[:200]
-        raise UsageError(f"this does not describe a judge ({said}); name a folder of `adjudge run`") from None
+        problem = f"{type(error).__name__}: {error}"[:200]
+        raise UsageError(f"this does not describe a judge ({problem}); name a folder of `adjudge run`") from None
 
 
-def _rebuild(described: Mapping[str, Any], make_model: MakeModel, met: Counter[str]) -> Any:
+def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, seen: Counter[str]) -> Any:
     if described["kind"] == "chain":
         # Each seat is given the name it had, so that it is known again among the results.
-        seats = [_rebuild(seat, make_model, met) for seat in described["seats"]]
-        return JudgeChain(seats, name=described["name"], **_pick(described, _CHAIN))
+        seats = [_rebuild_seat(seat, make_model, seen) for seat in described["seats"]]
+        return JudgeChain(seats, name=described["name"], **_select_members(described, _CHAIN))
     if described["kind"] == "judge":
         name = str(described["model"]["name"])
-        met[name] += 1
-        model = make_model(described["model"], met[name] - 1)
-        given = {"name": described["name"], "rubric": described.get("rubric")}
-        return Judge(model, **given, **_pick(described, (*_JUDGE, *_IF_GIVEN)))
+        seen[name] += 1
+        model = make_model(described["model"], seen[name] - 1)
+        options = {"name": described["name"], "rubric": described.get("rubric")}
+        return Judge(model, **options, **_select_members(described, (*_JUDGE, *_IF_SET)))
     if described["kind"] == "other":
         return UnknownJudge(name=str(described["name"]), type=str(described.get("type", "")))
     raise UsageError(f"a judge is of the kind judge, chain or other, not {described['kind']!r}")
@@ -329,7 +348,7 @@ def _rebuild(described: Mapping[str, Any], make_model: MakeModel, met: Counter[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownJudge:
-    """In the place of somebody's own judge, of which only the name is known."""
+    """A stand-in for a judge of somebody's own, of which only the name is known."""
 
     name: str
     type: str = ""
@@ -339,7 +358,7 @@ class UnknownJudge:
         raise UsageError(f"{self.name!r} is a judge of your own ({self.type}), which a description cannot bring back")
 
 
-def _pick(described: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _select_members(described: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: described[name] for name in names if name in described}
 
 
@@ -357,5 +376,5 @@ def _describe_model(model: Any) -> dict[str, Any]:
     }
 
 
-def _read(judge: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _read_options(judge: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: to_plain(getattr(judge, name)) for name in names}

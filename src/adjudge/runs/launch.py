@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 
-from adjudge.errors import Reason, UsageError
+from adjudge.errors import Argument, Reason, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, NoOther, RubricSource
 from adjudge.judges.judge import ModelSource
@@ -22,17 +22,17 @@ from adjudge.runs.batch.options import BatchOptions, read_options
 from adjudge.runs.engine import Engine
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem
-from adjudge.runs.options import DataSource, Plan, Progress, make_source
+from adjudge.runs.options import DataSource, Plan, Progress, check_amounts, make_source
 from adjudge.runs.pool import Concurrency
 from adjudge.runs.ray.cluster import RayCluster
 from adjudge.sync import run_sync
 
 if TYPE_CHECKING:
-    from adjudge.models.cache_store import ReplyCache
+    from adjudge.models.replies.cache_file import ReplyCache
 
 
 EngineName = Literal["local", "ray"]
-"""Where the cases of a run are judged."""
+"""The places where the cases of a run can be judged."""
 
 
 def run(
@@ -126,7 +126,7 @@ def run(
         metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded
             replies.
     """
-    given: dict[str, Any] = {
+    passed: dict[str, Any] = {
         "criteria": criteria,
         "threshold": threshold,
         "reference": reference,
@@ -141,23 +141,22 @@ def run(
     }
     # Only what was said: a comparison refuses what it has no use for, and what is not here is not in a run's digest.
     defaults = run.__kwdefaults__ or {}
-    how: Any = {name: value for name, value in given.items() if value is not defaults[name]} | unknown
-    check_whole_number("repeat", repeat, least=1)
-    if sample is not None:
-        check_whole_number("sample", sample, least=1)
-    check_whole_number("seed", seed)
-    unheard = [item for item in retry if item not in get_args(Reason)]
-    if isinstance(retry, str) or unheard:
-        raise UsageError(f"retry is a list of {', '.join(get_args(Reason))}; got {retry!r}")
+    arguments: Any = {name: value for name, value in passed.items() if value is not defaults[name]} | unknown
+    check_amounts(repeat, sample, seed)
+    if isinstance(retry, str):
+        raise UsageError(f"retry must be a list of reasons, got the text {retry!r}", argument="retry")
+    for reason in retry:
+        if reason not in get_args(Reason):
+            raise UsageError(f"retry: {reason!r} is none of {', '.join(get_args(Reason))}", argument="retry")
     check_flag("pairs", pairs)
-    _check_slips(how)
+    _check_spelling(arguments)
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
     return Running(
         Plan(
             source=make_source(dataset),
             judge=judge,
             rubric=rubric,
-            how=how,
+            arguments=arguments,
             out=None if out is None else Path(out),
             limit=_make_limit(concurrency),
             repeat=repeat,
@@ -184,29 +183,36 @@ def _choose_cluster(engine: str, address: str | None, actors: int | None) -> Ray
         return RayCluster(address=address, actors=actors)
     for name, value in (("ray_address", address), ("ray_actors", actors)):
         if value is not None:
-            raise UsageError(f"{name} belongs to engine='ray', which judges the cases on a Ray cluster")
+            raise UsageError(
+                f"{name} belongs to ",
+                Argument("engine", "'ray'"),
+                ", which judges the cases on a Ray cluster",
+                argument=name,
+            )
     return None
 
 
-def _choose_batch(said: BatchOptions | bool, engine: str) -> BatchOptions | None:  # noqa: FBT001 - as ``run`` has it
-    chosen = read_options(said)
+def _choose_batch(batch: BatchOptions | bool, engine: str) -> BatchOptions | None:  # noqa: FBT001 - as ``run`` has it
+    chosen = read_options(batch)
     if chosen is not None and engine != "local":
         raise UsageError(
-            f"batch and engine={engine!r} do not go together: batches are answered at the provider; "
-            "leave one of them out"
+            "batch and ",
+            Argument("engine", repr(engine)),
+            " do not go together: batches are answered at the provider; leave one of them out",
+            argument="batch",
         )
     return chosen
 
 
-def _check_slips(how: Mapping[str, Any]) -> None:
-    """Name the argument of ``run`` that was meant: what ``how`` is handed to knows its own alone."""
-    for name in how.keys() - EvaluateArguments.__annotations__.keys():
+def _check_spelling(arguments: Mapping[str, Any]) -> None:
+    """Name the argument of ``run`` that was meant: the functions that take ``arguments`` know their own alone."""
+    for name in arguments.keys() - EvaluateArguments.__annotations__.keys():
         from difflib import get_close_matches
 
         # Nearer than usual: `ties` belongs to pairs, and is no slip for `prices`.
         near = get_close_matches(name, list(run.__kwdefaults__ or ()), 1, 0.8)
         if near:
-            raise UsageError(f"run has no argument {name!r}; did you mean {near[0]!r}?")
+            raise UsageError(f"run has no argument {name!r}; did you mean {near[0]!r}?", argument=name)
 
 
 def _make_limit(concurrency: int | Concurrency) -> Concurrency:
@@ -226,25 +232,27 @@ class Running:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._work: Engine | None = None
+        self._engine: Engine | None = None
+        self._is_winding_down = False
         self._items: weakref.ref[AsyncGenerator[RunItem, None]] | None = None
 
     def __repr__(self) -> str:
-        work, where = self._work, "" if self._plan.out is None else f" {str(self._plan.out)!r}"
-        if work is None:
+        engine, folder = self._engine, "" if self._plan.out is None else f" {str(self._plan.out)!r}"
+        if engine is None:
             # A notebook shows this where an `await` was forgotten; nothing else would say that nobody was asked.
-            return f"<Running{where} not begun: await it, iterate over it, or call finish_sync()>"
-        return f"<Running{where} {'ended' if work.ended.is_set() else 'under way'}>"
+            return f"<Running{folder} not begun: await it, iterate over it, or call finish_sync()>"
+        return f"<Running{folder} {'ended' if engine.ended.is_set() else 'under way'}>"
 
     @property
     def progress(self) -> Progress | None:
         """The progress so far; ``None`` before the first case."""
-        return self._work.progress() if self._work is not None else None
+        return self._engine.measure_progress() if self._engine is not None else None
 
     def wind_down(self) -> None:
         """Start no further case. The cases under way are finished, and then the run ends as interrupted."""
-        if self._work is not None:
-            self._work.wind_down()
+        self._is_winding_down = True  # a run that has not begun yet must begin with it
+        if self._engine is not None:
+            self._engine.wind_down()
 
     def finish_sync(self) -> Run:
         """Finish without an event loop and return the ``Run``. Also works inside a running loop, and blocks it."""
@@ -253,7 +261,9 @@ class Running:
     def __aiter__(self) -> AsyncGenerator[RunItem, None]:
         if self._items is not None:
             raise UsageError(
-                "this run has begun already; call run(...) again for another, with resume=True to resume this one"
+                "this run has begun already; call run again for another, with ",
+                Argument("resume", "True"),
+                " to resume this one",
             )
         items = self._iterate()
         # Weakly: a caller that leaves its loop early lets go of the generator, and that ends the run.
@@ -270,14 +280,16 @@ class Running:
         await self._end()
 
     async def _iterate(self) -> AsyncGenerator[RunItem, None]:
-        self._work = work = Engine(self._plan)
+        self._engine = engine = Engine(self._plan)
+        if self._is_winding_down:
+            engine.wind_down()
         try:
-            await work.begin()
-            while taken := await work.take():
-                for item in taken:
+            await engine.begin()
+            while items := await engine.take():
+                for item in items:
                     yield item
         finally:
-            await work.end()
+            await engine.end()
 
     async def _finish(self) -> Run:
         if self._items is None:
@@ -285,14 +297,14 @@ class Running:
                 pass
             del items
         await self._end()
-        if self._work is None or self._work.run is None:
-            raise UsageError("this run was ended before it began; call run(...) again")
-        return self._work.run
+        if self._engine is None or self._engine.run is None:
+            raise UsageError("this run was ended before it began; call run again")
+        return self._engine.run
 
     async def _end(self) -> None:
         items = self._items() if self._items is not None else None
         # One that is running is ended by its caller.
         if items is not None and not getattr(items, "ag_running", False):
             await items.aclose()
-        if self._work is not None:
-            await self._work.ended.wait()
+        if self._engine is not None:
+            await self._engine.ended.wait()

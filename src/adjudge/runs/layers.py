@@ -1,4 +1,4 @@
-"""What a run puts around its models, and what it may have under way with a budget."""
+"""The layers that a run puts around its models, and the limit of items under way with a budget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean
-from adjudge.judges.layers import Wrap, check_reach, make_wrap, rewire
+from adjudge.judges.layers import Wrap, check_reach, make_wrap, wrap_models
 from adjudge.models.budget import Budget, Reservation
 from adjudge.models.model import Call, Model, find_function
 from adjudge.models.price import Prices, Processing
@@ -17,16 +17,16 @@ from adjudge.runs.pool import Concurrency
 from adjudge.runs.store import RunStore
 
 if TYPE_CHECKING:
-    from adjudge.models.cache_store import ReplyCache
+    from adjudge.models.replies.cache_file import ReplyCache
     from adjudge.runs.batch.session import BatchSession
 
 
 SPENT = "budget spent"
-"""The fact of a run that says what of its budget is gone."""
+"""The fact of a run that names the spent part of its budget."""
 
 
 class RunLayers:
-    """What a run was told to put around its models. What it opened itself it closes."""
+    """The layers that a run puts around its models. It closes what it opened itself."""
 
     def __init__(
         self,
@@ -40,58 +40,58 @@ class RunLayers:
         self._cache, self._owns_cache = _open_cache(cache)
         # A budget that was handed in is counted by its owner, and may be shared with others.
         self._owns_budget = budget is not None and not isinstance(budget, Budget)
-        own = Budget(budget, on_hold=self._note_now) if self._owns_budget else budget  # type: ignore[arg-type]
-        self.budget: Budget | None = own  # type: ignore[assignment]
+        run_budget = Budget(budget, on_hold=self._note_spent_now) if self._owns_budget else budget  # type: ignore[arg-type]
+        self.budget: Budget | None = run_budget  # type: ignore[assignment]
         self._store: RunStore | None = None
-        self._counts = True
-        """Whether it is known what the run has spent."""
-        self._before = 0.0
-        """What the run had spent that a budget which was handed in does not know of, less what that had spent for
-        others."""
+        self._knows_spent = True
+        """True if it is known what the run has spent."""
+        self._spent_before = 0.0
+        """The dollars the run had spent that a budget which was handed in does not know of, less what that had spent
+        for others."""
         self._prices, self._wrap = prices, wrap
         self._limit = limit
         self._width = 0
         self._session: BatchSession | None = None
-        """What is held for requests in batches is on disk with them, and not a part of what is spent."""
+        """Dollars that are held for requests in batches are on disk with them, and not part of what is spent."""
 
     def apply(self, judge: Any, *, calls: int = 1) -> Any:
-        """A judge like this one behind the layers; raises ``UsageError`` for a budget that cannot hold.
+        """Put the layers around a judge's models; raises ``UsageError`` for a budget that cannot hold.
 
-        ``calls`` is how many calls a seat makes at once.
+        ``calls`` is the number of calls that a seat makes at once.
         """
         if self.budget is not None:
             check_reach(judge)
-        ours = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices)
+        wrap_layers = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices)
 
         def wrap(model: Model, number: int) -> Model:
             # A judge in code costs nothing that a budget could wait for.
             self._width += calls if find_function(model) is None else 0
-            return ours(model if self._wrap is None else self._wrap(model, number), number)
+            return wrap_layers(model if self._wrap is None else self._wrap(model, number), number)
 
-        return rewire(judge, wrap)
+        return wrap_models(judge, wrap)
 
     def apply_batches(self, judge: Any, session: BatchSession) -> Any:
-        """The same for a judge whose replies come out of batches, which are innermost of all layers."""
+        """Put the layers around a judge whose replies come out of batches, which are innermost of all layers."""
         # What is asked again live costs its full price, and the budget has to hold for it.
         processing: Processing = "batch" if session.options.then == "batch" else "live"
-        ours = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices, processing=processing)
+        wrap_layers = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices, processing=processing)
         innermost = session.wrap(self._wrap)
         self._session = session
-        return rewire(judge, lambda model, number: ours(innermost(model, number), number))
+        return wrap_models(judge, lambda model, number: wrap_layers(innermost(model, number), number))
 
     @property
     def limit(self) -> Concurrency:
-        """How many items may be under way at this moment."""
+        """The number of items that may be under way at this moment."""
         return self.bound(self._limit)
 
     def bound(self, limit: Concurrency) -> Concurrency:
         """A limit that falls with what is left of the budget."""
         if self.budget is None or not self._width:
             return limit
-        return _Within(limit, self.budget, self._width)
+        return _BudgetLimit(limit, self.budget, self._width)
 
     def make_call(self, *, anew: bool) -> Call:
-        """The terms of what is asked about a unit: the pace hears how providers answer it."""
+        """Make the terms of the requests about a unit: the pace hears how providers answer it."""
         # With the request: another wrapper around every model would do the same for more.
         pace = self._limit if isinstance(self._limit, Pace) else None
         return Call(pace=pace, anew=anew, secret=None if self._session is None else self._session.secret)
@@ -99,7 +99,7 @@ class RunLayers:
     def note_paid(self, usd: float) -> None:
         """Count dollars that a provider may ask for though nothing came back for them."""
         if self.budget is not None:
-            self.budget.settle(Reservation(0), usd)
+            self.budget.charge(Reservation(0), usd)
 
     def reserve_in(self, store: RunStore, *, resumed: bool) -> None:
         """Keep what is spent in a run's file, and take off the budget what the run has spent before.
@@ -109,27 +109,27 @@ class RunLayers:
         self._store = store
         if self.budget is None:
             return
-        said = store.find_fact(SPENT) if resumed else None
-        known, unknown = store.add_costs() if resumed else (0.0, 0)
-        self._counts = said is not None or not unknown
-        if self._owns_budget and not self._counts:
+        recorded = store.find_fact(SPENT) if resumed else None
+        known_usd, unknown = store.add_costs() if resumed else (0.0, 0)
+        self._knows_spent = recorded is not None or not unknown
+        if self._owns_budget and not self._knows_spent:
             raise UsageError(
                 f"the run {store.path.parent} has {unknown:,} replies of unknown cost, so nobody knows what is left of "
                 "a budget; resume without one, or begin another run"
             )
-        before = max(known, _read_amount(said))
+        spent_usd = max(known_usd, _read_dollars(recorded))
         if self._owns_budget:
-            self.budget.settle(Reservation(0), Budget(before).usd)
+            self.budget.charge(Reservation(0), Budget(spent_usd).usd)
         else:
-            self._before = before - self.budget.spent - self.budget.held
+            self._spent_before = spent_usd - self.budget.spent - self.budget.held
 
-    def note(self) -> None:
-        """Keep what is gone of the budget, with the next item that is kept."""
+    def note_spent(self) -> None:
+        """Keep the spent part of the budget, with the next item that is kept."""
         # Of a budget that was handed in as well: a run that goes on without it keeps to the same dollars.
-        if self._store is not None and self.budget is not None and self._counts:
+        if self._store is not None and self.budget is not None and self._knows_spent:
             self._store.keep_fact(SPENT, self._format_spent(self.budget))
 
-    async def _note_now(self) -> None:
+    async def _note_spent_now(self) -> None:
         # Before the call is made: a process that is killed while it is under way must not forget that it was. What
         # cannot be written down is not asked.
         if self._store is not None and self.budget is not None:
@@ -137,7 +137,7 @@ class RunLayers:
 
     def _format_spent(self, budget: Budget) -> str:
         # With what is held: a process that is killed now has asked, and the provider charges.
-        return repr(max(self._before + budget.spent + budget.held - self._waiting, 0.0))
+        return repr(max(self._spent_before + budget.spent + budget.held - self._waiting, 0.0))
 
     @property
     def _waiting(self) -> float:
@@ -145,7 +145,7 @@ class RunLayers:
         return 0.0 if self._session is None else self._session.queue.held
 
     def describe(self) -> dict[str, float] | None:
-        """The budget and what was spent of it, when nothing is under way here."""
+        """Describe the budget and its spent part, when nothing is under way here."""
         if self.budget is None:
             return None
         return {"usd": self.budget.usd, "spent": max(self.budget.spent - self._waiting, 0.0)}
@@ -157,7 +157,7 @@ class RunLayers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Within:
+class _BudgetLimit:
     """A limit that falls with what is left of a budget.
 
     A call that waits for others to leave enough of the budget waits within its judge's timeout. What waits out here
@@ -167,32 +167,32 @@ class _Within:
     limit: Concurrency
     budget: Budget
     width: int
-    """How many calls an item makes at once."""
+    """The number of calls that an item makes at once."""
 
     @property
     def current(self) -> int:
-        """As many as the budget can pay for, at least one."""
-        most = self.budget.dearest
-        if most is None:  # the first says what a call may cost
+        """The number that the budget can pay for, at least one."""
+        dearest = self.budget.dearest
+        if dearest is None:  # the first says what a call may cost
             return 1
-        left = self.budget.usd - self.budget.spent
-        if most <= 0 or left < most:  # nothing to pay for, or nothing that can be: that takes no time
+        remaining_usd = self.budget.usd - self.budget.spent
+        if dearest <= 0 or remaining_usd < dearest:  # nothing to pay for, or nothing that can be: that takes no time
             return self.limit.current
-        return max(1, min(self.limit.current, int(left / (most * self.width))))
+        return max(1, min(self.limit.current, int(remaining_usd / (dearest * self.width))))
 
 
-def _read_amount(said: str | None) -> float:
+def _read_dollars(recorded: str | None) -> float:
     try:
-        return float(said or 0.0)
+        return float(recorded or 0.0)
     except ValueError:
         raise UsageError(
-            f"the run says that {clean(str(said)[:40])!r} is spent of its budget, which is no amount"
+            f"the run says that {clean(str(recorded)[:40])!r} is spent of its budget, which is no amount"
         ) from None
 
 
 def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[ReplyCache | None, bool]:
     if cache is None or not isinstance(cache, str | os.PathLike):
         return cache, False
-    from adjudge.models.cache_store import ReplyCache
+    from adjudge.models.replies.cache_file import ReplyCache
 
     return ReplyCache(cache), True

@@ -1,4 +1,4 @@
-"""What a run is asked to do, and how far it is."""
+"""The plan of a run, and its progress."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.dataset.case import Case
 from adjudge.dataset.dataset import Dataset, open_dataset
 from adjudge.errors import Reason, UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.judges.evaluate import EvaluateArguments, RubricSource
 from adjudge.judges.layers import Wrap
 from adjudge.judges.pair import OnConflict
@@ -22,13 +23,13 @@ from adjudge.runs.pool import Concurrency
 from adjudge.runs.ray.cluster import RayCluster
 
 if TYPE_CHECKING:
-    from adjudge.models.cache_store import ReplyCache
+    from adjudge.models.replies.cache_file import ReplyCache
     from adjudge.runs.batch.options import BatchOptions
     from adjudge.runs.batch.session import BatchProgress
 
 
 DataSource = Dataset | Iterable[Any] | AsyncIterable[Any] | str | os.PathLike[str]
-"""What holds cases: a data set, the path of one, whatever ``Dataset.of`` takes, or an asynchronous iterable."""
+"""A source of cases: a data set, the path of one, whatever ``Dataset.of`` takes, or an asynchronous iterable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +40,16 @@ class Source:
 
     @property
     def total(self) -> int | None:
-        """How many cases there are at most, where that is known without reading them."""
+        """The number of cases at most, where that is known without reading them."""
         return self.cases.size if isinstance(self.cases, Dataset) else None
 
     @property
     def reads_once(self) -> bool:
-        """Whether the cases are used up by reading."""
+        """Return whether the cases are used up by reading."""
         return not isinstance(self.cases, Dataset) or self.cases.reads_once
 
     def bring_criteria(self) -> bool:
-        """Whether its cases may bring criteria of their own; what can be read twice is looked at."""
+        """Return whether its cases may bring criteria of their own; what can be read twice is looked at."""
         if not isinstance(self.cases, Dataset):
             return True
         if self.cases.reads_once:
@@ -59,7 +60,7 @@ class Source:
         return first is not None and (first.criteria is not None or first.rubric is not None)
 
     async def iterate_cases(self) -> AsyncGenerator[tuple[int, Case], None]:
-        """Every case with its place."""
+        """Yield every case with its place."""
         place = 0
         if isinstance(self.cases, Dataset):
             for case in self.cases:
@@ -67,14 +68,14 @@ class Source:
                 place += 1
             return
         warned = False
-        async for item in self.cases:
+        async for element in self.cases:
             # As one item of a list is read, with the place for the message.
-            made = Dataset.of([item], name=f"item {place} of the data set", check_ids=False)
-            made.has_warned = warned
-            for case in made:
+            single = Dataset.of([element], name=f"item {place} of the data set", check_ids=False)
+            single.has_warned = warned
+            for case in single:
                 yield place, case
                 place += 1
-            warned = made.has_warned
+            warned = single.has_warned
 
     def refuse(self, place: int, why: str) -> None:
         """Count the case that was read last as a bad row, or raise ``UsageError`` saying where it is."""
@@ -83,11 +84,12 @@ class Source:
         self.cases.refuse(why)
 
     async def count(self) -> int:
-        """How many cases there are, by reading them; raises ``UsageError`` when they can be read only once."""
+        """Count the cases by reading them; raises ``UsageError`` when they can be read only once."""
         if hasattr(self.cases, "__anext__"):
             raise UsageError(
-                "sample= needs a data set that can be read twice, and this one is used up by reading; "
-                "hand in a list, a path or a Dataset"
+                "sample needs a data set that can be read twice, and this one is used up by reading; hand in a list or "
+                "a file",
+                argument="sample",
             )
         total = 0
         async for _ in self.iterate_cases():
@@ -95,16 +97,16 @@ class Source:
         return total
 
     def describe(self) -> dict[str, Any]:
-        """What the latest reading was of, and what it left out."""
+        """Describe what was read last, and what was left out."""
         if not isinstance(self.cases, Dataset):
             return {"path": None}
         left_out = [{"where": row.where, "why": row.why} for row in self.cases.bad_rows]
-        more = {"skipped": self.cases.skipped, "bad_rows": left_out} if self.cases.skipped else {}
-        return {"path": self.cases.path, "name": self.cases.name, **more}
+        faults = {"skipped": self.cases.skipped, "bad_rows": left_out} if self.cases.skipped else {}
+        return {"path": self.cases.path, "name": self.cases.name, **faults}
 
 
 def make_source(dataset: Any) -> Source:
-    """A source from whatever ``run`` takes as its data set."""
+    """Make a source from whatever ``run`` takes as its data set."""
     # Ids that are repeated are found on disk, where the run keeps them; a data set of our own needs no memory for it.
     if isinstance(dataset, str | os.PathLike):
         return Source(open_dataset(dataset, check_ids=False))
@@ -113,9 +115,17 @@ def make_source(dataset: Any) -> Source:
     return Source(Dataset.of(dataset, check_ids=False))
 
 
-def draw(total: int, wanted: int, seed: int) -> frozenset[int]:
-    """The places of ``wanted`` of ``total`` cases, drawn without replacement by the seed."""
-    return frozenset(Random(seed).sample(range(total), min(wanted, total)))  # noqa: S311 - a sample, and no secret
+def check_amounts(repeat: int, sample: int | None, seed: int) -> None:
+    """Raise ``UsageError`` unless these say how many cases are judged, and how often."""
+    check_whole_number("repeat", repeat, least=1)
+    if sample is not None:
+        check_whole_number("sample", sample, least=1)
+    check_whole_number("seed", seed)
+
+
+def draw_places(total: int, size: int, seed: int) -> frozenset[int]:
+    """Draw the places of ``size`` of ``total`` cases, drawn without replacement by the seed."""
+    return frozenset(Random(seed).sample(range(total), min(size, total)))  # noqa: S311 - a sample, and no secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +137,14 @@ class Progress:
     fresh: int
     """Items that were judged since it was started or resumed."""
     total: int | None
-    """How many items there will be; ``None`` while this is unknown."""
+    """The number of items there will be; ``None`` while this is unknown."""
     seconds: float
-    """Since it was started or resumed."""
+    """The seconds since it was started or resumed."""
     outcomes: Mapping[Outcome, int]
     cost_usd: float | None
-    """What the fresh items cost; ``None`` if the cost of one is unknown."""
+    """The cost of the fresh items; ``None`` if the cost of one is unknown."""
     batch: BatchProgress | None = None
-    """Where the requests of a run by batches are; ``None`` for a live run."""
+    """The progress of the requests of a run by batches; ``None`` for a live run."""
 
     @property
     def per_second(self) -> float:
@@ -149,12 +159,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run was asked to do; checked where it is made."""
+    """The options of a run; checked where it is made."""
 
     source: Source
     judge: Any
     rubric: RubricSource | None
-    how: EvaluateArguments
+    arguments: EvaluateArguments
     out: Path | None
     limit: Concurrency
     repeat: int
@@ -168,12 +178,12 @@ class Plan:
     budget: Budget | float | None
     prices: Prices | None
     on_conflict: OnConflict | None
-    """What orders that disagree come to; ``None``: each case is judged by itself."""
+    """The outcome where the orders disagree; ``None``: each case is judged by itself."""
     command: Sequence[str] | None
     cluster: RayCluster | None = None
-    """Where the cases are judged by actors of Ray; ``None``: in this process."""
+    """The cluster where the cases are judged by actors of Ray; ``None``: in this process."""
     batch: BatchOptions | None = None
-    """How to go about batches; ``None``: each judgement asks live."""
+    """The options of batches; ``None``: each judgement asks live."""
 
     @property
     def options(self) -> dict[str, Any]:

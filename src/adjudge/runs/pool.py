@@ -1,4 +1,4 @@
-"""Many things under way at once, never more than the limit of the moment, and nothing left behind."""
+"""Units of work under way at once, never more than the limit of the moment, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ each waits until all the others are read: a crowd that stays one, and begins not
 
 
 LOOK = 1.0
-"""Seconds after which a limit is looked at again, though nothing was finished."""
+"""Seconds after which a limit is checked again, though nothing was finished."""
 
 
 class Concurrency(Protocol):
@@ -44,8 +44,8 @@ class Concurrency(Protocol):
         ...
 
 
-Settle = Callable[[R | BaseException], None]
-"""Called with what a unit came to; only the first call counts."""
+Finish = Callable[[R | BaseException], None]
+"""Called with the outcome of a unit; only the first call counts."""
 
 
 class Pool(Generic[U, R]):
@@ -60,10 +60,10 @@ class Pool(Generic[U, R]):
     def __init__(
         self,
         units: AsyncGenerator[U, None],
-        work: Callable[[U, Settle[R]], Coroutine[Any, Any, None]],
+        judge: Callable[[U, Finish[R]], Coroutine[Any, Any, None]],
         limit: Concurrency,
     ) -> None:
-        self._units, self._work, self._limit = units, work, limit
+        self._units, self._judge, self._limit = units, judge, limit
         self._read: deque[U] = deque()
         self._busy = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -73,13 +73,13 @@ class Pool(Generic[U, R]):
         self._idle = asyncio.Event()
         self._ended = False
         self._stopping = False
-        self._look: asyncio.TimerHandle | None = None
+        self._limit_check: asyncio.TimerHandle | None = None
         self._turn: asyncio.Handle | None = None
         self._loop = asyncio.get_running_loop()
         self._reader = self._loop.create_task(self._read_all())
 
     async def take(self) -> tuple[R, ...]:
-        """What has been finished since, at least one; nothing when all is done.
+        """Return the results that were finished since, at least one; nothing when all is done.
 
         Raises what the source raised, or what a unit raised, once everything under way is finished.
         """
@@ -90,10 +90,10 @@ class Pool(Generic[U, R]):
                 return ()
             self._news.clear()
             await self._news.wait()
-        taken = tuple(self._done)
+        results = tuple(self._done)
         self._done.clear()
         self._begin()
-        return taken
+        return results
 
     @property
     def left(self) -> int:
@@ -109,7 +109,7 @@ class Pool(Generic[U, R]):
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is begun until something is finished."""
+        """Return whether nothing more is begun until something is finished."""
         return self._is_full()
 
     def abandon(self, error: BaseException | None = None) -> None:
@@ -134,8 +134,8 @@ class Pool(Generic[U, R]):
             # Cancelled by us, or not: a source that ends itself so would pass for one that was wound down.
             if self._reader.cancelling() or isinstance(error, SystemExit | KeyboardInterrupt):
                 raise
-            said = f"the data set broke off with {type(error).__name__}; what was judged until then is kept"
-            self._error = self._error or AdjudgeError(said)
+            problem = f"the data set broke off with {type(error).__name__}; what was judged until then is kept"
+            self._error = self._error or AdjudgeError(problem)
         finally:
             # Not before the last is finished: an error must not take with it what others were asked.
             while self._is_at_work() and not self._reader.cancelling():
@@ -157,8 +157,8 @@ class Pool(Generic[U, R]):
         return len(self._read) >= min(self._find_limit(), READ_AHEAD)
 
     def _end(self) -> None:
-        if self._look is not None:
-            self._look.cancel()
+        if self._limit_check is not None:
+            self._limit_check.cancel()
         self._ended = True
         self._news.set()
 
@@ -175,14 +175,14 @@ class Pool(Generic[U, R]):
         at_once = AT_ONCE if self._turn is None else 0
         while self._read and at_once and not self._stopping:
             if self._is_full():
-                self._look_later()
+                self._check_limit_later()
                 break
             at_once -= 1
             self._busy += 1
-            place = _Place(self._settle)
-            task = self._loop.create_task(self._work(self._read.popleft(), place))
+            place = _SinglePlace(self._finish)
+            task = self._loop.create_task(self._judge(self._read.popleft(), place))
             self._tasks.add(task)
-            task.add_done_callback(partial(self._let_go, place))
+            task.add_done_callback(partial(self._close_place, place))
             if self._turn is None:
                 self._turn = self._loop.call_soon(self._begin_again)
         if not self._has_enough():
@@ -195,13 +195,13 @@ class Pool(Generic[U, R]):
         self._turn = None
         self._begin()
 
-    def _look_later(self) -> None:
+    def _check_limit_later(self) -> None:
         # A limit that has risen tells nobody; without the look, all would wait for the slowest that is under way.
-        if self._look is None:
-            self._look = self._loop.call_later(LOOK, self._look_again)
+        if self._limit_check is None:
+            self._limit_check = self._loop.call_later(LOOK, self._check_limit_again)
 
-    def _look_again(self) -> None:
-        self._look = None
+    def _check_limit_again(self) -> None:
+        self._limit_check = None
         self._begin()
 
     def _is_full(self) -> bool:
@@ -216,15 +216,15 @@ class Pool(Generic[U, R]):
             self._fail(error)
             return 0  # nothing more is begun
 
-    def _settle(self, came_to: R | BaseException) -> None:
+    def _finish(self, outcome: R | BaseException) -> None:
         self._busy -= 1
-        if isinstance(came_to, asyncio.CancelledError):  # by ``stop``, or by others
+        if isinstance(outcome, asyncio.CancelledError):  # by ``stop``, or by others
             if not self._stopping:
                 self._fail(AdjudgeError("a judgement was cancelled from outside; the run ends here"))
-        elif isinstance(came_to, BaseException):
-            self._fail(came_to)
+        elif isinstance(outcome, BaseException):
+            self._fail(outcome)
         else:
-            self._done.append(came_to)
+            self._done.append(outcome)
         self._news.set()
         self._begin()
 
@@ -232,24 +232,24 @@ class Pool(Generic[U, R]):
         self._error = self._error or error
         self.wind_down()
 
-    def _let_go(self, place: Settle[R], task: asyncio.Task[None]) -> None:
-        """A unit's coroutine has ended; where nobody is to settle it any more, that is done here."""
+    def _close_place(self, finish: Finish[R], task: asyncio.Task[None]) -> None:
+        """Close the place of a unit whose coroutine has ended, where nobody else is to finish it."""
         self._tasks.discard(task)
         if task.cancelled():
-            place(asyncio.CancelledError())
+            finish(asyncio.CancelledError())
         elif (error := task.exception()) is not None:
-            place(error)
+            finish(error)
 
 
-class _Place(Generic[R]):
+class _SinglePlace(Generic[R]):
     """A place among those under way, given back once: a unit that has handed its item in may be cancelled as well."""
 
-    __slots__ = ("_settle",)
+    __slots__ = ("_finish",)
 
-    def __init__(self, settle: Settle[R]) -> None:
-        self._settle: Settle[R] | None = settle
+    def __init__(self, finish: Finish[R]) -> None:
+        self._finish: Finish[R] | None = finish
 
-    def __call__(self, came_to: R | BaseException) -> None:
-        settle, self._settle = self._settle, None
-        if settle is not None:
-            settle(came_to)
+    def __call__(self, outcome: R | BaseException) -> None:
+        finish, self._finish = self._finish, None
+        if finish is not None:
+            finish(outcome)

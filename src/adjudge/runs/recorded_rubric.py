@@ -12,14 +12,14 @@ from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import rule_from_spec
 
 
-def rebuild_rubric(asked: Mapping[str, Any]) -> Rubric:
-    """The rubric that a manifest tells of; a rule that is code is named and never imported."""
+def rebuild_rubric(recorded: Mapping[str, Any]) -> Rubric:
+    """Rebuild the rubric of a manifest; a rule that is code is named and never imported."""
     try:
         return Rubric(
-            name=asked["name"],
-            criteria=[rebuild_criterion(item) for item in asked["criteria"]],
-            passing_threshold=asked["passing_threshold"],
-            scale=asked.get("scale") or (0.0, 1.0),
+            name=recorded["name"],
+            criteria=[rebuild_criterion(criterion) for criterion in recorded["criteria"]],
+            passing_threshold=recorded["passing_threshold"],
+            scale=recorded.get("scale") or (0.0, 1.0),
         )
     except UsageError:
         raise
@@ -27,22 +27,22 @@ def rebuild_rubric(asked: Mapping[str, Any]) -> Rubric:
         raise UsageError(f"the run's rubric cannot be read ({error}); name one with --rubric") from None
 
 
-def rebuild_criterion(said: Mapping[str, Any], *, weight: float | None = None) -> Criterion:
-    """A criterion of such a rubric; with ``weight``, one that weighs that and gates nothing."""
-    given = dict(said)
-    spec = given.get("rule")
+def rebuild_criterion(recorded: Mapping[str, Any], *, weight: float | None = None) -> Criterion:
+    """Rebuild a criterion of such a rubric; with ``weight``, one that weighs that and gates nothing."""
+    members = dict(recorded)
+    spec = members.get("rule")
     if spec is not None and _is_code(spec):
-        given["rule"] = Rule(name=given["name"], evaluate=_refuse, spec=dict(spec))
+        members["rule"] = Rule(name=members["name"], evaluate=_refuse_code, spec=dict(spec))
     if weight is not None:
-        given["weight"] = weight
-        given.pop("threshold", None)
-    return Criterion(**given)
+        members["weight"] = weight
+        members.pop("threshold", None)
+    return Criterion(**members)
 
 
 def rebuild_rule(*, name: str, severity: Severity, spec: Mapping[str, Any]) -> Rule:
-    """A rule of a case that was kept; one that is code fails wherever it is asked."""
+    """Rebuild a rule of a case that was kept; one that is code fails wherever it is asked."""
     if _is_code(spec):
-        return Rule(name=name, severity=severity, evaluate=_refuse, spec=dict(spec))
+        return Rule(name=name, severity=severity, evaluate=_refuse_code, spec=dict(spec))
     return rule_from_spec(spec, name=name)
 
 
@@ -51,5 +51,5 @@ def _is_code(spec: Mapping[str, Any]) -> bool:
     return not spec or "python" in spec or spec.get("name") == "python"
 
 
-def _refuse(*_: object) -> bool:
+def _refuse_code(*_: object) -> bool:
     raise UsageError("this rule is code, which a run does not hold; hand the rubric or the rule in")

@@ -1,4 +1,4 @@
-"""What a resumed run asks again: what was never kept, and what is undecided for a reason that is to be retried."""
+"""The judgements that a resumed run makes: those never kept, and those undecided for a reason to be retried."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from adjudge.result import Outcome
 from adjudge.runs.store import RunStore
 
 UNANSWERED: tuple[Reason, ...] = ("budget", "timeout", "error")
-"""Why items are undecided to which something was not answered: the replies that did come are used again. For any other
+"""The reasons of undecided items for which a reply is missing: the replies that did come are used again. For any other
 reason everything was answered, and to no use."""
 
 
@@ -23,11 +23,11 @@ class Due:
     replaces: Outcome | None = None
     """The outcome of the item that this one is to take the place of."""
     anew: bool = False
-    """Whether the replies that led to that item are asked for again."""
+    """True if the replies that led to that item are asked for again."""
 
 
 def find_due(kept: Mapping[int, str | None], repeat: int, retry: Collection[str]) -> Iterator[Due]:
-    """Which judgements of a case are to be made.
+    """Yield the judgements of a case that are to be made.
 
     Args:
         kept: The samples that are kept, each with the reason why it is undecided.
@@ -42,19 +42,19 @@ def find_due(kept: Mapping[int, str | None], repeat: int, retry: Collection[str]
 
 
 def find_kept(store: RunStore, place: int, name: str, subject: str) -> Mapping[int, str | None]:
-    """What is kept of a case; raises ``UsageError`` where the run judged another one in its place."""
-    known = store.find_case(place)
-    if known is None:
+    """Find what is kept of a case; raises ``UsageError`` where the run judged another one in its place."""
+    kept_case = store.find_case(place)
+    if kept_case is None:
         return {}
-    if known != (name, subject):
+    if kept_case != (name, subject):
         raise UsageError(
-            f"case {place} of the data set is not the one that was judged: it was {shorten(known[0])}, and now it "
-            f"is {shorten(name)}{' with another content or label' if known[0] == name else ''}; resume with "
+            f"case {place} of the data set is not the one that was judged: it was {shorten_id(kept_case[0])}, and now "
+            f"it is {shorten_id(name)}{' with another content or label' if kept_case[0] == name else ''}; resume with "
             "the data the run began with, or begin another run"
         )
     return store.list_kept(place)
 
 
-def shorten(name: str) -> str:
+def shorten_id(name: str) -> str:
     """An id in quotes, cut for a message."""
     return repr(clean(name[:80], keep_lines=False))

@@ -1,4 +1,4 @@
-"""The order in which a run judges its cases; ``resume.py`` says which a resumed run leaves out."""
+"""The order in which a run judges its cases; ``resume.py`` finds those that a resumed run leaves out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from adjudge.errors import UsageError
 from adjudge.result import Outcome
 from adjudge.runs.item import check_case, encode_case
 from adjudge.runs.options import Source
-from adjudge.runs.resume import find_due, find_kept, shorten
+from adjudge.runs.resume import find_due, find_kept, shorten_id
 from adjudge.runs.store import RunStore
 
 _TURNS = 100
@@ -37,9 +37,9 @@ class Unit:
     body: bytes
     """The case as it is kept."""
     replaces: Outcome | None = None
-    """As ``Due.replaces`` says it."""
+    """The outcome that this judgement replaces, as ``Due`` has it."""
     anew: bool = False
-    """As ``Due.anew`` says it."""
+    """True if replies are asked for again, as ``Due`` has it."""
 
 
 class Schedule:
@@ -65,8 +65,8 @@ class Schedule:
         self._last = store.find_last_place() if resumed else -1
         self._retry = retry
         self._check, self._count = check, count
-        self.own: Counter[str] = Counter()
-        """What the cases that were taken bring themselves, as ``Terms.count`` says it."""
+        self.criteria_counts: Counter[str] = Counter()
+        """The number of cases that bring criteria, rules or thresholds, as ``Terms.count`` counts them."""
         self._refused = 0
         self._under_way: dict[str, int] = {}
         self._marks = bytearray(_MARKS >> 3)
@@ -74,7 +74,7 @@ class Schedule:
         self._contents = ContentTally()
         self._read = 0
         self.complete = False
-        """Whether the end of the data set was reached."""
+        """True if the end of the data set was reached."""
 
     @property
     def cases(self) -> int:
@@ -83,7 +83,7 @@ class Schedule:
 
     @property
     def total(self) -> int | None:
-        """How many items there will be, where that is known."""
+        """The number of items there will be, where that is known."""
         # What was counted at first may be more than what turned out to be cases.
         read = self.cases if self.complete else self._source.total
         total = read if self._places is None else len(self._places)
@@ -91,7 +91,7 @@ class Schedule:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the digests of the cases that were taken, in their order."""
+        """The SHA-256 over the digests of the cases that were taken, in their order."""
         return self._mac.hexdigest()
 
     @property
@@ -106,21 +106,21 @@ class Schedule:
                 if unit.place > self._last:
                     return
 
-    async def units(self) -> AsyncGenerator[Unit, None]:
+    async def iterate_units(self) -> AsyncGenerator[Unit, None]:
         """The units that are not kept yet; raises ``UsageError`` for data that changed since the run began.
 
         Data that can be read only once were not checked before: of them the first unit comes when they are.
         """
-        held: deque[Unit] = deque()
+        waiting: deque[Unit] = deque()
         async with aclosing(self._read_units()) as units:
             async for unit in units:
                 if self._source.reads_once and unit.place <= self._last:
-                    held.append(unit)
+                    waiting.append(unit)
                     continue
-                while held:
-                    yield held.popleft()
+                while waiting:
+                    yield waiting.popleft()
                 yield unit
-        for unit in held:
+        for unit in waiting:
             yield unit
         self.complete = True
 
@@ -138,10 +138,10 @@ class Schedule:
                 subject = hashed.hexdigest()
                 kept = find_kept(self._store, place, case.id, subject) if place <= self._last else {}
                 if kept:
-                    self._mark(case.id)
+                    self._mark_id(case.id)
                 elif self._is_refused(place, case):
                     continue
-                self._note(case, hashed.digest())
+                self._note_case(case, hashed.digest())
                 for due in find_due(kept, self._repeat, self._retry):
                     yield Unit(
                         case=case,
@@ -162,16 +162,16 @@ class Schedule:
                 "the data the run began with, or begin another run"
             )
 
-    def settle(self, unit: Unit) -> None:
+    def finish(self, unit: Unit) -> None:
         """Take note that an item of a unit is kept, and its case with it."""
         self._under_way.pop(unit.case.id, None)
 
-    def _note(self, case: Case, digest: bytes) -> None:
-        """A case that is taken, for the digests of all of them and the count of what they bring."""
+    def _note_case(self, case: Case, digest: bytes) -> None:
+        """Note a case that is judged, for the digests of all of them and the count of what they bring."""
         self._mac.update(digest)
         self._contents.add(digest_content(case.content))
         if self._count is not None:
-            self.own.update(self._count(case))
+            self.criteria_counts.update(self._count(case))
 
     def _can_be_kept(self, place: int, case: Case, body: bytes) -> bool:
         # Before it is asked about: in the file it would keep everybody from reading the run.
@@ -186,24 +186,24 @@ class Schedule:
         return True
 
     def _is_refused(self, place: int, case: Case) -> bool:
-        """Whether another case has its id; such a row is no case, as one without content is none.
+        """Return whether another case has its id; such a row is no case, as one without content is none.
 
         Ids are compared with those that are kept and those that are under way, so this takes no memory for each case.
         """
-        known = self._under_way.get(case.id)
-        if self._mark(case.id) and known is None:
-            known = self._store.find_twin(case.id)
-        if known is None or known == place:
+        other_place = self._under_way.get(case.id)
+        if self._mark_id(case.id) and other_place is None:
+            other_place = self._store.find_place(case.id)
+        if other_place is None or other_place == place:
             self._under_way[case.id] = place
             return False
         self._source.refuse(
-            place, f"the id {shorten(case.id)} is that of case {known} already; give each row an id of its own"
+            place, f"the id {shorten_id(case.id)} is that of case {other_place} already; give each row an id of its own"
         )
         self._refused += 1
         return True
 
-    def _mark(self, name: str) -> int:
-        """Whether an id may have been met before: nearly all have not, and are not looked up for it."""
+    def _mark_id(self, name: str) -> int:
+        """Return whether an id may have been met before: nearly all have not, and are not looked up for it."""
         at = hash(name) & (_MARKS - 1)
         place, bit = at >> 3, 1 << (at & 7)
         met = self._marks[place] & bit

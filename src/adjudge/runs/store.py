@@ -1,4 +1,4 @@
-"""Where a run is kept: one SQLite file with the cases, the results and every reply as it came.
+"""The file of a run: one SQLite file with the cases, the results and every reply as it came.
 
 What ``keep`` has returned from is in the file: a process that is killed afterwards loses nothing of it. It is not
 waited for until the disk has it, as a ledger does; a run that loses power can be judged again.
@@ -9,21 +9,20 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import threading
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from adjudge.dataset.contents import digest_content
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.sqlite import UNUSABLE, Mode, create_private, enter_wal, is_writable, open_sqlite
+from adjudge.formats.sqlite import create_private
+from adjudge.formats.sqlite_file import KEEP_FACT, FileKind, SqliteFile
 from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
 from adjudge.result import Usage
 from adjudge.runs.item import RunItem, encode_case, encode_result, read_case
-from adjudge.runs.writer import Done, Rows, RunWriter, wait_for
+from adjudge.runs.writer import Done, Rows, RunWriter, make_waiter
 
 FILE = "results.sqlite"
 
@@ -31,19 +30,15 @@ SCHEMA = "adjudge/run-store/1"
 
 BUSY_SECONDS = 30
 
-PAGE = 200
-"""Items that are read at once."""
-
 LOG_BYTES = 4_000_000
-"""About how long the log may become before it is brought over into the file."""
+"""Bytes, roughly, that the log may hold before it is brought over into the file."""
 
 COMMIT_BYTES = 24_000
-"""About what a commit adds to the log besides the bodies: the pages that lead to them."""
+"""Bytes, roughly, that a commit adds to the log besides the bodies: the pages that lead to them."""
 
 
 # Tables with row ids: without them SQLite would keep the large bodies in the pages that lead to the keys.
-_DDL = (
-    "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
+_TABLES = (
     """CREATE TABLE cases (
         place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, subject TEXT NOT NULL, body BLOB NOT NULL) STRICT""",
     """CREATE TABLE results (
@@ -57,8 +52,6 @@ _DDL = (
 _CASE = "INSERT INTO cases VALUES (?, ?, ?, ?) ON CONFLICT (place) DO NOTHING"
 
 _RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-_FACT = "INSERT OR REPLACE INTO about VALUES (?, ?)"
 
 _REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?)"
 
@@ -86,7 +79,7 @@ _AGREEMENT = """
 
 _UNFIT = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError, ValueError,
           TypeError, ArithmeticError)  # fmt: skip
-"""What is raised for one row that cannot be written, and not for the file."""
+"""The errors that are raised for one row that cannot be written, and not for the file."""
 
 MOST = 2**53
 """The largest number of tokens that is believed: a thousand such can still be added up."""
@@ -100,27 +93,37 @@ _COSTS = """
 """A judge in code has no price, so what one returned leaves nothing unknown."""
 
 
+_KIND = FileKind(
+    schema=SCHEMA,
+    tables=_TABLES,
+    unreadable="{path} cannot be read as a run: {why}; name a folder of `adjudge run`",
+    unwritable="the run {folder} cannot be written: {why}",
+    other_schema="{path} is no run of the schema {schema}; update adjudge, or name a folder of `adjudge run`",
+    # By ``tidy``, in a thread: a commit that did it would hold the event loop up until the disk is done.
+    options=("PRAGMA wal_autocheckpoint=0",),
+)
+
+
 class RunStore:
     """The file of a run. ``keep`` is for one event loop at a time; the rest may be called from any thread."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = Path(folder) / FILE
-        self._writer = _Connection(self._connect)
+        self._writer = SqliteFile(self.path, _KIND)
         # A second one: a look-up on the event loop must not wait for a commit that a thread is about to make.
-        self._reader = _Connection(self._connect)
+        self._reader = SqliteFile(self.path, _KIND)
         self._commits = RunWriter(self)
         self._logged = 0
-        self._frozen = False
 
     def freeze(self) -> Self:
         """Only read until ``thaw``, and leave no trace in the folder; for who holds the run's lock."""
-        self._frozen = True
+        self._reader.mode = self._writer.mode = "look"
         return self
 
     def thaw(self) -> None:
         """Write again."""
         self.close()
-        self._frozen = False
+        self._reader.mode = self._writer.mode = "write"
 
     def create(self) -> Self:
         """Begin a new file, readable by its owner alone; raises ``UsageError`` when there is one."""
@@ -128,39 +131,23 @@ class RunStore:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             create_private(self.path, new=True)
         except FileExistsError:
-            if not self.has_begun():  # the process that began it was killed before anything was in it
-                return self._begin()
-            raise UsageError(
-                f"{self.path.parent} holds a run already; resume it with --resume, or name another"
-            ) from None
+            if self.has_begun():  # else the process that began it was killed before anything was in it
+                raise UsageError(
+                    f"{self.path.parent} holds a run already; resume it with --resume, or name another"
+                ) from None
         except OSError as error:
             raise UsageError(f"the run {self.path.parent} cannot be written: {error.strerror}; name another") from None
-        return self._begin()
+        self._writer.begin()
+        return self
 
     def remove(self) -> None:
         """Close the file, and take it away with what SQLite put beside it."""
-        self.close()
-        for suffix in ("", "-wal", "-shm"):
-            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        self._reader.close()
+        self._writer.remove()
 
     def has_begun(self) -> bool:
-        """Whether there is a file with our tables in it."""
-        if not self.path.is_file():
-            return False
-        with self._reading() as connection:
-            return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
-
-    def _begin(self) -> Self:
-        try:
-            with self._writer.using() as connection:
-                connection.execute("BEGIN")
-                for statement in _DDL:
-                    connection.execute(statement)
-                connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
-                connection.commit()
-        except sqlite3.Error as error:
-            raise self._fail(error) from None
-        return self
+        """Return whether there is a file with our tables in it."""
+        return self._reader.has_tables()
 
     def open(self) -> Self:
         """Open what is there; raises ``UsageError`` when it is no run of ours."""
@@ -168,8 +155,7 @@ class RunStore:
             raise UsageError(
                 f"{self.path.parent} holds no run: there is no {FILE} in it; name a folder of `adjudge run`"
             )
-        if self.find_fact("schema") != SCHEMA:
-            raise UsageError(f"{self.path} is of another schema than {SCHEMA}; update adjudge")
+        self._reader.open()
         return self
 
     # ---------------------------------------------------------------- writing
@@ -180,13 +166,13 @@ class RunStore:
         ``body`` is what ``write_case`` wrote of its case, where that is known. ``done`` is called with what went wrong:
         a ``UsageError`` when another case of the run has the same id.
         """
-        rows = _item_rows(item, body or encode_case(item.case))
+        rows = _make_rows(item, body or encode_case(item.case))
         self._logged += len(rows[_CASE][-1]) + len(rows[_RESULT][-1])
         self._commits.hand_in(rows, done)
 
     async def keep(self, item: RunItem) -> None:
         """Hand an item in and wait until it is kept; raises what went wrong."""
-        done, future = wait_for()
+        done, future = make_waiter()
         self.hand_in(item, done)
         await future
 
@@ -195,22 +181,22 @@ class RunStore:
         self._logged += len(body)
         self._commits.hand_in({_REPLY: (key, body)}, None)
 
-    def keep_fact(self, name: str, said: str) -> None:
+    def keep_fact(self, name: str, value: str) -> None:
         """Keep a fact about the whole run; it is in the file when the next item is kept."""
-        self._commits.hand_in({_FACT: (name, said)}, None)
+        self._commits.hand_in({KEEP_FACT: (name, value)}, None)
 
-    async def keep_fact_now(self, name: str, said: str) -> None:
+    async def keep_fact_now(self, name: str, value: str) -> None:
         """Keep a fact about the whole run, and wait until it is in the file; raises when it cannot be written."""
-        done, future = wait_for()
-        self._commits.hand_in({_FACT: (name, said)}, done)
+        done, future = make_waiter()
+        self._commits.hand_in({KEEP_FACT: (name, value)}, done)
         await future
 
     async def flush(self) -> None:
         """Wait until everything handed in is in the file."""
         await self._commits.flush()
 
-    def write(self, together: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
-        """What went wrong with each; one that cannot be written does not take the others with it.
+    def write(self, entries: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
+        """Write rows and return the error of each; one that cannot be written does not take the others with it.
 
         ``None`` when another process is writing into the file, and this is not to wait for it.
         """
@@ -218,13 +204,13 @@ class RunStore:
             with self._writer.using() as connection:
                 connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000 if patient else 0}")
                 try:
-                    _write_all(connection, together)
+                    _write_all(connection, entries)
                     self._logged += COMMIT_BYTES
-                    return [None] * len(together)
+                    return [None] * len(entries)
                 except _UNFIT:
                     connection.execute("ROLLBACK")
                     connection.execute("BEGIN IMMEDIATE")
-                    errors = [_try(connection, rows) for rows in together]
+                    errors = [_write_one(connection, rows) for rows in entries]
                     connection.execute("COMMIT")
                     return errors
                 finally:
@@ -233,10 +219,10 @@ class RunStore:
         except sqlite3.Error as error:
             if not patient and error.sqlite_errorname.startswith("SQLITE_BUSY"):
                 return None
-            return [self._fail(error) for _ in together]
+            return [self._writer.explain_unwritable(error) for _ in entries]
 
     def is_long(self) -> bool:
-        """Whether enough is in the log to be brought over into the file."""
+        """Return whether enough is in the log to be brought over into the file."""
         return self._logged >= LOG_BYTES
 
     def tidy(self) -> None:
@@ -250,120 +236,91 @@ class RunStore:
 
     def find_fact(self, name: str) -> str | None:
         """A fact about the whole run."""
-        with self._reading() as connection:
-            row = connection.execute("SELECT said FROM about WHERE name = ?", (name,)).fetchone()
-        return row[0] if row else None
+        return self._reader.find_fact(name)
 
     def find_reply(self, key: str) -> bytes | None:
         """The reply kept under a key."""
-        with self._reading() as connection:
-            row = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
+        rows = self._reader.ask("SELECT body FROM replies WHERE key = ?", key)
+        return rows[0][0] if rows else None
 
     def list_replies(self, prefix: str) -> dict[str, bytes]:
         """The replies kept under keys that begin so, by their keys."""
         query = "SELECT key, body FROM replies WHERE key >= ?1 AND key < ?2"
-        with self._reading() as connection:
-            return dict(connection.execute(query, (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1))).fetchall())
+        return dict(self._reader.ask(query, prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)))
 
     def find_case(self, place: int) -> tuple[str, str] | None:
         """Id and subject of the case at a place, once one of its items is kept."""
-        with self._reading() as connection:
-            row = connection.execute("SELECT id, subject FROM cases WHERE place = ?", (place,)).fetchone()
-        return (row[0], row[1]) if row else None
+        rows = self._reader.ask("SELECT id, subject FROM cases WHERE place = ?", place)
+        return (rows[0][0], rows[0][1]) if rows else None
 
     def list_kept(self, place: int) -> Mapping[int, str | None]:
         """The samples of a case that are judged, each with the reason why it is undecided."""
-        with self._reading() as connection:
-            return dict(connection.execute("SELECT sample, because FROM results WHERE place = ?", (place,)).fetchall())
+        return dict(self._reader.ask("SELECT sample, because FROM results WHERE place = ?", place))
 
-    def find_twin(self, name: str) -> int | None:
+    def find_place(self, name: str) -> int | None:
         """The place of the case that is kept with this id."""
-        with self._reading() as connection:
-            row = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
-        return row[0] if row else None
+        rows = self._reader.ask("SELECT place FROM cases WHERE id = ?", name)
+        return rows[0][0] if rows else None
 
     def list_ids(self, most: int) -> list[str]:
         """The ids of the first so many cases that are kept."""
-        with self._reading() as connection:
-            return [row[0] for row in connection.execute("SELECT id FROM cases ORDER BY place LIMIT ?", (most,))]
+        return [row[0] for row in self._reader.ask("SELECT id FROM cases ORDER BY place LIMIT ?", most)]
 
     def count_cases(self) -> int:
-        """How many cases are kept."""
-        with self._reading() as connection:
-            return connection.execute("SELECT count(*) FROM cases").fetchone()[0]
+        """Count the cases that are kept."""
+        return self._reader.ask("SELECT count(*) FROM cases")[0][0]
 
     def find_outcome(self, name: str) -> str | None:
         """The outcome of the first judgement of the case with this id."""
         query = "SELECT r.outcome FROM results r JOIN cases c USING (place) WHERE c.id = ? ORDER BY r.sample LIMIT 1"
-        with self._reading() as connection:
-            row = connection.execute(query, (name,)).fetchone()
-        return row[0] if row else None
+        rows = self._reader.ask(query, name)
+        return rows[0][0] if rows else None
 
     def count_first(self) -> Mapping[str, int]:
-        """How many cases have which outcome, by the first judgement of each."""
-        query = "SELECT outcome, count(*) FROM results WHERE sample = 0 GROUP BY outcome"
-        with self._reading() as connection:
-            return dict(connection.execute(query).fetchall())
+        """Count the cases of each outcome, by their first judgement."""
+        return dict(self._reader.ask("SELECT outcome, count(*) FROM results WHERE sample = 0 GROUP BY outcome"))
 
     def count_groups(self) -> int:
-        """How many groups have several cases."""
+        """Count the groups that have several cases."""
         query = """SELECT count(*) FROM (
             SELECT CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.group') END AS name
             FROM cases WHERE name IS NOT NULL GROUP BY name HAVING count(*) > 1)"""
-        with self._reading() as connection:
-            return connection.execute(query).fetchone()[0]
+        return self._reader.ask(query)[0][0]
 
-    def list_subjects(self) -> Iterator[tuple[str, str]]:
+    def list_subjects(self) -> Iterator[tuple[Any, ...]]:
         """Id and subject of every case that is kept, in the order of the data set."""
-        with self._reading(once=True) as connection:
-            rows = connection.execute("SELECT id, subject FROM cases ORDER BY place")
-            while page := rows.fetchmany(PAGE):
-                yield from page
+        return self._reader.stream("SELECT id, subject FROM cases ORDER BY place")
 
     def list_contents(self) -> Iterator[str]:
         """The digest of the content of every case that is kept, in the order of the data set."""
-        with self._reading(once=True) as connection:
-            rows = connection.execute("SELECT place, body FROM cases ORDER BY place")
-            while page := rows.fetchmany(PAGE):
-                for place, body in page:
-                    yield _digest_content(place, body)
+        for place, body in self._reader.stream("SELECT place, body FROM cases ORDER BY place"):
+            yield _digest_content(place, body)
 
     def find_content(self, name: str) -> str | None:
         """The digest of the content of the case with this id."""
-        with self._reading() as connection:
-            row = connection.execute("SELECT place, body FROM cases WHERE id = ?", (name,)).fetchone()
-        return _digest_content(*row) if row else None
+        rows = self._reader.ask("SELECT place, body FROM cases WHERE id = ?", name)
+        return _digest_content(*rows[0]) if rows else None
 
     def add_costs(self) -> tuple[float, int]:
-        """What all kept replies cost as far as that is known, and of how many it is not."""
-        with self._reading() as connection:
-            usd, unknown = connection.execute(_COSTS).fetchone()
+        """Add up the cost of all kept replies as far as it is known, and count those whose cost is not."""
+        usd, unknown = self._reader.ask(_COSTS)[0]
         return usd, unknown
 
     def find_last_place(self) -> int:
         """The last place of a case that is kept; -1 when there is none."""
-        with self._reading() as connection:
-            found = connection.execute("SELECT max(place) FROM cases").fetchone()[0]
-        return -1 if found is None else found
+        place = self._reader.ask("SELECT max(place) FROM cases")[0][0]
+        return -1 if place is None else place
 
     def sum_up(self) -> dict[str, Any]:
-        """What all items come to: counts, the mean score, tokens, and the cost where it is known."""
-        with self._reading() as connection:
-            connection.row_factory = sqlite3.Row
-            try:
-                found = dict(connection.execute(_TOTALS).fetchone())
-                because = connection.execute(_REASONS).fetchall()
-                agreement = dict(connection.execute(_AGREEMENT).fetchone())
-            finally:
-                connection.row_factory = None
-        counts = {name: found.pop(name) for name in ("passed", "failed", "undecided")}
-        return {"counts": counts, "undecided_because": dict(map(tuple, because)), **found, **agreement}
+        """Sum up all items: counts, the mean score, tokens, and the cost where it is known."""
+        totals, agreement = self._reader.ask_one(_TOTALS), self._reader.ask_one(_AGREEMENT)
+        counts = {name: totals.pop(name) for name in ("passed", "failed", "undecided")}
+        reasons: dict[str, int] = dict(self._reader.ask(_REASONS))
+        return {"counts": counts, "undecided_because": reasons, **totals, **agreement}
 
     def count(self) -> Mapping[str, int]:
-        """How many items have which outcome."""
-        with self._reading() as connection:
-            return dict(connection.execute("SELECT outcome, count(*) FROM results GROUP BY outcome").fetchall())
+        """Count the items of each outcome."""
+        return dict(self._reader.ask("SELECT outcome, count(*) FROM results GROUP BY outcome"))
 
     def items(self, *, where: str = "1", order: str = "r.place, r.sample") -> Iterator[RunItem]:
         """The items, a page at a time; ``where`` and ``order`` are our own SQL over ``results r`` and never data."""
@@ -371,84 +328,21 @@ class RunStore:
             "SELECT r.place, r.sample, c.subject, c.body, r.body FROM results r JOIN cases c USING (place) "  # noqa: S608
             f"WHERE {where} ORDER BY {order}"
         )
-        # A connection of its own: a reader that is half-way must not stand in the way of the writer's commits.
-        with self._reading(once=True) as connection:
-            rows = connection.execute(query)
-            while page := rows.fetchmany(PAGE):
-                yield from map(_read_item, page)
+        return map(_read_item, self._reader.stream(query))
 
     def replies(self) -> Iterator[bytes]:
         """The kept replies as they were written, in the order of their keys: those to one case stand together."""
-        with self._reading(once=True) as connection:
-            rows = connection.execute("SELECT body FROM replies ORDER BY key")
-            while page := rows.fetchmany(PAGE):
-                yield from (row[0] for row in page)
+        return (row[0] for row in self._reader.stream("SELECT body FROM replies ORDER BY key"))
 
     def close(self) -> None:
         """Close the file; a later use opens it again."""
         self._reader.close()
         self._writer.close()
 
-    @contextmanager
-    def _reading(self, *, once: bool = False) -> Iterator[sqlite3.Connection]:
-        """A connection to read with; raises ``UsageError`` for a file that is damaged, or whose tables are not ours."""
-        try:
-            with closing(self._connect("read")) if once else self._reader.using() as connection:
-                yield connection
-        except sqlite3.Error as error:
-            raise self._refuse(error) from None
 
-    def _fail(self, error: Exception) -> AdjudgeError:
-        return AdjudgeError(f"the run {self.path.parent} cannot be written: {clean(str(error))}")
-
-    def _refuse(self, error: Exception) -> UsageError:
-        said = clean(str(error)[:200], keep_lines=False)
-        return UsageError(f"{self.path} cannot be read as a run: {said}; name a folder of `adjudge run`")
-
-    def _connect(self, mode: Mode = "write") -> sqlite3.Connection:
-        if self._frozen:
-            mode = "look"
-        elif not is_writable(self.path):
-            mode = "read"
-        try:
-            prepare = _enter_log if mode == "write" else None
-            return open_sqlite(self.path, mode=mode, patience=BUSY_SECONDS, prepare=prepare)
-        except UNUSABLE as error:
-            raise self._refuse(error) from None
-
-
-def _enter_log(connection: sqlite3.Connection) -> None:
-    enter_wal(connection)
-    # By ``tidy``, in a thread: a commit that did it would hold the event loop up until the disk is done.
-    connection.execute("PRAGMA wal_autocheckpoint=0")
-
-
-class _Connection:
-    """One connection, for one thread at a time; opened when it is first needed."""
-
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._connect = connect
-        self._lock = threading.Lock()
-        self._open: sqlite3.Connection | None = None
-
-    @contextmanager
-    def using(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            if self._open is None:
-                self._open = self._connect()
-                weakref.finalize(self, self._open.close)
-            yield self._open
-
-    def close(self) -> None:
-        with self._lock:
-            if self._open is not None:
-                self._open.close()
-            self._open = None
-
-
-def _item_rows(item: RunItem, case_body: bytes) -> Rows:
+def _make_rows(item: RunItem, case_body: bytes) -> Rows:
     result, case = item.result, item.case
-    about = (
+    columns = (
         item.place,
         item.sample,
         result.outcome,
@@ -456,22 +350,22 @@ def _item_rows(item: RunItem, case_body: bytes) -> Rows:
         result.decided_by,
         result.score,
         result.duration_ms,
-        *_usage_columns(result.usage),
+        *_read_usage(result.usage),
         encode_result(result),
     )
-    return {_CASE: (item.place, case.id, item.subject, case_body), _RESULT: about}
+    return {_CASE: (item.place, case.id, item.subject, case_body), _RESULT: columns}
 
 
-def _usage_columns(usage: Usage | None) -> tuple[int | None, int | None, int | None, float | None]:
-    """What a provider said was used, for adding up; what cannot be true of one judgement is unknown."""
+def _read_usage(usage: Usage | None) -> tuple[int | None, int | None, int | None, float | None]:
+    """Read the usage that a provider stated, for adding up; what cannot be true of one judgement is unknown."""
     if usage is None:
         return None, None, None, None
-    calls, read, written = usage.calls, usage.input_tokens, usage.output_tokens
+    calls, input_tokens, output_tokens = usage.calls, usage.input_tokens, usage.output_tokens
     cost = usage.cost_usd
     return (
         calls if 0 <= calls < MOST else None,
-        read if 0 <= read < MOST else None,
-        written if 0 <= written < MOST else None,
+        input_tokens if 0 <= input_tokens < MOST else None,
+        output_tokens if 0 <= output_tokens < MOST else None,
         cost if cost is not None and 0 <= cost < MOST else None,
     )
 
@@ -480,10 +374,10 @@ def _digest_content(place: int, body: bytes) -> str:
     try:
         return digest_content(json.loads(body)["content"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise _refuse_case(place, error) from None
+        raise _make_case_error(place, error) from None
 
 
-def _refuse_case(place: int, error: Exception) -> UsageError:
+def _make_case_error(place: int, error: Exception) -> UsageError:
     why = clean(str(error)[:200], keep_lines=False)
     return UsageError(f"what the run kept of case {place} cannot be read ({why}); judge the case again")
 
@@ -493,31 +387,31 @@ def _read_item(row: tuple[Any, ...]) -> RunItem:
     try:
         case, judged = read_case(body), read_judged(json.loads(result))
     except (AdjudgeError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        raise _refuse_case(place, error) from None
+        raise _make_case_error(place, error) from None
     return RunItem(place=place, sample=sample, subject=subject, case=case, result=judged)
 
 
-def _write_all(connection: sqlite3.Connection, together: Sequence[Rows]) -> None:
-    """Everything in one go, statement by statement: the cases before their results."""
+def _write_all(connection: sqlite3.Connection, entries: Sequence[Rows]) -> None:
+    """Write everything in one go, statement by statement: the cases before their results."""
     connection.execute("BEGIN IMMEDIATE")
-    for statement in (_FACT, _REPLY, _CASE, _RESULT):
-        if values := [rows[statement] for rows in together if statement in rows]:
+    for statement in (KEEP_FACT, _REPLY, _CASE, _RESULT):
+        if values := [rows[statement] for rows in entries if statement in rows]:
             connection.executemany(statement, values)
     connection.execute("COMMIT")
 
 
-def _try(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
+def _write_one(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
     try:
         for statement, values in rows.items():
             connection.execute(statement, values)
     except sqlite3.IntegrityError:  # of the case, which is written first: nothing of this item is there
         place, name = rows[_CASE][:2]
-        found = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
+        other = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
         return UsageError(
-            f"the id {clean(str(name)[:80])!r} of case {place} is that of case {found[0]} already; "
+            f"the id {clean(str(name)[:80])!r} of case {place} is that of case {other[0]} already; "
             "give each case an id of its own"
         )
     except _UNFIT as error:
-        said = clean(f"{type(error).__name__}: {error}"[:200], keep_lines=False)
-        return AdjudgeError(f"something of the run cannot be written ({said}); the other cases are kept")
+        problem = clean(f"{type(error).__name__}: {error}"[:200], keep_lines=False)
+        return AdjudgeError(f"something of the run cannot be written ({problem}); the other cases are kept")
     return None

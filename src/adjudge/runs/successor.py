@@ -1,4 +1,4 @@
-"""What a run asked, asked of another judge: the same question about the same cases."""
+"""The question of a run, asked of another judge: the same question about the same cases."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from adjudge.models.price import Prices
 from adjudge.rubric.rubric import Rubric
 from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.folder import Run
-from adjudge.runs.judging import digest, settle_question
+from adjudge.runs.judging import digest_description, resolve_question
 from adjudge.runs.launch import Running, run
 from adjudge.runs.terms import read_terms
 
-_TOLD = ("instructions", "reference", "task", "context")
+_TEXTS = ("instructions", "reference", "task", "context")
 
-_KNOWN = frozenset({"wording", "pairs", *_TOLD})
+_KNOWN = frozenset({"wording", "pairs", *_TEXTS})
 
 
 async def ask_successor(
-    before: Run,
+    earlier: Run,
     judge: JudgeLike | ModelSource,
     cases: Sequence[Case],
     *,
@@ -39,23 +39,23 @@ async def ask_successor(
     retry: Sequence[Reason] = ("budget",),
     batch: BatchOptions | bool = False,
 ) -> Running:
-    """The run of another judge over cases of a run, to be awaited; nobody is asked before.
+    """Make the run of another judge over cases of a run, to be awaited; nobody is asked before.
 
     The options are those of ``run``. Raises ``UsageError`` where the question cannot be put again as it was: with code
     that a run does not hold, or worded otherwise than this version of adjudge does.
     """
-    rubric, how, on_conflict = read_question(before)
-    asker = as_judge(judge, keep_name=True)
+    rubric, arguments, on_conflict = read_question(earlier)
+    successor = as_judge(judge, keep_name=True)
 
-    def bring() -> bool:
+    def may_bring_criteria() -> bool:
         return any(case.brings_own for case in cases)
 
-    asked = await settle_question(asker, rubric, how, on_conflict, cases_bring=bring)
-    described = None if asked.rubric is None else asked.rubric.to_dict()
-    for name, found in (("asked", asked.described), ("rubric", described)):
-        check_same_question(before, name, digest(found))
+    assignment = await resolve_question(successor, rubric, arguments, on_conflict, cases_bring=may_bring_criteria)
+    described = None if assignment.rubric is None else assignment.rubric.to_dict()
+    for name, described_part in (("asked", assignment.described), ("rubric", described)):
+        check_same_question(earlier, name, digest_description(described_part))
     pairs = {} if on_conflict is None else {"pairs": True, "on_conflict": on_conflict}
-    more: dict[str, Any] = {**how, **pairs}
+    options: dict[str, Any] = {**arguments, **pairs}
     return run(
         list(cases),
         judge,
@@ -67,36 +67,36 @@ async def ask_successor(
         resume=resume,
         retry=retry,
         batch=batch,
-        **more,
+        **options,
     )
 
 
-def check_same_question(before: Run, name: str, found: str | None) -> None:
+def check_same_question(earlier: Run, name: str, question_digest: str | None) -> None:
     """Raise ``UsageError`` unless this is the digest of what a run asked, or of its rubric."""
-    if before.manifest["digests"].get(name) != found:
-        what = {"asked": "question is worded", "rubric": "rubric is"}[name]
+    if earlier.manifest["digests"].get(name) != question_digest:
+        part = {"asked": "question is worded", "rubric": "rubric is"}[name]
         raise UsageError(
-            f"{before.folder} cannot be followed: its {what} otherwise than what would be asked now, so the difference "
-            "would not be the judges' alone; judge its data anew with both judges"
+            f"{earlier.folder} cannot be followed: its {part} otherwise than what would be asked now, so the "
+            "difference would not be the judges' alone; judge its data anew with both judges"
         )
 
 
 def read_question(
-    before: Run, *, leave_out: Collection[str] = ()
+    earlier: Run, *, leave_out: Collection[str] = ()
 ) -> tuple[Rubric | None, EvaluateArguments, OnConflict | None]:
-    """The rubric, the arguments and what pairs come to, as a manifest has them.
+    """Read the rubric, the arguments and the handling of pairs that a manifest has.
 
     Raises ``UsageError`` for a question with code that a manifest does not hold, unless it may be left out.
     """
-    asked: Mapping[str, Any] = before.manifest.get("asked") or {}
+    asked: Mapping[str, Any] = earlier.manifest.get("asked") or {}
     unknown = sorted(name for name, value in asked.items() if value and name not in _KNOWN.union(leave_out))
     if unknown:
         raise UsageError(
-            f"{before.folder} was asked with {', '.join(unknown)}, which a run does not hold; judge its data with the "
+            f"{earlier.folder} was asked with {', '.join(unknown)}, which a run does not hold; judge its data with the "
             "candidate (adjudge run), and name that run as the candidate"
         )
-    how = cast("EvaluateArguments", {name: asked[name] for name in _TOLD if name in asked})
-    threshold = (before.manifest.get("options") or {}).get("threshold")
+    arguments = cast("EvaluateArguments", {name: asked[name] for name in _TEXTS if name in asked})
+    threshold = (earlier.manifest.get("options") or {}).get("threshold")
     if threshold is not None:
-        how["threshold"] = threshold
-    return read_terms(before.manifest).rubric, how, asked.get("pairs")
+        arguments["threshold"] = threshold
+    return read_terms(earlier.manifest).rubric, arguments, asked.get("pairs")

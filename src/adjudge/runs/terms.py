@@ -1,4 +1,4 @@
-"""By what each case of a run is judged: the run's rubric, unless the case brings its own."""
+"""The terms by which each case of a run is judged: the run's rubric, unless the case brings its own."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from adjudge.runs.recorded_rubric import rebuild_rubric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """By what the cases of a run are judged."""
+    """The terms by which the cases of a run are judged."""
 
     rubric: Rubric | None = None
     """The run's rubric; ``None`` where each case brings its own, or a result format says what is good."""
     threshold: float | None = None
-    """The passing threshold that was given to the run itself, over every rubric's own."""
+    """The passing threshold of the run itself, in place of every rubric's."""
     over_rubrics: bool = False
-    """Whether the rubric takes the place of what cases bring, as a redecision of all cases asks."""
+    """True if the rubric takes the place of what cases bring, as a redecision of all cases asks."""
     over_thresholds: bool = False
-    """Whether the threshold does."""
+    """True if the threshold does."""
     compares: bool = False
-    """Whether the cases are pairs, of which none has to reach a score."""
+    """True if the cases are pairs, of which none has to reach a score."""
 
     @property
     def needed(self) -> float:
@@ -41,41 +41,41 @@ class Terms:
             return self.rubric
         needed = self.threshold if self.over_thresholds else case.threshold
         if case.criteria is not None or case.rubric is not None:
-            rubric, how = merge_case(case, self.rubric, {"threshold": self.threshold})
-            return resolve_rubric(rubric, None, how if needed is None else {**how, "threshold": needed})
+            rubric, arguments = merge_case(case, self.rubric, {"threshold": self.threshold})
+            return resolve_rubric(rubric, None, arguments if needed is None else {**arguments, "threshold": needed})
         if self.rubric is None or needed is None or needed == self.rubric.passing_threshold:
             return self.rubric
         return replace(self.rubric, passing_threshold=needed)
 
     def count(self, case: Case) -> Mapping[str, int]:
-        """What a case brings: each that it does counts 1, and ``below`` that it needs less than the run asks for."""
+        """Count what a case brings: each part counts 1, and so does ``below``: it needs less than the run asks for."""
         if not case.brings_own:
             return {}
         try:
-            found = self.find_rubric(case)
+            rubric = self.find_rubric(case)
         except UsageError:
-            found = None
-        below = found is not None and found.passing_threshold < self.needed and not self.compares
-        own = {"criteria": case.criteria is not None or case.rubric is not None, "rules": bool(case.rules)}
-        own |= {"threshold": case.threshold is not None, "below": below}
-        return {name: 1 for name, is_so in own.items() if is_so}
+            rubric = None
+        below = rubric is not None and rubric.passing_threshold < self.needed and not self.compares
+        brought = {"criteria": case.criteria is not None or case.rubric is not None, "rules": bool(case.rules)}
+        brought |= {"threshold": case.threshold is not None, "below": below}
+        return {name: 1 for name, is_so in brought.items() if is_so}
 
 
 def read_terms(manifest: Mapping[str, Any]) -> Terms:
-    """The terms that a manifest tells of, as far as they can be read: a run is read whatever its rubric was."""
+    """Read the terms of a manifest, as far as they can be read: a run is read whatever its rubric was."""
     rubric, options, redecided, asked = [manifest.get(name) for name in ("rubric", "options", "redecided", "asked")]
     threshold = options.get("threshold") if isinstance(options, Mapping) else None
     policy = redecided.get("policy") if isinstance(redecided, Mapping) else None
     try:
-        found = replace(rebuild_rubric(rubric), model=rubric.get("model")) if isinstance(rubric, Mapping) else None
+        run_rubric = replace(rebuild_rubric(rubric), model=rubric.get("model")) if isinstance(rubric, Mapping) else None
     except UsageError:
-        found = None
-    given = isinstance(threshold, int | float) and not isinstance(threshold, bool)
-    over = policy if isinstance(policy, Mapping) and policy.get("all_cases") is True else {}
+        run_rubric = None
+    has_threshold = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    overriding = policy if isinstance(policy, Mapping) and policy.get("all_cases") is True else {}
     return Terms(
-        rubric=found,
-        threshold=float(threshold) if given else None,
-        over_rubrics="rubric" in over,
-        over_thresholds="threshold" in over,
+        rubric=run_rubric,
+        threshold=float(threshold) if has_threshold else None,
+        over_rubrics="rubric" in overriding,
+        over_thresholds="threshold" in overriding,
         compares=isinstance(asked, Mapping) and bool(asked.get("pairs")),
     )

@@ -1,4 +1,4 @@
-"""What the tasks of a run hand in, committed together on their event loop.
+"""The writer of a run: what its tasks hand in is committed together on their event loop.
 
 A commit to a file in WAL mode waits for no disk, and takes a fraction of what a thread for it would: in a thread,
 SQLite lets the interpreter go and asks for it again with every row, and waits each time while the loop is busy. What
@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from adjudge.group_commit import GroupCommit, settle
+from adjudge.group_commit import GroupCommit, resolve_future
 
 Rows = dict[str, tuple[Any, ...]]
 """Statements with their values, in the order they are to be carried out."""
@@ -22,30 +22,30 @@ Done = Callable[[Exception | None], None]
 """Called in the event loop when something is in the file, or with the reason why it is not."""
 
 
-def wait_for() -> tuple[Done, asyncio.Future[None]]:
-    """What is told of a commit, and who waits for it."""
+def make_waiter() -> tuple[Done, asyncio.Future[None]]:
+    """Make a callback for a commit, and the future that waits for it."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    return partial(settle, future, None), future
+    return partial(resolve_future, future, None), future
 
 
 class RowSink(Protocol):
-    """Where rows go."""
+    """A file that rows are written to."""
 
-    def write(self, together: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
-        """What went wrong with each; ``None`` when the file is held by others and this is not to wait for it."""
+    def write(self, entries: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
+        """Write rows and return the error of each; ``None`` where others hold the file and this is not to wait."""
         ...
 
     def is_long(self) -> bool:
-        """Whether ``tidy`` is due."""
+        """Return whether ``tidy`` is due."""
         ...
 
     def tidy(self) -> None:
-        """What now and then has to be done to the file, and waits for the disk."""
+        """Tidy the file, which is due now and then, and waits for the disk."""
         ...
 
 
 class RunWriter:
-    """Everything that is handed in during one turn of the event loop goes into one commit."""
+    """A writer that commits everything handed in during one turn of the event loop at once."""
 
     def __init__(self, sink: RowSink) -> None:
         self._sink = sink
@@ -56,7 +56,7 @@ class RunWriter:
     def hand_in(self, rows: Rows, done: Done | None) -> None:
         """Have rows written with the next commit."""
         if self._group.hand_in((rows, done)):
-            self._plan()
+            self._plan_commit()
 
     async def flush(self) -> None:
         """Wait until everything handed in is in the file."""
@@ -66,7 +66,7 @@ class RunWriter:
             else:
                 self._commit()
 
-    def _plan(self) -> None:
+    def _plan_commit(self) -> None:
         self._turn = asyncio.get_running_loop().call_soon(self._commit)
 
     def _commit(self) -> None:
@@ -74,38 +74,38 @@ class RunWriter:
             self._turn.cancel()
             self._turn = None
         try:
-            while together := self._group.take():
-                errors = self._write(together, patient=False)
+            while entries := self._group.take():
+                errors = self._write(entries, patient=False)
                 if errors is None:
-                    self._leave(self._write_patiently(together))
+                    self._run_aside(self._write_patiently(entries))
                     return
-                _notify(together, errors)
+                _notify(entries, errors)
                 if self._sink.is_long():
-                    self._leave(asyncio.to_thread(self._sink.tidy))
+                    self._run_aside(asyncio.to_thread(self._sink.tidy))
                     return
         except BaseException:  # Ctrl-C, or one that was told of its commit: the others are written all the same
-            self._plan()
+            self._plan_commit()
             raise
 
-    async def _write_patiently(self, together: Sequence[tuple[Rows, Done | None]]) -> None:
-        _notify(together, await asyncio.to_thread(self._write, together, patient=True) or [None] * len(together))
+    async def _write_patiently(self, entries: Sequence[tuple[Rows, Done | None]]) -> None:
+        _notify(entries, await asyncio.to_thread(self._write, entries, patient=True) or [None] * len(entries))
 
-    def _write(self, together: Sequence[tuple[Rows, Done | None]], *, patient: bool) -> list[Exception | None] | None:
+    def _write(self, entries: Sequence[tuple[Rows, Done | None]], *, patient: bool) -> list[Exception | None] | None:
         try:
-            return self._sink.write([rows for rows, _ in together], patient=patient)
+            return self._sink.write([rows for rows, _ in entries], patient=patient)
         except Exception as error:  # noqa: BLE001 - who is not told waits for ever
-            return [error] * len(together)
+            return [error] * len(entries)
 
-    def _leave(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_aside(self, work: Coroutine[Any, Any, None]) -> None:
         self._aside = asyncio.get_running_loop().create_task(work)
-        self._aside.add_done_callback(self._go_on)
+        self._aside.add_done_callback(self._end_aside)
 
-    def _go_on(self, _: asyncio.Task[None]) -> None:
+    def _end_aside(self, _: asyncio.Task[None]) -> None:
         self._aside = None
         self._commit()
 
 
-def _notify(together: Sequence[tuple[Any, Done | None]], errors: Sequence[Exception | None]) -> None:
-    for (_, done), error in zip(together, errors, strict=True):
+def _notify(entries: Sequence[tuple[Any, Done | None]], errors: Sequence[Exception | None]) -> None:
+    for (_, done), error in zip(entries, errors, strict=True):
         if done is not None:
             done(error)

@@ -38,7 +38,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedAccount:
-    """An account whose password was found to be right."""
+    """An account whose password was right."""
 
     account: Account
     stored: str = field(repr=False)
@@ -50,69 +50,71 @@ async def add_account(ledger: Ledger, *, name: str, password: str, permissions: 
 
     Two accounts cannot have one approver's name, or one rater's: two approvals of one person would count as two.
     """
-    account = Account(name=read_name(name, "an account"), permissions=permissions, created_at=format_time(get_now()))
+    account = Account(name=read_name(name, "name"), permissions=permissions, created_at=format_time(get_now()))
     stored = _hash(password)
 
-    def work(connection: Connection) -> Account:
-        known = [_read(row) for row in connection.execute(find_table(ACCOUNTS).select())]
-        _check_free(account, known)
+    def insert(connection: Connection) -> Account:
+        accounts = [_read_account(row) for row in connection.execute(find_table(ACCOUNTS).select())]
+        _check_free(account, accounts)
         values = {"name": account.name, "password": stored, "created_at": account.created_at}
         connection.execute(find_table(ACCOUNTS).insert().values(**values, **write_permissions(permissions)))
         return account
 
-    return await write(ledger, work)
+    return await write(ledger, insert)
 
 
 async def set_password(ledger: Ledger, name: str, password: str) -> None:
     """Replace a password and end all sessions of the account; raises ``UsageError`` for an unknown account."""
     stored = _hash(password)
-    await write(ledger, lambda connection: _change(connection, name, password=stored))
+    await write(ledger, lambda connection: _change_account(connection, name, password=stored))
 
 
 async def disable_account(ledger: Ledger, name: str) -> None:
     """Let an account sign in no more, and end its sessions; raises ``UsageError`` for an unknown account."""
     now = format_time(get_now())
-    await write(ledger, lambda connection: _change(connection, name, disabled_at=now))
+    await write(ledger, lambda connection: _change_account(connection, name, disabled_at=now))
 
 
 async def enable_account(ledger: Ledger, name: str) -> None:
     """Let a disabled account sign in again; raises ``UsageError`` for an unknown account."""
-    await write(ledger, lambda connection: _change(connection, name, disabled_at=None))
+    await write(ledger, lambda connection: _change_account(connection, name, disabled_at=None))
 
 
 async def list_accounts(ledger: Ledger) -> tuple[Account, ...]:
-    """All accounts by name, those that are disabled included."""
+    """List all accounts by name, those that are disabled included."""
     table = find_table(ACCOUNTS)
     statement = table.select().order_by(table.c.name)
-    found = await read(ledger, lambda connection: [_read(row) for row in connection.execute(statement)])
-    return tuple(found or ())
+    accounts = await read(ledger, lambda connection: [_read_account(row) for row in connection.execute(statement)])
+    return tuple(accounts or ())
 
 
 async def check_password(ledger: Ledger, name: str, password: str) -> CheckedAccount | None:
-    """The account, where it is not disabled and the password is right; it takes as long where there is none."""
+    """Return the account if it is not disabled and the password is right; it takes as long where there is none."""
     table = find_table(ACCOUNTS)
     row = await read(
         ledger, lambda connection: connection.execute(table.select().where(table.c.name == name)).one_or_none()
     )
     # The decoy is made in the thread too: the first unknown name must not take longer than a known one.
-    work = (_verify, None if row is None else row.password, password)
-    same = await asyncio.get_running_loop().run_in_executor(_make_pool(), *work)
-    if row is None or not same or row.disabled_at is not None:
+    stored = None if row is None else row.password
+    is_right = await asyncio.get_running_loop().run_in_executor(_make_pool(), _verify_password, stored, password)
+    if row is None or not is_right or row.disabled_at is not None:
         return None
-    return CheckedAccount(account=_read(row), stored=row.password)
+    return CheckedAccount(account=_read_account(row), stored=row.password)
 
 
-def _check_free(account: Account, known: list[Account]) -> None:
-    for other in known:
+def _check_free(account: Account, accounts: list[Account]) -> None:
+    for other in accounts:
         if other.name == account.name:
             raise UsageError(f"there is an account {show(account.name)} already; name another")
-        for what in ("approver", "rater"):
-            own = getattr(account.permissions, what)
-            if own is not None and own == getattr(other.permissions, what):
-                raise UsageError(f"account {show(other.name)} is the {what} {show(own)} already; name another {what}")
+        for role in ("approver", "rater"):
+            role_name = getattr(account.permissions, role)
+            if role_name is not None and role_name == getattr(other.permissions, role):
+                raise UsageError(
+                    f"account {show(other.name)} is the {role} {show(role_name)} already; name another {role}"
+                )
 
 
-def _change(connection: Connection, name: str, **values: Any) -> None:
+def _change_account(connection: Connection, name: str, **values: Any) -> None:
     accounts, sessions = find_table(ACCOUNTS), find_table(SESSIONS)
     if connection.execute(accounts.update().where(accounts.c.name == name).values(**values)).rowcount != 1:
         raise UsageError(f"there is no account {show(name)}; `adjudge accounts list` shows those there are")
@@ -147,7 +149,7 @@ def _make_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(2, "adjudge-passwords")
 
 
-def _verify(stored: str | None, password: str) -> bool:
+def _verify_password(stored: str | None, password: str) -> bool:
     from argon2.exceptions import InvalidHashError, VerificationError
 
     if len(password) > LONGEST_PASSWORD:
@@ -159,7 +161,7 @@ def _verify(stored: str | None, password: str) -> bool:
         return False
 
 
-def _read(row: Any) -> Account:
+def _read_account(row: Any) -> Account:
     return Account(
         name=row.name, permissions=read_permissions(row), created_at=row.created_at, disabled_at=row.disabled_at
     )

@@ -1,4 +1,4 @@
-"""Who a request is from: an API key, a person who is signed in, or, if allowed, anybody on this machine."""
+"""The caller of a request: an API key, a person who is signed in, or, if allowed, anybody on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from adjudge.server.csrf import SAFE_METHODS, check_token
-from adjudge.server.keys import find_key
 from adjudge.server.permissions import Permissions, PermissionScope, make_permissions
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import Session, find_session, name_cookie
@@ -21,7 +20,7 @@ CallerKind = Literal["key", "person", "local"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks, and what is allowed to them."""
+    """The sender of a request, and what is allowed to them."""
 
     kind: CallerKind
     name: str
@@ -46,11 +45,11 @@ class Caller:
         return self.permissions.rater
 
     def may(self, scope: PermissionScope, gate: str | None = None) -> bool:
-        """Whether a scope, and a gate where one is named, is allowed to the caller."""
+        """Return whether a scope, and a gate where one is named, is allowed to the caller."""
         return self.permissions.may(scope, gate)
 
     def covers(self, scope: PermissionScope, gate: str | None) -> bool:
-        """Whether a scope is allowed to the caller for something of a gate, or, with ``None``, of no gate."""
+        """Return whether a scope is allowed to the caller for something of a gate, or, with ``None``, of no gate."""
         return self.permissions.covers(scope, gate)
 
     def check(self, scope: PermissionScope, gate: str | None = None) -> None:
@@ -81,16 +80,16 @@ class Unauthenticated(Problem):
 
 
 async def find_caller(request: Request) -> Caller:
-    """Who a request is from; raises ``Unauthenticated``, and ``Problem`` for a form without its token."""
-    known = request.scope.get(_CALLER)
-    if known is None:
-        known = await _find_caller(request, get_state(request))
-        request.scope[_CALLER] = known
-    return known
+    """Find the caller of a request; raises ``Unauthenticated``, and ``Problem`` for a form without its token."""
+    caller = request.scope.get(_CALLER)
+    if caller is None:
+        caller = await _find_caller(request, get_state(request))
+        request.scope[_CALLER] = caller
+    return caller
 
 
 async def find_caller_or_none(request: Request) -> Caller | None:
-    """Who a request is from; ``None`` where nobody says so."""
+    """Find the caller of a request; ``None`` where it names nobody."""
     try:
         return await find_caller(request)
     except Unauthenticated:
@@ -117,14 +116,14 @@ async def _find_by_key(header: str, state: ServerState) -> Caller:
     kind, _, text = header.partition(" ")
     if kind.lower() != "bearer" or len(header) > _LONGEST_HEADER:
         raise Unauthenticated
-    key = await find_key(state.ledger, text.strip())
+    key = await state.keys.find(text.strip())
     if key is None:
         raise Unauthenticated
     return Caller(kind="key", name=key.prefix, permissions=key.permissions)
 
 
 def require(*scopes: PermissionScope, by_gate: bool = False) -> Callable[[Request], Awaitable[Caller]]:
-    """A dependency that gives the caller, who has at least one of some scopes; 401 or 403 otherwise.
+    """Make a dependency that gives the caller, who has at least one of some scopes; 401 or 403 otherwise.
 
     Without scopes, any caller will do. Where a gate is named in the path (``{gate}``), the scope has to cover it. An
     address without one is closed to callers that are limited to gates, unless it says that it goes ``by_gate``: it then

@@ -36,7 +36,7 @@ def check_origin(request: Request, settings: ServerSettings) -> None:
 
 
 def is_own_origin(origin: str, settings: ServerSettings) -> bool:
-    """Whether an ``Origin`` is one of the server's own addresses."""
+    """Return whether an ``Origin`` is one of the server's own addresses."""
     if origin == settings.base_url:
         return True
     try:
@@ -45,17 +45,17 @@ def is_own_origin(origin: str, settings: ServerSettings) -> bool:
     except ValueError:
         return False
     # Other names that this machine has for itself, while only this machine can reach it.
-    own = urlsplit(settings.base_url)
-    local = settings.is_local and parts.scheme == own.scheme == "http" and parts.hostname in LOOPBACK_NAMES
-    return local and port == own.port
+    base = urlsplit(settings.base_url)
+    local = settings.is_local and parts.scheme == base.scheme == "http" and parts.hostname in LOOPBACK_NAMES
+    return local and port == base.port
 
 
 async def check_token(request: Request, expected: str) -> None:
     """Raise ``Problem`` unless a header or a field of the form holds the session's token."""
-    said = request.headers.get(HEADER)
+    token = request.headers.get(HEADER)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if said is None and kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        found = (await request.form()).get(FIELD)
-        said = found if isinstance(found, str) else None
-    if said is None or not hmac.compare_digest(said.encode(), expected.encode()):
+    if token is None and kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        field = (await request.form()).get(FIELD)
+        token = field if isinstance(field, str) else None
+    if token is None or not hmac.compare_digest(token.encode(), expected.encode()):
         raise Problem(403, "this form is not of your session; load the page again", code="csrf")

@@ -129,30 +129,30 @@ def _list_permissions() -> list[Column[Any]]:
 
 
 def find_table(name: str) -> Table:
-    """One of the tables."""
+    """Find a table by its name."""
     return make_tables().tables[name]
 
 
 async def read(ledger: Ledger, work: Callable[[Connection], T]) -> T | None:
-    """What a function reads from the tables; ``None`` where they were never made."""
+    """Return what a function reads from the tables; ``None`` where they were never made."""
     return await ledger.look(work, tables=make_tables())
 
 
 async def write(ledger: Ledger, work: Callable[[Connection], T]) -> T:
-    """What a function changes in the tables, in one durable transaction, while every other writer waits."""
-    return await ledger.transact(lambda step: work(step.connection), tables=make_tables())
+    """Run a function that changes the tables, in one durable transaction, while every other writer waits."""
+    return await ledger.transact(lambda transaction: work(transaction.connection), tables=make_tables())
 
 
 def get_now() -> datetime:
-    """The time, in UTC."""
+    """Return the time, in UTC."""
     return datetime.now(UTC)
 
 
 def write_names(names: AbstractSet[str] | None) -> str | None:
-    """Names as a column holds them."""
+    """Write names as a column holds them."""
     return None if names is None else json.dumps(sorted(names))
 
 
 def read_names(text: str | None) -> frozenset[str] | None:
-    """Names from a column."""
+    """Read names from a column."""
     return None if text is None else frozenset(json.loads(text))

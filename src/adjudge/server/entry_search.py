@@ -1,34 +1,34 @@
-"""Entries of the ledger that a page looks for: by an id, or the newest that match some filters.
-
-The database looks through all of them, however many there are. What it finds by their bytes alone is read and compared
-before it counts: any entry may quote the id or the gate of another one.
-"""
+"""Entries of the ledger that a page looks for: by an id, or the newest that match some filters."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from adjudge.errors import UsageError
+from adjudge.ledger.columns import find_columns, make_column_tables
 from adjudge.ledger.entry import Entry, read_entry
 from adjudge.ledger.ledger import Ledger
-from adjudge.ledger.payload import encode_payload
-from adjudge.ledger.store import PAGE, make_table
+from adjudge.ledger.payload import can_store
+from adjudge.ledger.store import make_table
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection, Row, Select
+    from sqlalchemy import Connection, Row, Select
 
 
 async def find_decision_or_result(ledger: Ledger, ident: str) -> Entry | None:
-    """The newest decision or result with this id, with this approval, or of a result with this id; ``None`` if none."""
-    statement = _select_newest().where(make_table().c.kind.in_(("decision", "result")))
+    """Find the newest decision or result with this id, this approval, or a result of this id; ``None`` if none."""
+    if not can_store(ident):
+        return None
+    columns = find_columns()
+    among = (columns.c.ident == ident) | (columns.c.approval == ident) | (columns.c.result == ident)
+    statement = _select_newest().join(columns, columns.c.seq == make_table().c.seq)
+    statement = statement.where(columns.c.state.is_not(None), among).limit(1)
 
-    def work(connection: Connection) -> Entry | None:
-        found = _search(connection, statement, ident)
-        return next((entry for entry in found if ident in _list_ids(entry)), None)
+    def fetch(connection: Connection) -> Entry | None:
+        row = connection.execute(statement).one_or_none()
+        return None if row is None else _read(row)
 
-    return await ledger.look(work, tables=make_table().metadata)
+    return await ledger.look(fetch, tables=make_column_tables())
 
 
 async def read_newest(
@@ -40,12 +40,16 @@ async def read_newest(
     before: int | None = None,
     most: int,
 ) -> tuple[Entry, ...]:
-    """At most ``most`` entries, the newest first: of some kinds, of a gate, about a digest that begins so.
+    """Read at most ``most`` entries, the newest first: of some kinds, of a gate, about a digest that begins so.
 
     ``before`` is the place of an entry; only those in front of it are looked at. An empty filter is no condition.
     """
-    table = make_table()
+    if not can_store(gate) or not can_store(subject):
+        return ()
+    table, columns = make_table(), find_columns()
     statement = _select_newest()
+    if gate:
+        statement = statement.join(columns, columns.c.seq == table.c.seq).where(columns.c.gate == gate)
     if kinds:
         statement = statement.where(table.c.kind.in_(kinds))
     if subject:
@@ -53,40 +57,35 @@ async def read_newest(
     if before is not None:
         statement = statement.where(table.c.seq < before)
 
-    def work(connection: Connection) -> tuple[Entry, ...]:
-        found = _search(connection, statement, gate)
-        return tuple(islice((entry for entry in found if not gate or find_gate(entry) == gate), most))
+    statement = statement.limit(most)
 
-    return await ledger.look(work, tables=table.metadata) or ()
+    def fetch(connection: Connection) -> tuple[Entry, ...]:
+        return tuple(map(_read, connection.execute(statement)))
+
+    return await ledger.look(fetch, tables=make_column_tables()) or ()
 
 
 async def read_closed(ledger: Ledger, subjects: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """The closed requests about some contents: their ids, each with the names of the people who closed it."""
+    """Read the closed requests about some contents: their ids, each with the names of the people who closed it."""
     table = make_table()
     statement = table.select().where(table.c.kind == "approval.closed", table.c.subject.in_(sorted(subjects)))
 
-    def work(connection: Connection) -> dict[str, tuple[str, ...]]:
+    def fetch(connection: Connection) -> dict[str, tuple[str, ...]]:
         payloads = [_read(row).payload or {} for row in connection.execute(statement)]
-        return {str(said.get("approval")): _list_people(said) for said in payloads}
+        return {str(payload.get("approval")): _list_people(payload) for payload in payloads}
 
-    return await ledger.look(work, tables=table.metadata) or {}
+    return await ledger.look(fetch, tables=table.metadata) or {}
 
 
 def find_gate(entry: Entry) -> str | None:
-    """The gate that an entry names."""
-    found = (entry.payload or {}).get("gate")
-    return found if isinstance(found, str) else None
+    """Find the gate that an entry names."""
+    gate = (entry.payload or {}).get("gate")
+    return gate if isinstance(gate, str) else None
 
 
-def _list_ids(entry: Entry) -> Sequence[object]:
-    said = entry.payload or {}
-    result = said.get("result")
-    return said.get("id"), said.get("approval_id"), result.get("id") if isinstance(result, dict) else None
-
-
-def _list_people(said: Mapping[str, object]) -> tuple[str, ...]:
-    names = said.get("closed_by")
-    if said.get("decided_by") != "human" or not isinstance(names, list):
+def _list_people(payload: Mapping[str, object]) -> tuple[str, ...]:
+    names = payload.get("closed_by")
+    if payload.get("decided_by") != "human" or not isinstance(names, list):
         return ()
     return tuple(name for name in names if isinstance(name, str))
 
@@ -94,29 +93,6 @@ def _list_people(said: Mapping[str, object]) -> tuple[str, ...]:
 def _select_newest() -> Select[tuple[object, ...]]:
     table = make_table()
     return table.select().order_by(table.c.seq.desc())
-
-
-def _search(connection: Connection, statement: Select[tuple[object, ...]], text: str) -> Iterator[Entry]:
-    """The entries whose payload holds this text, one after the other: a search that ends early reads no more."""
-    if text:
-        statement = statement.where(_holds(connection, text))
-    options = {"yield_per": PAGE, "stream_results": True}
-    for part in connection.execution_options(**options).execute(statement).partitions():
-        yield from map(_read, part)
-
-
-def _holds(connection: Connection, text: str) -> ColumnElement[bool]:
-    from sqlalchemy import LargeBinary, false, func, literal
-
-    try:
-        written = encode_payload({"": text}).partition(b":")[2].removesuffix(b"}")
-    except UsageError:  # what no payload can say
-        return false()
-    wanted = literal(written, LargeBinary())
-    payload = make_table().c.payload
-    if connection.dialect.name == "sqlite":
-        return func.instr(payload, wanted) > 0
-    return func.position(wanted.op("IN")(payload)) > 0
 
 
 def _read(row: Row[tuple[object, ...]]) -> Entry:

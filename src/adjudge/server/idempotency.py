@@ -36,38 +36,38 @@ _MARGIN = 5.0
 async def answer_once(
     request: Request, state: ServerState, caller: Caller, work: Callable[[], Awaitable[Response]]
 ) -> Response:
-    """The answer to a request: that of ``work``, or, where the key was seen before, the one that was given then.
+    """Answer a request: with that of ``work``, or, where the key was seen before, with the stored answer.
 
     Raises ``Problem`` for a key that belongs to another request (422), or to one that is under way (409).
     """
     key = _read_key(request)
     if key is None:
         return await work()
-    about = json.dumps([caller.identity, request.method, request.scope["path"], key])
-    digest = sha256(about.encode()).hexdigest()
+    identity = json.dumps([caller.identity, request.method, request.scope["path"], key])
+    digest = sha256(identity.encode()).hexdigest()
     body = sha256(await request.body()).hexdigest()
-    known = await write(state.ledger, lambda connection: _begin(connection, digest, body, state))
-    if known is not None:
-        return known
+    stored_response = await write(state.ledger, lambda connection: _begin_request(connection, digest, body, state))
+    if stored_response is not None:
+        return stored_response
     try:
         response = await work()
     except BaseException:
-        await _forget(state.ledger, digest)  # it had no answer, so it may be sent again
+        await _forget_request(state.ledger, digest)  # it had no answer, so it may be sent again
         raise
-    await write(state.ledger, lambda connection: _store(connection, digest, response))
+    await write(state.ledger, lambda connection: _store_response(connection, digest, response))
     return response
 
 
 def _read_key(request: Request) -> str | None:
-    found = request.headers.getlist("idempotency-key")
-    if not found:
+    keys = request.headers.getlist("idempotency-key")
+    if not keys:
         return None
-    if len(found) > 1 or not 0 < len(found[0]) <= LONGEST_KEY or not found[0].isprintable():
+    if len(keys) > 1 or not 0 < len(keys[0]) <= LONGEST_KEY or not keys[0].isprintable():
         raise Problem(400, f"give one Idempotency-Key of 1 to {LONGEST_KEY} characters", code="bad_idempotency_key")
-    return found[0]
+    return keys[0]
 
 
-def _begin(connection: Connection, digest: str, body: str, state: ServerState) -> Response | None:
+def _begin_request(connection: Connection, digest: str, body: str, state: ServerState) -> Response | None:
     """Note that a request is under way, or return the answer to it that is there."""
     table, now = find_table(ANSWERS), get_now()
     old = format_time(now - timedelta(seconds=state.settings.idempotency))
@@ -92,12 +92,12 @@ def _begin(connection: Connection, digest: str, body: str, state: ServerState) -
     return None
 
 
-def _store(connection: Connection, digest: str, response: Response) -> None:
+def _store_response(connection: Connection, digest: str, response: Response) -> None:
     table = find_table(ANSWERS)
     values = {"status": response.status_code, "body": bytes(response.body)}
     connection.execute(table.update().where(table.c.digest == digest).values(**values))
 
 
-async def _forget(ledger: Ledger, digest: str) -> None:
+async def _forget_request(ledger: Ledger, digest: str) -> None:
     table = find_table(ANSWERS)
     await write(ledger, lambda connection: connection.execute(table.delete().where(table.c.digest == digest)).rowcount)

@@ -32,25 +32,25 @@ class ServerJudges:
     rubrics: Mapping[str, Rubric]
 
     def find_judge(self, name: str | None) -> Judge | JudgeChain:
-        """The judge of a name, or the default; raises ``UsageError`` where there is none."""
-        wanted = name if name is not None else self.default
-        if wanted is None:
+        """Find the judge of a name, or the default; raises ``UsageError`` where there is none."""
+        judge_name = name if name is not None else self.default
+        if judge_name is None:
             raise UsageError("this server has no default judge; name one of its judges")
-        if wanted not in self.judges:
-            known = flatten(", ".join(sorted(self.judges)), 400) or "none"
-            raise UsageError(f"this server has no judge {show(wanted)}; it has {known}")
-        return self.judges[wanted]
+        if judge_name not in self.judges:
+            names = flatten(", ".join(sorted(self.judges)), 400) or "none"
+            raise UsageError(f"this server has no judge {show(judge_name)}; it has {names}")
+        return self.judges[judge_name]
 
     def find_rubric(self, source: str | Mapping[str, Any] | None) -> Rubric | None:
-        """The rubric of a name, or what a mapping describes; raises ``UsageError`` for anything else."""
+        """Find the rubric of a name, or read one from a mapping; raises ``UsageError`` for anything else."""
         if source is None:
             return None
         if not isinstance(source, str):
             # Who judges is the server's to say: a rubric of a request could name a host of its sender's own.
             return replace(load_rubric(source), model=None)
         if source not in self.rubrics:
-            known = flatten(", ".join(sorted(self.rubrics)), 600)
-            raise UsageError(f"this server has no rubric {show(source)}; it has {known}")
+            names = flatten(", ".join(sorted(self.rubrics)), 600)
+            raise UsageError(f"this server has no rubric {show(source)}; it has {names}")
         return self.rubrics[source]
 
     async def aclose(self) -> None:
@@ -71,7 +71,7 @@ def open_judges(config: Config, settings: ServerSettings) -> ServerJudges:
         try:
             check_judge_ready(judges[default])
         except UsageError as error:
-            raise UsageError(f"{config.path}: judge {show(default)}: {error}") from None
+            raise error.within(f"{config.path}: judge {show(default)}") from None
     rubrics = {name: _open_rubric(name, config) for name in (*SHIPPED_RUBRICS, *config.rubrics)}
     return ServerJudges(default=default, judges=judges, rubrics=rubrics)
 
@@ -80,4 +80,4 @@ def _open_rubric(name: str, config: Config) -> Rubric:
     try:
         return replace(config.find_rubric(name), model=None)
     except UsageError as error:
-        raise UsageError(f"{config.path}: [rubrics] {flatten(name, 120)}: {error}") from None
+        raise error.within(f"{config.path}: [rubrics] {flatten(name, 120)}") from None

@@ -34,9 +34,6 @@ _FORM = re.compile(r"adj_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _REVOKED = "-"
 """What is stored in place of a revoked key's digest: the digest of no text."""
 
-_NOBODY = "0" * 64
-"""What a key with an unknown prefix is compared with: it takes as long as one with a known prefix."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
@@ -51,7 +48,7 @@ class ApiKey:
     revoked_at: str | None = None
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether it is neither revoked nor expired."""
+        """Return whether it is neither revoked nor expired."""
         at = format_time(now)
         return (self.revoked_at is None or at < self.revoked_at) and (self.expires_at is None or at < self.expires_at)
 
@@ -63,18 +60,18 @@ async def create_key(
 
     The ledger records it as ``key.created``, without the text; ``by`` says there who did it.
     """
-    check_label("a key's name", name)
+    check_label("name", name)
     now = get_now()
     if expires_at is not None and expires_at <= now:
-        raise UsageError(f"a key must expire in the future, got {format_time(expires_at)}")
+        raise UsageError(f"a key must expire in the future, got {format_time(expires_at)}", argument="expires_at")
     key, text, digest = _make_key(name, permissions, now, expires_at)
     entry = _make_entry(ledger, "key.created", key, by)
 
-    def work(step: Transaction) -> None:
-        _insert(step.connection, key, digest)
-        step.append(entry)
+    def insert(transaction: Transaction) -> None:
+        _insert_key(transaction.connection, key, digest)
+        transaction.append(entry)
 
-    await ledger.transact(work, tables=make_tables())
+    await ledger.transact(insert, tables=make_tables())
     return key, text
 
 
@@ -95,21 +92,21 @@ async def rotate_key(
     """
     now = get_now()
 
-    def work(step: Transaction) -> tuple[ApiKey, str]:
-        connection = step.connection
-        old = _load(connection, prefix)
+    def rotate(transaction: Transaction) -> tuple[ApiKey, str]:
+        connection = transaction.connection
+        old = _load_key(connection, prefix)
         if not old.is_valid(now):
             raise UsageError(f"key {prefix} is revoked or expired; create another")
         if shown_to is not None:
             _check_own_name(old, shown_to)
         expires = None if old.expires_at is None else datetime.fromisoformat(old.expires_at)
         key, text, digest = _make_key(old.name, old.permissions, now, expires)
-        _insert(connection, key, digest)
+        _insert_key(connection, key, digest)
         _set_revoked(connection, prefix, old_until or now)
-        step.append(_make_entry(ledger, "key.rotated", key, by, replaces=prefix))
+        transaction.append(_make_entry(ledger, "key.rotated", key, by, replaces=prefix))
         return key, text
 
-    return await ledger.transact(work, tables=make_tables())
+    return await ledger.transact(rotate, tables=make_tables())
 
 
 async def revoke_key(ledger: Ledger, prefix: str, *, by: str | None = None) -> ApiKey:
@@ -119,80 +116,84 @@ async def revoke_key(ledger: Ledger, prefix: str, *, by: str | None = None) -> A
     """
     now = get_now()
 
-    def work(step: Transaction) -> ApiKey:
-        connection = step.connection
-        key = _load(connection, prefix)
+    def revoke(transaction: Transaction) -> ApiKey:
+        connection = transaction.connection
+        key = _load_key(connection, prefix)
         if key.revoked_at is not None and key.revoked_at <= format_time(now):
             raise UsageError(f"key {prefix} was revoked before, at {key.revoked_at}")
         _set_revoked(connection, prefix, now)
-        step.append(_make_entry(ledger, "key.revoked", key, by))
+        transaction.append(_make_entry(ledger, "key.revoked", key, by))
         return replace(key, revoked_at=format_time(now))
 
-    return await ledger.transact(work, tables=make_tables())
+    return await ledger.transact(revoke, tables=make_tables())
 
 
 async def list_keys(ledger: Ledger) -> tuple[ApiKey, ...]:
-    """All keys, the oldest first, those that were revoked included."""
+    """List all keys, the oldest first, those that were revoked included."""
     table = find_table(KEYS)
     statement = table.select().order_by(table.c.created_at, table.c.prefix)
-    found = await read(ledger, lambda connection: [_read(row) for row in connection.execute(statement)])
-    return tuple(found or ())
+    keys = await read(ledger, lambda connection: [_read_key(row) for row in connection.execute(statement)])
+    return tuple(keys or ())
 
 
 async def find_key(ledger: Ledger, text: str) -> ApiKey | None:
-    """The valid key that a text is, or ``None``, whatever is wrong with it."""
+    """Find the valid key that a text is, or ``None``, whatever is wrong with it."""
     form = _FORM.fullmatch(text)
     if form is None:
         return None
     table = find_table(KEYS)
     statement = table.select().where(table.c.prefix == form[1])
 
-    def work(connection: Connection) -> tuple[Any, bool]:
+    def fetch(connection: Connection) -> tuple[Any, bool]:
         row = connection.execute(statement).one_or_none()
         return row, row is not None and _has_ended(connection, row)
 
-    row, has_ended = await read(ledger, work) or (None, False)
+    row, has_ended = await read(ledger, fetch) or (None, False)
     # The time that this takes says nothing of how much of the key was right.
-    same = hmac.compare_digest(_digest(text), _NOBODY if row is None else row.digest)
-    key = _read(row) if row is not None and same else None
-    return key if key is not None and not has_ended and key.is_valid(get_now()) else None
+    if row is None or not hmac.compare_digest(_digest(text), row.digest):
+        return None
+    key = _read_key(row)
+    return key if not has_ended and key.is_valid(get_now()) else None
 
 
 def _has_ended(connection: Connection, row: Any) -> bool:
-    """Whether the ledger shows that a key's end has passed, also where the clock was set back since."""
+    """Return whether the ledger shows that a key's end has passed, also where the clock was set back since."""
     from sqlalchemy import func, select
 
     ends = [at for at in (row.expires_at, row.revoked_at) if at is not None]
     entries = make_ledger_table()
     statement = select(func.max(entries.c.seq)).where(entries.c.subject == f"key:{row.prefix}")
-    made = connection.execute(statement).scalar_one() if ends else None
-    return made is not None and has_passed(connection, made, min(ends))
+    last_seq = connection.execute(statement).scalar_one() if ends else None
+    return last_seq is not None and has_passed(connection, last_seq, min(ends))
 
 
 def find_other_name(key: ApiKey, person: Permissions) -> tuple[str, str] | None:
-    """``approver`` or ``rater`` and the name under which a key acts, where that is not this person's; else ``None``."""
-    own, theirs = key.permissions, person
-    pairs = (("approver", own.approver, theirs.approver), ("rater", own.rater, theirs.rater))
-    return next(((what, name) for what, name, mine in pairs if name is not None and name != mine), None)
+    """Find a name of another person under which a key acts, with its role (``approver`` or ``rater``), or ``None``."""
+    for role in ("approver", "rater"):
+        name = getattr(key.permissions, role)
+        if name is not None and name != getattr(person, role):
+            return role, name
+    return None
 
 
 def _check_own_name(key: ApiKey, person: Permissions) -> None:
-    other = find_other_name(key, person)
-    if other is not None:
-        what, name = other
+    acting_name = find_other_name(key, person)
+    if acting_name is not None:
+        role, name = acting_name
         raise UsageError(
-            f"key {key.prefix} acts as the {what} {show(name)}, and its new secret is for nobody else; revoke it, and "
+            f"key {key.prefix} acts as the {role} {show(name)}, and its new secret is for nobody else; revoke it, and "
             "have `adjudge keys create` make another for them"
         )
 
 
-def _make_entry(ledger: Ledger, kind: str, key: ApiKey, by: str | None, **more: str) -> Draft:
-    """What the ledger records of a key: what it may do and under whose name, but not its secret or its digest."""
-    said = {"key": key.prefix, "name": key.name, "by": by, "expires_at": key.expires_at, **more}
+def _make_entry(ledger: Ledger, kind: str, key: ApiKey, by: str | None, replaces: str | None = None) -> Draft:
+    """Make the entry about a key: what it may do and under whose name, but not its secret or its digest."""
     permissions = key.permissions
-    said |= {"scopes": sorted(permissions.scopes), "approver": permissions.approver, "rater": permissions.rater}
-    said |= {"gates": None if permissions.gates is None else sorted(permissions.gates)}
-    return ledger.make_entry(said, kind=kind, subject=f"key:{key.prefix}")
+    payload = {"key": key.prefix, "name": key.name, "by": by, "expires_at": key.expires_at}
+    payload |= {} if replaces is None else {"replaces": replaces}
+    payload |= {"scopes": sorted(permissions.scopes), "approver": permissions.approver, "rater": permissions.rater}
+    payload |= {"gates": None if permissions.gates is None else sorted(permissions.gates)}
+    return ledger.make_entry(payload, kind=kind, subject=f"key:{key.prefix}")
 
 
 def _make_key(
@@ -215,7 +216,7 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _insert(connection: Connection, key: ApiKey, digest: str) -> None:
+def _insert_key(connection: Connection, key: ApiKey, digest: str) -> None:
     values = {name: getattr(key, name) for name in ("prefix", "name", "created_at", "expires_at")}
     values |= {"digest": digest, **write_permissions(key.permissions)}
     connection.execute(find_table(KEYS).insert().values(**values))
@@ -230,14 +231,14 @@ def _set_revoked(connection: Connection, prefix: str, at: datetime) -> None:
     connection.execute(table.update().where(table.c.prefix == prefix).values(**values))
 
 
-def _load(connection: Connection, prefix: str) -> ApiKey:
+def _load_key(connection: Connection, prefix: str) -> ApiKey:
     table = find_table(KEYS)
     row = connection.execute(table.select().where(table.c.prefix == prefix)).one_or_none()
     if row is None:
         raise UsageError(f"there is no key {show(prefix)}; `adjudge keys list` shows those there are")
-    return _read(row)
+    return _read_key(row)
 
 
-def _read(row: Any) -> ApiKey:
+def _read_key(row: Any) -> ApiKey:
     names = ("prefix", "name", "created_at", "expires_at", "revoked_at")
     return ApiKey(**{name: getattr(row, name) for name in names}, permissions=read_permissions(row))

@@ -1,4 +1,4 @@
-"""How much a server does at once: contents that are judged, those that wait, and attempts to sign in."""
+"""Limits of what a server does at once: contents that are judged, those that wait, and attempts to sign in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adjudge.server.problem import Problem
 
 
 class WorkQueue:
-    """So many contents are judged at a time, so many wait, and every further request is refused with 503.
+    """A queue: so many contents are judged at a time, so many wait, and every further request is refused with 503.
 
     A refusal lets nothing through: a program that is told to come back has no decision. Callers take turns, and one of
     them can fill a part of the places to wait only, so that nobody is kept out by another's requests.
@@ -34,24 +34,24 @@ class WorkQueue:
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn."""
+        """The number of those that wait for their turn."""
         return sum(map(len, self._waiting.values()))
 
     @asynccontextmanager
     async def enter(self, caller: str) -> AsyncIterator[None]:
-        """A block that is one of those at a time; raises ``Problem`` (503) where too many wait, and at the end.
+        """Take a place for the block; raises ``Problem`` (503) where too many wait, and when the server stops.
 
         It may run on another loop than the queue's own.
         """
         at_home = asyncio.get_running_loop() is self._home
-        await (self._take(caller) if at_home else self._take_from_afar(caller))
+        await (self._take_place(caller) if at_home else self._take_place_from_other_loop(caller))
         try:
             yield
         finally:
             if at_home:
-                self._give()
+                self._release_place()
             else:
-                self._home.call_soon_threadsafe(self._give)
+                self._home.call_soon_threadsafe(self._release_place)
 
     def stop(self) -> None:
         """Refuse all that wait, and all that come: another server can take them. What has begun goes on."""
@@ -60,7 +60,7 @@ class WorkQueue:
             if not turn.done():
                 turn.set_exception(self._make_problem("the server is stopping, so nothing was decided"))
 
-    async def _take(self, caller: str) -> None:
+    async def _take_place(self, caller: str) -> None:
         if self._is_stopping:
             raise self._make_problem("the server is stopping, so nothing was decided")
         if self.running < self._most:
@@ -76,25 +76,25 @@ class WorkQueue:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._give()  # its turn came in the moment in which it was cancelled
+                self._release_place()  # its turn came in the moment in which it was cancelled
             else:
-                self._forget(caller, turn)
+                self._drop_turn(caller, turn)
             raise
 
-    async def _take_from_afar(self, caller: str) -> None:
-        taken = asyncio.run_coroutine_threadsafe(self._take(caller), self._home)
+    async def _take_place_from_other_loop(self, caller: str) -> None:
+        taken = asyncio.run_coroutine_threadsafe(self._take_place(caller), self._home)
         try:
             # Not cancelled with us: its turn could come in that moment, and the place would be lost for good.
             await asyncio.shield(asyncio.wrap_future(taken))
         except asyncio.CancelledError:
-            taken.add_done_callback(self._give_back)
+            taken.add_done_callback(self._return_place)
             raise
 
-    def _give_back(self, taken: Future[None]) -> None:
+    def _return_place(self, taken: Future[None]) -> None:
         if not taken.cancelled() and taken.exception() is None:
-            self._home.call_soon_threadsafe(self._give)
+            self._home.call_soon_threadsafe(self._release_place)
 
-    def _give(self) -> None:
+    def _release_place(self) -> None:
         while (turn := self._pop_next()) is not None:
             if not turn.done():
                 turn.set_result(None)  # its place goes on, so the number of those running stays
@@ -111,20 +111,20 @@ class WorkQueue:
             self._waiting[caller] = turns
         return turn
 
-    def _forget(self, caller: str, turn: asyncio.Future[None]) -> None:
+    def _drop_turn(self, caller: str, turn: asyncio.Future[None]) -> None:
         turns = self._waiting.get(caller, deque())
         if turn in turns:
             turns.remove(turn)
         if not turns:
             self._waiting.pop(caller, None)
 
-    def _make_problem(self, why: str) -> Problem:
-        return Problem(503, why, code="busy", headers={"Retry-After": str(self._retry_after)})
+    def _make_problem(self, reason: str) -> Problem:
+        return Problem(503, reason, code="busy", headers={"Retry-After": str(self._retry_after)})
 
 
 @dataclass(slots=True, kw_only=True)
 class SignInThrottle:
-    """How often passwords may be tried: by one address for one name, by one address, and for one name by all.
+    """A limit of failed passwords: by one address for one name, by one address, and for one name by all.
 
     The last is the loosest, or a stranger could keep somebody out by failing in their name. It counts in this process.
     """
@@ -141,16 +141,16 @@ class SignInThrottle:
         be let through before the first of them has failed.
         """
         now = self.clock()
-        for key, most in _list_counts(address, name):
+        for key, most in _list_limits(address, name):
             failed = self._failures.get(key)
             while failed and failed[0] <= now - self.window:
                 failed.popleft()
             if failed and len(failed) >= most:
                 wait = max(1, int(failed[-most] + self.window - now) + 1)
-                said = "too many attempts to sign in have failed; wait, or ask the administrator of this server"
-                raise Problem(429, said, code="throttled", headers={"Retry-After": str(wait)})
+                detail = "too many attempts to sign in have failed; wait, or ask the administrator of this server"
+                raise Problem(429, detail, code="throttled", headers={"Retry-After": str(wait)})
 
-        for key, most in _list_counts(address, name):
+        for key, most in _list_limits(address, name):
             failed = self._failures.setdefault(key, deque(maxlen=most))
             failed.append(now)
             self._failures.move_to_end(key)
@@ -158,8 +158,8 @@ class SignInThrottle:
             self._failures.popitem(last=False)
 
     def forget(self, address: str, name: str) -> None:
-        """Begin anew for somebody who has signed in from there, whose attempt was no failure."""
-        both, *others = (key for key, _ in _list_counts(address, name))
+        """Forget the failures of somebody who has signed in from there, whose attempt was no failure."""
+        both, *others = (key for key, _ in _list_limits(address, name))
         self._failures.pop(both, None)
         for key in others:
             if self._failures.get(key):
@@ -169,17 +169,17 @@ class SignInThrottle:
 _MOST_COUNTED = 10_000
 
 
-def _list_counts(address: str, name: str) -> list[tuple[str, int]]:
+def _list_limits(address: str, name: str) -> list[tuple[str, int]]:
     network = _find_network(address)
     return [(f"both {network} {name}", 5), (f"address {network}", 30), (f"name {name}", 100)]
 
 
 def _find_network(address: str) -> str:
-    """What is counted as one address: of IPv6 the first 64 bits, because one machine has all addresses below them."""
+    """Find what counts as one address: of IPv6 the first 64 bits, because one machine has all addresses below them."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if not isinstance(found, ipaddress.IPv6Address):
-        return str(found)
-    return str(found.ipv4_mapped or ipaddress.ip_network((int(found), 64), strict=False))
+    if not isinstance(ip, ipaddress.IPv6Address):
+        return str(ip)
+    return str(ip.ipv4_mapped or ipaddress.ip_network((int(ip), 64), strict=False))

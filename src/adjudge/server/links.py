@@ -30,7 +30,7 @@ _LIFETIME = timedelta(days=7)
 
 
 async def make_link(ledger: Ledger, base_url: str, ident: str, *, until: datetime) -> str:
-    """The address of a request's page, signed, which can be opened until a time.
+    """Make the address of a request's page, signed, which can be opened until a time.
 
     The secret is in the server's own tables, and is made with the first link.
     """
@@ -40,16 +40,16 @@ async def make_link(ledger: Ledger, base_url: str, ident: str, *, until: datetim
 
 
 def make_linker(ledger: Ledger, base_url: str) -> MakeLink:
-    """A function that makes the link of a request, for a webhook: until it expires, else for 7 days."""
+    """Make a function that makes the link of a request, for a webhook: until it expires, else for 7 days."""
 
-    async def link(approval: Approval) -> str:
+    async def make(approval: Approval) -> str:
         return await make_link(ledger, base_url, approval.id, until=find_end(approval, datetime.now(UTC)))
 
-    return link
+    return make
 
 
 def find_end(approval: Approval, now: datetime) -> datetime:
-    """Until when a link can be opened where nobody says: until the request expires, else for 7 days."""
+    """Return the time until which a link can be opened by default: until the request expires, else for 7 days."""
     return approval.expires_at or now + _LIFETIME
 
 
@@ -62,8 +62,8 @@ async def check_link(ledger: Ledger, ident: str, *, until: int, signature: str, 
 
 
 def _sign(secret: bytes, ident: str, until: int) -> str:
-    made = hmac.digest(secret, f"adjudge/approval-link/1\n{ident}\n{until}".encode(errors="surrogatepass"), sha256)
-    return urlsafe_b64encode(made).decode().rstrip("=")
+    signature = hmac.digest(secret, f"adjudge/approval-link/1\n{ident}\n{until}".encode(errors="surrogatepass"), sha256)
+    return urlsafe_b64encode(signature).decode().rstrip("=")
 
 
 async def _find_secret(ledger: Ledger) -> bytes:

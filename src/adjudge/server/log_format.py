@@ -15,5 +15,5 @@ class RecordFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record, with its traceback."""
+        """Format a record, with its traceback."""
         return clean(super().format(record)).replace("\n", "\n    ")

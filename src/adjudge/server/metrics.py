@@ -47,13 +47,13 @@ class Metrics:
         self._decisions.labels(decision.gate, word, decision.decided_by).inc()
 
     def render(self, queue: WorkQueue) -> bytes:
-        """Everything, with the queue as it is now."""
+        """Render all counts and times, with the queue as it is now."""
         self._running.set(queue.running)
         self._waiting.set(queue.waiting)
         return generate_latest(self._registry)
 
 
 def get_metrics(request: Request) -> Metrics:
-    """The counts of the application that a request came to."""
+    """Return the counts of the application that a request came to."""
     metrics: Metrics = request.app.state.metrics
     return metrics

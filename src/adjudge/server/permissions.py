@@ -1,4 +1,4 @@
-"""What somebody may do: the scopes of a key or an account, the gates it is limited to, and whose name it acts under."""
+"""Permissions: the scopes of a key or an account, the gates it is limited to, and whose name it acts under."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ None contains another."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
-    """What a key or an account allows."""
+    """The permissions of a key or an account."""
 
     scopes: frozenset[PermissionScope]
     gates: frozenset[str] | None = None
@@ -32,11 +32,11 @@ class Permissions:
     """Under which name it labels; ``None``: it cannot label."""
 
     def may(self, scope: PermissionScope, gate: str | None = None) -> bool:
-        """Whether it covers a scope and, where a gate is named, that gate."""
+        """Return whether it covers a scope and, where a gate is named, that gate."""
         return scope in self.scopes and (gate is None or self.gates is None or gate in self.gates)
 
     def covers(self, scope: PermissionScope, gate: str | None) -> bool:
-        """Whether it covers a scope for something that is a gate's; what is no gate's (``None``) only without a limit.
+        """Return whether it covers a scope for something of a gate; what is no gate's (``None``) only without a limit.
 
         ``may`` asks about the scope alone where no gate is named, and would open what has none to everybody.
         """
@@ -50,22 +50,22 @@ def make_permissions(
     approver: str | None = None,
     rater: str | None = None,
 ) -> Permissions:
-    """Check what was written; raises ``UsageError`` for an unknown scope or a name that names nobody for certain."""
-    wanted = list(scopes)
-    if not wanted:
-        raise UsageError(f"a scope is needed; give one or more of {', '.join(SCOPES)}")
-    for scope in wanted:
-        check_choice("a scope", scope, SCOPES)
+    """Make permissions; raises ``UsageError`` for an unknown scope or a name that names nobody for certain."""
+    names = list(scopes)
+    if not names:
+        raise UsageError(f"a scope is needed; give one or more of {', '.join(SCOPES)}", argument="scopes")
+    for scope in names:
+        check_choice("scope", scope, SCOPES)
     return Permissions(
-        scopes=_keep_known(wanted),
+        scopes=_keep_known(names),
         gates=None if gates is None else frozenset(gates),
-        approver=None if approver is None else read_name(approver),
-        rater=None if rater is None else read_name(rater, "a rater"),
+        approver=None if approver is None else read_name(approver, "approver"),
+        rater=None if rater is None else read_name(rater, "rater"),
     )
 
 
 def write_permissions(permissions: Permissions) -> dict[str, Any]:
-    """Permissions as the columns of a row."""
+    """Write permissions as the columns of a row."""
     return {
         "scopes": write_names(permissions.scopes),
         "gates": write_names(permissions.gates),
@@ -75,7 +75,7 @@ def write_permissions(permissions: Permissions) -> dict[str, Any]:
 
 
 def read_permissions(row: Any) -> Permissions:
-    """Permissions from a row. A scope that this version does not know allows nothing."""
+    """Read permissions from a row. A scope that this version does not know allows nothing."""
     return Permissions(
         scopes=_keep_known(read_names(row.scopes) or ()),
         gates=read_names(row.gates),
@@ -85,5 +85,5 @@ def read_permissions(row: Any) -> Permissions:
 
 
 def _keep_known(names: Iterable[str]) -> frozenset[PermissionScope]:
-    given = frozenset(names)
-    return frozenset(scope for scope in SCOPES if scope in given)
+    name_set = frozenset(names)
+    return frozenset(scope for scope in SCOPES if scope in name_set)

@@ -28,7 +28,7 @@ PROBLEM_JSON = "application/problem+json"
 
 
 class Problem(HTTPException):
-    """A request that is refused, and what its client is told."""
+    """An answer to a request that is refused."""
 
     def __init__(
         self,
@@ -37,27 +37,36 @@ class Problem(HTTPException):
         *,
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
+        argument: str | None = None,
         errors: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """``code`` names the reason in a word that programs can go by; ``errors`` are the members that are wrong."""
+        """``code`` names the reason in a word that programs can go by.
+
+        ``argument`` is the member that is at fault, as ``UsageError`` names it; ``errors`` are those of a body that has
+        not the form that the address takes.
+        """
         super().__init__(status, detail, headers)
         self.code = code
+        self.argument = argument
         self.errors = tuple(errors)
 
 
 def render_problem(problem: Problem) -> Response:
-    """The answer to a request that is refused."""
-    said: dict[str, Any] = {"type": "about:blank", "title": http.HTTPStatus(problem.status_code).phrase}
-    said |= {"status": problem.status_code, "detail": problem.detail}
-    said |= {} if problem.code is None else {"code": problem.code}
-    said |= {"errors": list(problem.errors)} if problem.errors else {}
-    return JSONResponse(jsonable_encoder(said), problem.status_code, headers=problem.headers, media_type=PROBLEM_JSON)
+    """Render the answer to a request that is refused."""
+    members: dict[str, Any] = {"type": "about:blank", "title": http.HTTPStatus(problem.status_code).phrase}
+    members |= {"status": problem.status_code, "detail": problem.detail}
+    members |= {} if problem.code is None else {"code": problem.code}
+    members |= {} if problem.argument is None else {"argument": problem.argument}
+    members |= {"errors": list(problem.errors)} if problem.errors else {}
+    return JSONResponse(
+        jsonable_encoder(members), problem.status_code, headers=problem.headers, media_type=PROBLEM_JSON
+    )
 
 
 def explain_http(request: Request, error: HTTPException) -> Problem:
-    """The problem for an error of the framework's own, such as an address that is not there."""
-    said = {404: "there is nothing at this address", 405: "this address does not take this method"}
-    detail = said.get(error.status_code, http.HTTPStatus(error.status_code).phrase)
+    """Make the problem for an error of the framework's own, such as an address that is not there."""
+    details = {404: "there is nothing at this address", 405: "this address does not take this method"}
+    detail = details.get(error.status_code, http.HTTPStatus(error.status_code).phrase)
     headers = {**(error.headers or {}), "Allow": _list_methods(request)} if error.status_code == 405 else error.headers
     return Problem(error.status_code, detail, headers=headers)
 
@@ -82,13 +91,13 @@ async def _handle_http(request: Request, error: Exception) -> Response:
 
 
 def _list_methods(request: Request) -> str:
-    """The methods of an address. The framework names those of one route, and an address can have several."""
+    """List the methods of an address. The framework names those of one route, and an address can have several."""
     routes = request.app.routes
-    asked = [method for method in _METHODS if any(_takes(route, request, method) for route in routes)]
-    return ", ".join(["HEAD", *asked] if "GET" in asked else asked)
+    methods = [method for method in _METHODS if any(_accepts_method(route, request, method) for route in routes)]
+    return ", ".join(["HEAD", *methods] if "GET" in methods else methods)
 
 
-def _takes(route: BaseRoute, request: Request, method: str) -> bool:
+def _accepts_method(route: BaseRoute, request: Request, method: str) -> bool:
     return route.matches({**request.scope, "method": method})[0] is Match.FULL
 
 
@@ -99,19 +108,22 @@ async def _handle_invalid(request: Request, error: Exception) -> Response:
             Problem(422, "the body is not sent as JSON; send it with Content-Type: application/json", code="invalid")
         )
     # Where and what, never the value: a client's log would then hold what was to be judged.
-    found = [{"at": _name(item["loc"]), "what": flatten(str(item["msg"]), 200)} for item in error.errors()[:20]]
-    return render_problem(Problem(422, "the request is not what this address takes", code="invalid", errors=found))
+    errors = [
+        {"at": _name_member(invalid["loc"]), "what": flatten(str(invalid["msg"]), 200)}
+        for invalid in error.errors()[:20]
+    ]
+    return render_problem(Problem(422, "the request is not what this address takes", code="invalid", errors=errors))
 
 
 def _is_undeclared(request: Request) -> bool:
-    """Whether a request has a body for an endpoint that is not said to be JSON, so that it was not read."""
+    """Return whether a request has a body that its Content-Type does not declare as JSON, so that it was not read."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
     return request.url.path.startswith("/v1/") and has_body and not is_json
 
 
-def _name(place: Sequence[object]) -> str:
+def _name_member(place: Sequence[object]) -> str:
     return flatten(".".join(str(part) for part in place), 200)
 
 
@@ -127,6 +139,6 @@ async def _handle_crash(_request: Request, error: Exception) -> Response:
 
 
 def render_crash(error: Exception) -> Response:
-    """The answer where something failed that should not: what it was is in the log alone."""
+    """Render the answer to a failure of the server; its reason is in the log alone."""
     logger.error("a request failed: %s", type(error).__name__, exc_info=error)
     return render_problem(Problem(500, "the server failed, so nothing was decided; its log says why", code="crash"))

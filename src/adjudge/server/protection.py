@@ -1,4 +1,4 @@
-"""Around every request: whom it is for, where it comes from, how large and how slow it may be; and every answer."""
+"""Checks around every request: its host, its origin, its size and its duration; and headers of every answer."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ class _BodyReceiver:
 
     def __init__(self, receive: Receive, request: Request, most: int) -> None:
         self._receive, self._most, self._seen = receive, most, 0
-        said = request.headers.get("content-length", "0")
-        self._refused = not said.isdecimal() or int(said[:20]) > most
+        length = request.headers.get("content-length", "0")
+        self._refused = not length.isdecimal() or int(length[:20]) > most
 
     async def __call__(self) -> Message:
         if self._refused:

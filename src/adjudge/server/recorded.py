@@ -1,72 +1,34 @@
-"""What the ledger recorded of gates and judges, newest first and in short: for lists and figures on pages.
+"""Recorded decisions and results in short, for lists and figures on pages.
 
-A ledger is written by programs too, so an entry may say anything: what is none of ours becomes a row that says so, and
-is in no figure.
+A ledger is written by programs too, so an entry may say anything: what is none of ours becomes no row, and is in no
+figure. What is looked for is in the columns beside the entries; what is shown is read from the entries themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from adjudge.formats.text import flatten
-from adjudge.formats.typed import read_typed_json
+from adjudge.ledger.columns import (
+    STATES,
+    DecidedMembers,
+    JudgedMembers,
+    find_columns,
+    find_words,
+    make_column_tables,
+    read_members,
+)
 from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.store import make_table
 from adjudge.result import Outcome
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-MOST_READ = 20_000
-"""Entries that one page reads at most."""
-
-STATES = ("passed", "failed", "undecided", "held")
-"""How something that was judged came out, or that it waits for a person."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Usage:
-    cost_usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    """The members of a result that a list shows."""
-
-    id: str = ""
-    judge: str = ""
-    outcome: Outcome = "undecided"
-    undecided_because: str | None = None
-    score: float | None = None
-    threshold: float | None = None
-    reasoning: str = ""
-    detail: str = ""
-    duration_ms: float = 0.0
-    decided_by: str = "judge"
-    usage: _Usage | None = None
-    gate: str | None = None
-    content: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Decided:
-    """The members of a decision that a list shows."""
-
-    id: str
-    gate: str
-    allowed: bool
-    pending: bool
-    decided_by: str
-    result: _Judged | None = None
-    detail: str = ""
-    duration_ms: float = 0.0
-    approval_id: str | None = None
-    content: str | None = None
-    metadata: dict[str, object] = field(default_factory=dict)
+    from sqlalchemy import ColumnElement, Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,110 +73,282 @@ class Recorded:
         return lines[0][:300] if lines else ""
 
 
-async def read_recorded(
-    ledger: Ledger, *, since: datetime | None = None, before: int | None = None, most: int = MOST_READ
-) -> tuple[tuple[Recorded, ...], int | None]:
-    """Decisions and results, the newest first, and the place of the last one if there are older ones, else ``None``.
-
-    ``before`` is the place of an entry; only those in front of it are read.
-    """
-    table = make_table()
-    statement = (
-        table.select().where(table.c.kind.in_(("decision", "result"))).order_by(table.c.seq.desc()).limit(most + 1)
-    )
-    if since is not None:
-        statement = statement.where(table.c.at >= format_time(since))
-    if before is not None:
-        statement = statement.where(table.c.seq < before)
-
-    def work(connection: Connection) -> tuple[tuple[Recorded, ...], int | None]:
-        rows = connection.execute(statement).all()
-        return tuple(_list_recorded(rows[:most])), int(rows[most - 1][0]) if len(rows) > most else None
-
-    return await ledger.look(work, tables=table.metadata) or ((), None)
-
-
 def read_row(entry: Entry) -> Recorded | None:
-    """An entry as a row; ``None`` for one of another kind, or that says nothing a row could show."""
+    """Read an entry as a row; ``None`` for one of another kind, or that says nothing a row could show."""
     import msgspec
 
     payload = None if entry.payload is None else msgspec.json.encode(entry.payload)
     return _make(entry.seq, entry.at, entry.kind, entry.subject, payload)
 
 
-def _list_recorded(rows: Sequence[Row[Any]]) -> Iterator[Recorded]:
-    for row in rows:
-        seq, _, at, kind, subject, payload = tuple(row)[:6]
-        found = _make(seq, datetime.fromisoformat(at), kind, subject, None if payload is None else bytes(payload))
-        if found is not None:
-            yield found
-
-
 def _make(seq: int, at: datetime, kind: str, subject: str, payload: bytes | None) -> Recorded | None:
-    import msgspec
-
-    if payload is None:
-        return None
-    try:
-        if kind == "decision":
-            return _make_decided(seq, at, subject, read_typed_json(payload, _Decided))
-        if kind == "result":
-            return _make_judged(seq, at, subject, read_typed_json(payload, _Judged))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-    return None
+    members = read_members(kind, payload)
+    if isinstance(members, DecidedMembers):
+        return _make_decided(seq, at, subject, members)
+    return None if members is None else _make_judged(seq, at, subject, members)
 
 
-def _make_decided(seq: int, at: datetime, subject: str, said: _Decided) -> Recorded:
-    judged = said.result
+def _make_decided(seq: int, at: datetime, subject: str, members: DecidedMembers) -> Recorded:
+    judged = members.result
     usage = judged.usage if judged else None
-    title = said.metadata.get("title")
     return Recorded(
         seq=seq,
         at=at,
         kind="decision",
-        id=said.id,
+        id=members.id,
         result_id=judged.id if judged else "",
         subject=subject,
-        gate=said.gate,
-        allowed=None if said.pending else said.allowed,
+        gate=members.gate,
+        allowed=None if members.pending else members.allowed,
         outcome=judged.outcome if judged else None,
-        held=said.pending,
+        held=members.pending,
         because=judged.undecided_because if judged else None,
         score=judged.score if judged else None,
         threshold=judged.threshold if judged else None,
-        decided_by=said.decided_by,
+        decided_by=members.decided_by,
         judge=judged.judge if judged else "",
-        why=(judged.reasoning or judged.detail if judged else "") or said.detail,
-        content=said.content or (judged.content if judged else None),
-        duration_ms=said.duration_ms,
+        why=members.why,
+        content=members.content or (judged.content if judged else None),
+        duration_ms=members.duration_ms,
         cost_usd=usage.cost_usd if usage else None,
-        approval_id=said.approval_id,
-        title=flatten(title, 300).strip() if isinstance(title, str) else "",
+        approval_id=members.approval_id,
+        title=members.title,
     )
 
 
-def _make_judged(seq: int, at: datetime, subject: str, said: _Judged) -> Recorded:
+def _make_judged(seq: int, at: datetime, subject: str, members: JudgedMembers) -> Recorded:
     return Recorded(
         seq=seq,
         at=at,
         kind="result",
-        id=said.id,
-        result_id=said.id,
+        id=members.id,
+        result_id=members.id,
         subject=subject,
-        gate=said.gate,
+        gate=members.gate,
         allowed=None,
-        outcome=said.outcome,
+        outcome=members.outcome,
         held=False,
-        because=said.undecided_because,
-        score=said.score,
-        threshold=said.threshold,
-        decided_by=said.decided_by,
-        judge=said.judge,
-        why=said.reasoning or said.detail,
-        content=said.content,
-        duration_ms=said.duration_ms,
-        cost_usd=said.usage.cost_usd if said.usage else None,
+        because=members.undecided_because,
+        score=members.score,
+        threshold=members.threshold,
+        decided_by=members.decided_by,
+        judge=members.judge,
+        why=members.reasoning or members.detail,
+        content=members.content,
+        duration_ms=members.duration_ms,
+        cost_usd=members.usage.cost_usd if members.usage else None,
         approval_id=None,
         title="",
     )
+
+
+# ---------------------------------------------------------------- lists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFilters:
+    """The filters of a list of results; an empty text is no condition."""
+
+    q: str = ""
+    """Words that are all in its texts, ids or digest."""
+    gate: str = ""
+    outcome: str = ""
+    """One of ``STATES``."""
+    by: str = ""
+    judge: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultList:
+    """The newest results that match, and the figures of all that do."""
+
+    rows: tuple[Recorded, ...]
+    more: bool
+    """Whether there are older ones behind these rows."""
+    counts: dict[str, int]
+    """How many match, by their state."""
+    gates: tuple[str, ...]
+    """The gates of all results of the time, whether they match or not."""
+    judges: tuple[str, ...]
+
+
+async def list_results(
+    ledger: Ledger,
+    filters: ResultFilters,
+    *,
+    gates: Collection[str] | None,
+    since: datetime | None = None,
+    before: int | None = None,
+    most: int,
+) -> ResultList:
+    """List the results that match all filters, the newest first; ``gates`` are those that the caller may see, or all.
+
+    ``before`` is the place of an entry; only rows in front of it are returned. The figures do not depend on it.
+    """
+    from sqlalchemy import func, select
+
+    columns = find_columns()
+    visible = [columns.c.state.is_not(None), *_list_restrictions(gates, since)]
+    matching = [*visible, *_list_conditions(filters), ~_was_recorded_again()]
+    newest = select(columns.c.seq).where(*matching).order_by(columns.c.seq.desc()).limit(most + 1)
+    if before is not None:
+        newest = newest.where(columns.c.seq < before)
+    counts = select(columns.c.state, func.count()).where(*matching).group_by(columns.c.state)
+
+    def fetch(connection: Connection) -> ResultList:
+        seqs = list(connection.execute(newest).scalars())
+        known_gates, judges = (
+            tuple(sorted(filter(None, connection.execute(select(column).where(*visible).distinct()).scalars())))
+            for column in (columns.c.gate, columns.c.judge)
+        )
+        return ResultList(
+            rows=_read_rows(connection, seqs[:most]),
+            more=len(seqs) > most,
+            counts=dict([tuple(row) for row in connection.execute(counts)]),
+            gates=known_gates,
+            judges=judges,
+        )
+
+    return await ledger.look(fetch, tables=make_column_tables()) or _NO_RESULTS
+
+
+_NO_RESULTS = ResultList(rows=(), more=False, counts={}, gates=(), judges=())
+
+
+def _list_restrictions(gates: Collection[str] | None, since: datetime | None) -> list[ColumnElement[bool]]:
+    columns = find_columns()
+    conditions: list[ColumnElement[bool]] = []
+    if gates is not None:
+        conditions.append(columns.c.gate.in_(sorted(gates)))
+    if since is not None:
+        conditions.append(columns.c.at >= format_time(since))
+    return conditions
+
+
+def _list_conditions(filters: ResultFilters) -> list[ColumnElement[bool]]:
+    from sqlalchemy import select
+
+    columns, words = find_columns(), find_words()
+    texts = {"gate": filters.gate, "state": filters.outcome, "decided_by": filters.by, "judge": filters.judge}
+    conditions = [columns.c[name] == text for name, text in texts.items() if text]
+    parts = [word.removeprefix("sha256:").replace("\0", " ") for word in filters.q.lower().split()]
+    if parts:
+        holding = select(words.c.seq).where(*(words.c.words.contains(part, autoescape=True) for part in parts))
+        conditions.append(columns.c.seq.in_(holding))
+    return conditions
+
+
+def _was_recorded_again() -> ColumnElement[bool]:
+    """Make the condition that a held decision was recorded again once people decided: one row shows both."""
+    from sqlalchemy import exists
+
+    columns = find_columns()
+    later = columns.alias()
+    end = (later.c.approval == columns.c.approval) & later.c.state.is_not(None) & (later.c.state != "held")
+    return (columns.c.state == "held") & exists().where(end)
+
+
+def _read_rows(connection: Connection, places: Sequence[int]) -> tuple[Recorded, ...]:
+    table = make_table()
+    columns = (table.c.seq, table.c.at, table.c.kind, table.c.subject, table.c.payload)
+    statement = table.select().with_only_columns(*columns).where(table.c.seq.in_(places)).order_by(table.c.seq.desc())
+    rows = []
+    for seq, at, kind, subject, payload in connection.execute(statement):
+        rows.append(_make(seq, datetime.fromisoformat(at), kind, subject, None if payload is None else bytes(payload)))
+    return tuple([row for row in rows if row is not None])
+
+
+# ---------------------------------------------------------------- figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The results of one day, gate, judge and state."""
+
+    day: str
+    """As ``2026-11-20``, in UTC."""
+    gate: str | None
+    judge: str | None
+    state: str
+    number: int
+    cost_usd: float
+    priced: int
+    """How many of them have a known price, which is in ``cost_usd``."""
+    unknown: int
+    """How many a judge answered for an unknown price; a rule costs nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Percentiles of the durations of judgements, in milliseconds without the time of people; ``None`` for none."""
+
+    p50: float | None = None
+    p95: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tallies:
+    """The figures of some days."""
+
+    tallies: tuple[Tally, ...] = ()
+    times: Times = Times()
+    by_day: dict[str, Times]
+    by_gate: dict[str, Times]
+
+
+async def tally_results(ledger: Ledger, *, gates: Collection[str] | None, since: datetime, first: datetime) -> Tallies:
+    """Count what was recorded ``since`` a day by day, gate, judge and state; times are those from the ``first`` day on.
+
+    People's answer to a held decision is recorded as a decision of its own; it was counted when it was held.
+    """
+    from sqlalchemy import case, func, select
+
+    columns = find_columns()
+    day = func.substr(columns.c.at, 1, 10).label("day")
+    counted = columns.c.state.in_(STATES) & ((columns.c.state == "held") | columns.c.approval.is_(None))
+    unpriced = columns.c.cost_usd.is_(None) & (columns.c.judge != "") & (columns.c.decided_by != "rule")
+    keys = (day, columns.c.gate, columns.c.judge, columns.c.state)
+    figures = (func.count(), func.coalesce(func.sum(columns.c.cost_usd), 0.0), func.count(columns.c.cost_usd))
+    statement = select(*keys, *figures, func.sum(case((unpriced, 1), else_=0)))
+    statement = statement.where(counted, *_list_restrictions(gates, since)).group_by(*keys)
+    durations = select(day, columns.c.gate, columns.c.duration_ms).where(counted, *_list_restrictions(gates, first))
+    # Sorted there, so that each day's and each gate's come in order as well.
+    durations = durations.order_by(columns.c.duration_ms)
+
+    def fetch(connection: Connection) -> Tallies:
+        tallies = tuple([_make_tally(tuple(row)) for row in connection.execute(statement)])
+        return _make_tallies(tallies, connection.execute(durations))
+
+    return await ledger.look(fetch, tables=make_column_tables()) or Tallies(by_day={}, by_gate={})
+
+
+def _make_tally(row: Sequence[Any]) -> Tally:
+    day, gate, judge, state, number, cost, priced, unknown = row
+    return Tally(
+        day=day, gate=gate, judge=judge, state=state, number=number, cost_usd=cost, priced=priced, unknown=unknown
+    )
+
+
+def _make_tallies(tallies: tuple[Tally, ...], rows: Iterable[Any]) -> Tallies:
+    """Add the times of all durations, of those of each day and of each gate; the durations come in order."""
+    durations: list[float] = []
+    by_day: defaultdict[str, list[float]] = defaultdict(list)
+    by_gate: defaultdict[str, list[float]] = defaultdict(list)
+    for day, gate, duration in rows:
+        durations.append(duration)
+        by_day[day].append(duration)
+        by_gate[gate].append(duration)
+    return Tallies(
+        tallies=tallies,
+        times=_make_times(durations),
+        by_day={day: _make_times(values) for day, values in by_day.items()},
+        by_gate={gate: _make_times(values) for gate, values in by_gate.items()},
+    )
+
+
+def _make_times(durations: Sequence[float]) -> Times:
+    """Find the median and the 95th percentile of durations in order; by rank, so each is a real duration."""
+    if not durations:
+        return Times()
+    p50, p95 = (durations[ceil(share * len(durations)) - 1] for share in (0.5, 0.95))
+    return Times(p50=p50, p95=p95)

@@ -32,30 +32,30 @@ _MOST_OPEN = 8
 
 
 def list_run_folders(folder: Path | None) -> tuple[Path, ...]:
-    """The run folders, the newest first by their names' order; none where no folder is configured."""
+    """List the run folders, the newest first by their names' order; none where no folder is configured."""
     if folder is None or not folder.is_dir():
         return ()
-    found = [path for path in folder.iterdir() if _is_run(path)]
-    return tuple(sorted(found, key=lambda path: path.name, reverse=True))
+    folders = [path for path in folder.iterdir() if _is_run(path)]
+    return tuple(sorted(folders, key=lambda path: path.name, reverse=True))
 
 
 def find_run_folder(folder: Path | None, name: str) -> Path:
-    """The folder of a run; raises ``Problem`` (404) for a name that none has."""
+    """Find the folder of a run; raises ``Problem`` (404) for a name that none has."""
     if folder is not None and _NAME.fullmatch(name) and _is_run(folder / name):
         return folder / name
     raise Problem(404, f"there is no run {show(name[:200])} here", code="unknown_run")
 
 
 async def load_report(folder: Path | None, name: str, *, most_cases: int = MOST_CASES) -> tuple[Path, Report]:
-    """The folder of a run and its report.
+    """Find the folder of a run and make its report.
 
     Raises ``Problem`` for a name that no run has (404), and for a run that cannot be read (409).
     """
 
     def load() -> tuple[Path, Report]:
-        found = find_run_folder(folder, name)
+        path = find_run_folder(folder, name)
         try:
-            return found, make_report(found, most_cases=most_cases)
+            return path, make_report(path, most_cases=most_cases)
         except UsageError as error:
             raise Problem(409, explain_trouble(error, folder), code="unreadable_run") from None
 
@@ -63,7 +63,7 @@ async def load_report(folder: Path | None, name: str, *, most_cases: int = MOST_
 
 
 def explain_trouble(error: UsageError, folder: Path | None) -> str:
-    """What is wrong with a run, without the path of the folder: where a server keeps its files is not for others."""
+    """Explain what is wrong with a run, without the path of the folder, which is not for others."""
     return flatten(str(error).replace(f"{folder}{os.sep}", ""), 500)
 
 
@@ -79,14 +79,14 @@ class _OpenQueue:
 
 
 def _read_state(folder: Path) -> tuple[int, ...]:
-    """When the manifest and the plan of a run were written; 0 where there is none."""
-    found = []
+    """Read when the manifest and the plan of a run were written; 0 where there is none."""
+    times = []
     for name in (MANIFEST_FILE, PLAN_FILE):
         try:
-            found.append((folder / name).stat().st_mtime_ns)
+            times.append((folder / name).stat().st_mtime_ns)
         except OSError:
-            found.append(0)
-    return tuple(found)
+            times.append(0)
+    return tuple(times)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,14 +102,14 @@ class LabelDesk:
     _open: OrderedDict[str, tuple[ThreadPoolExecutor, list[_OpenQueue]]] = field(default_factory=OrderedDict)
 
     async def use(self, run: str, work: Callable[[LabelQueue], T]) -> T:
-        """What a function does with the queue of a run; raises ``Problem`` (404) where there is no such run."""
+        """Run a function on the queue of a run; raises ``Problem`` (404) where there is no such run."""
         path = await asyncio.to_thread(find_run_folder, self.folder, run)
         pool, opened = self._open.setdefault(run, (ThreadPoolExecutor(1, "adjudge-labels"), []))
         self._open.move_to_end(run)
         if len(self._open) > _MOST_OPEN:
             self._close(next(iter(self._open)))
 
-        def do() -> T:
+        def use_queue() -> T:
             state = _read_state(path)
             # A run that has been finished since, or got a plan, has other cases to draw from.
             while opened and opened[0].state != state:
@@ -119,7 +119,7 @@ class LabelDesk:
                 opened.append(_OpenQueue(state=state, queue=queue))
             return work(opened[0].queue)
 
-        return await asyncio.get_running_loop().run_in_executor(pool, do)
+        return await asyncio.get_running_loop().run_in_executor(pool, use_queue)
 
     async def aclose(self) -> None:
         """Close all queues."""

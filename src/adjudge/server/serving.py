@@ -38,9 +38,9 @@ async def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; SIGHUP reads the configuration again.
 
-    ``on_ready`` is told where it listens, and ``public_url``, once requests are answered. Raises ``UsageError`` for a
-    configuration or an address that cannot be used, before anything is answered, and ``LedgerError`` when the store
-    fails.
+    ``on_ready`` gets the address on which it listens, and ``public_url``, once requests are answered. Raises
+    ``UsageError`` for a configuration or an address that cannot be used, before anything is answered, and
+    ``LedgerError`` when the store fails.
     """
     app = make_app(config, host=host, port=port, allow_anonymous=allow_anonymous)
     holder: StateHolder = app.state.holder
@@ -111,7 +111,7 @@ def _configure(app: Any, settings: ServerSettings) -> uvicorn.Config:
 
 
 def _name_addresses(settings: ServerSettings, port: int) -> str:
-    """Where it listens, and the address for people and programs where that is another."""
+    """Name where it listens, and the address for people and programs where that is another."""
     listening = replace(settings, public_url=None, port=port).base_url
     public = settings.public_url
     return listening if public is None or public == listening else f"{listening}; open it at {public} (public_url)"

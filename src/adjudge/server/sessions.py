@@ -54,19 +54,19 @@ async def begin_session(ledger: Ledger, checked: CheckedAccount, *, previous: st
     values = {"digest": _digest(ident), "account": checked.account.name, "csrf_token": secrets.token_urlsafe(32)}
     values |= {"created_at": now, "seen_at": now}
 
-    def work(connection: Connection) -> str | None:
+    def replace(connection: Connection) -> str | None:
         sessions, accounts = find_table(SESSIONS), find_table(ACCOUNTS)
         # In this transaction: a new password ends all sessions, and one that began a moment later would survive it.
-        same = (accounts.c.name == checked.account.name) & (accounts.c.password == checked.stored)
-        known = accounts.select().where(same & accounts.c.disabled_at.is_(None))
-        if connection.execute(known).one_or_none() is None:
+        matches = (accounts.c.name == checked.account.name) & (accounts.c.password == checked.stored)
+        account = accounts.select().where(matches & accounts.c.disabled_at.is_(None))
+        if connection.execute(account).one_or_none() is None:
             return None
         if previous is not None:
             connection.execute(sessions.delete().where(sessions.c.digest == _digest(previous)))
         connection.execute(sessions.insert().values(**values))
         return ident
 
-    return await write(ledger, work)
+    return await write(ledger, replace)
 
 
 async def find_session(ledger: Ledger, ident: str, settings: ServerSettings) -> Session | None:

@@ -1,4 +1,4 @@
-"""What a server has open: the configuration, its gates, the ledger and the approvals; replaced whole on a reload."""
+"""The state of a server: the configuration, its gates, the ledger and the approvals; replaced whole on a reload."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from adjudge.guards.gate import Gate
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.database import make_tables
 from adjudge.server.judging import ServerJudges, open_judges
+from adjudge.server.key_memory import KeyMemory
 from adjudge.server.limits import SignInThrottle, WorkQueue
 from adjudge.server.links import make_linker
 from adjudge.server.run_folders import LabelDesk
@@ -35,11 +36,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """What one configuration file opens. A request keeps the one that it began with."""
+    """Everything that one configuration file opens. A request keeps the state that it began with."""
 
     config: Config
     settings: ServerSettings
     ledger: Ledger
+    keys: KeyMemory
     approvals: Approvals
     recorder: CommandRecorder
     gates: Mapping[str, Gate]
@@ -81,7 +83,7 @@ class ServerState:
 
 @dataclass(slots=True, kw_only=True)
 class StateHolder:
-    """The state of now, and those of before that requests are still using."""
+    """The current state, and earlier ones that requests are still using."""
 
     path: Path | None
     """``adjudge.toml``; ``None`` is the one of the working directory."""
@@ -89,6 +91,7 @@ class StateHolder:
     port: int | None = None
     allow_anonymous: bool = False
     ledger: Ledger | None = None
+    keys: KeyMemory | None = None
     current: ServerState | None = None
     work: WorkThread = field(default_factory=WorkThread)
     throttle: SignInThrottle = field(default_factory=SignInThrottle)
@@ -100,6 +103,7 @@ class StateHolder:
         """Read the configuration and open what it names; raises ``UsageError`` that names file and key."""
         config = read_config(self.path)
         self.ledger = open_ledger(config)
+        self.keys = KeyMemory(self.ledger)
         await self.ledger.prepare()
         await self.ledger.transact(lambda _: None, tables=make_tables())
         self.current = self._open(config)
@@ -110,14 +114,14 @@ class StateHolder:
         old = self.get()
         config = read_config(self.path)
         new = self._open(config)
-        for what, before, now in (
+        for setting, before, now in (
             ("[ledger]", dict(old.config.ledger), dict(config.ledger)),
             ("[server] host", old.settings.host, new.settings.host),
             ("[server] port", old.settings.port, new.settings.port),
         ):
             if before != now:
                 await new.aclose()
-                raise UsageError(f"{config.path}: {what} was changed, which needs a restart")
+                raise UsageError(f"{config.path}: {setting} was changed, which needs a restart")
         self.current = new
         if not self._users[id(old)]:
             self._close_later(old)
@@ -141,13 +145,13 @@ class StateHolder:
             self.current.queue.stop()
 
     def get(self) -> ServerState:
-        """The state of now; there is one while the application runs."""
+        """Return the current state; there is one while the application runs."""
         if self.current is None:
             raise UsageError("the server has not been started; run it with its lifespan")
         return self.current
 
     def enter(self) -> ServerState:
-        """The state of now, which stays open until ``leave``."""
+        """Return the current state, which stays open until ``leave``."""
         state = self.get()
         self._users[id(state)] += 1
         return state
@@ -168,6 +172,7 @@ class StateHolder:
                 "leave out --allow-anonymous, or listen on 127.0.0.1"
             )
         assert self.ledger is not None  # noqa: S101 - for the type checker; open() comes first
+        assert self.keys is not None  # noqa: S101 - as above
         link = make_linker(self.ledger, settings.base_url)
         approvals = open_approvals(config, self.ledger, quiet=False, make_link=link)
         recorder = CommandRecorder(self.ledger)
@@ -178,12 +183,13 @@ class StateHolder:
             config=config,
             settings=settings,
             ledger=self.ledger,
+            keys=self.keys,
             approvals=approvals,
             recorder=recorder,
             gates=gates,
             judges=open_judges(config, settings),
             labels=LabelDesk(
-                folder=None if settings.runs is None else config.beside(settings.runs),
+                folder=None if settings.runs is None else config.resolve_path(settings.runs),
                 per_case=settings.labels_per_case,
                 by_criterion=settings.labels_by_criterion,
             ),
@@ -208,7 +214,7 @@ def _check_gate(name: str, gate: Gate, config: Config) -> None:
     try:
         check_gate_ready(gate)
     except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
+        raise error.within(where) from None
 
 
 async def _close(state: ServerState) -> None:
@@ -221,12 +227,12 @@ STATE = "adjudge_state"
 
 
 def get_state(connection: HTTPConnection) -> ServerState:
-    """The state that a request began with."""
+    """Return the state that a request began with."""
     return find_state(connection.scope)
 
 
 def find_state(scope: Scope) -> ServerState:
-    """The state of a request's scope."""
+    """Find the state in a request's scope."""
     state: ServerState = scope[STATE]
     return state
 

@@ -25,11 +25,11 @@ class WorkThread:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was used, so that there may be connections to close on its loop."""
+        """Whether it was used, and there may be connections to close on its loop."""
         return self._loop is not None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What some work returns there; a cancellation does not wait for it, and reaches it where it next waits."""
+        """Run some work there; a cancellation does not wait for it, and reaches it where it next waits."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._start()))
 
     async def aclose(self) -> None:

@@ -1,1 +1,1 @@
-"""How pages and reports look: one stylesheet, the parts that every page is made of, and what fills them in safely."""
+"""The look of pages and reports: one stylesheet, the parts of every page, and what fills them in safely."""

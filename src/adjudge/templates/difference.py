@@ -36,7 +36,7 @@ class DiffLine:
 
 
 def make_difference(before: str, after: str) -> tuple[DiffLine, ...]:
-    """How ``after`` differs from ``before``; without a line where they are equal.
+    """Compare ``after`` with ``before``; without a line where they are equal.
 
     Beyond ``MOST_LINES`` everything between the first and the last change is shown as taken out and put in.
     """
@@ -48,7 +48,7 @@ def make_difference(before: str, after: str) -> tuple[DiffLine, ...]:
 def _compare_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
     for equal, start, end, first, last in _find_blocks(old, new, MOST_LINES):
         if equal:
-            yield from (_write("same", line) for line in new[first:last])
+            yield from (_make_line("same", line) for line in new[first:last])
         else:
             yield from _compare_changed(old[start:end], new[first:last])
 
@@ -56,12 +56,12 @@ def _compare_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]
 def _compare_changed(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
     pairs = [_compare_words(was, now) for was, now in zip(old, new, strict=False)]
     yield from (DiffLine(kind="minus", parts=was) for was, _ in pairs)
-    yield from (_write("minus", line, changed=True) for line in old[len(pairs) :])
+    yield from (_make_line("minus", line, changed=True) for line in old[len(pairs) :])
     yield from (DiffLine(kind="plus", parts=now) for _, now in pairs)
-    yield from (_write("plus", line, changed=True) for line in new[len(pairs) :])
+    yield from (_make_line("plus", line, changed=True) for line in new[len(pairs) :])
 
 
-def _write(kind: Literal["same", "minus", "plus"], line: str, *, changed: bool = False) -> DiffLine:
+def _make_line(kind: Literal["same", "minus", "plus"], line: str, *, changed: bool = False) -> DiffLine:
     return DiffLine(kind=kind, parts=(DiffPart(text=line, changed=changed),))
 
 
@@ -79,7 +79,7 @@ _Block = tuple[bool, int, int, int, int]
 
 
 def _find_blocks(old: Sequence[str], new: Sequence[str], most: int) -> Iterator[_Block]:
-    """Where both are equal, and where not: from and to in ``old``, from and to in ``new``."""
+    """Find where both are equal, and where not: from and to in ``old``, from and to in ``new``."""
     if max(len(old), len(new)) > most:
         yield from _find_ends(old, new)
         return
@@ -107,16 +107,16 @@ def _find_ends(old: Sequence[str], new: Sequence[str]) -> Iterator[_Block]:
 
 
 def _skip_equal(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
-    """Long runs of equal lines become one that counts them."""
-    near = {
-        beside
+    """Replace long runs of equal lines by one that counts them."""
+    kept_places = {
+        neighbour
         for place, line in enumerate(lines)
         if line.kind != "same"
-        for beside in range(place - AROUND, place + AROUND + 1)
+        for neighbour in range(place - AROUND, place + AROUND + 1)
     }
     skipped = 0
     for place, line in enumerate(lines):
-        if place not in near:
+        if place not in kept_places:
             skipped += 1
             continue
         if skipped:

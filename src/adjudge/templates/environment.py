@@ -1,4 +1,4 @@
-"""The one way in which text becomes HTML.
+"""The environment of all templates: the one way in which text becomes HTML.
 
 Everything that a page shows was written by a model, or by somebody who wants to pass, so the environment is strict by
 construction: every text is escaped and shown without the characters that nobody sees, a name that is not known is an
@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from adjudge.formats.blanks import describe_blanks, split_blanks
+from adjudge.formats.blanks import describe_blanks, split_blanks, split_hidden
 from adjudge.formats.numbers import NOTHING, format_beside, format_decimal, format_dollars, format_rate, format_score
 from adjudge.formats.text import clean
 from adjudge.templates import figures
@@ -49,36 +49,40 @@ _REFUSED = ("safe", "escape", "e", "forceescape", "urlize", "xmlattr", "tojson",
 
 @cache
 def make_environment(*packages: str) -> Environment:
-    """The environment of all pages and reports, and of the ``templates`` folders of these ``packages``.
+    """Make the environment of all pages and reports, and of the ``templates`` folders of these ``packages``.
 
     Templates come out of installed packages alone. Raises ``ValueError`` if a package has no such folder.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    made = Environment(
+    environment = Environment(
         loader=ChoiceLoader([PackageLoader("adjudge", "templates"), *[PackageLoader(name) for name in packages]]),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=finish,
+        finalize=convert_output,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
         cache_size=-1,
     )
     for name in _REFUSED:
-        made.filters.pop(name, None)
+        environment.filters.pop(name, None)
     filters: dict[str, Any] = {**_FILTERS, "segment": quote_segment, "stamp": format_stamp, "at": format_place}
-    blanks: dict[str, Any] = {"split_blanks": split_blanks, "describe_blanks": describe_texts}
-    made.filters.update(filters | blanks | {"pair": pair, "values": take_values})
+    blanks: dict[str, Any] = {
+        "split_blanks": split_blanks,
+        "split_hidden": split_hidden,
+        "describe_blanks": describe_texts,
+    }
+    environment.filters.update(filters | blanks | {"pair": make_option, "values": take_values})
     shapes = {name: Markup(drawn) for name, drawn in ICONS.items()}  # noqa: S704 - ours, and constant
-    given: dict[str, Any] = {"icons": shapes, "states": STATES, "NOTHING": NOTHING}
-    made.globals.update(given)
-    return made
+    constants: dict[str, Any] = {"icons": shapes, "states": STATES, "NOTHING": NOTHING}
+    environment.globals.update(constants)
+    return environment
 
 
-def finish(value: object) -> object:
-    """What a template writes for a value: text without unseen characters, a whole number, or HTML that a macro made.
+def convert_output(value: object) -> object:
+    """Convert a value that a template writes: text without unseen characters, a whole number, or HTML of a macro.
 
     Anything else is a mistake in the template, and shown as ``None`` or ``0.30000000000000004`` it would look like a
     figure: so it raises ``TypeError``.
@@ -95,38 +99,38 @@ def finish(value: object) -> object:
 
 
 def quote_segment(text: object) -> str:
-    """A text as one segment of a path, so that no id leads to another page or host."""
+    """Quote a text as one segment of a path, so that no id leads to another page or host."""
     quoted = quote(str(text), safe="")
     # A segment of dots alone would lead up.
     return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
 
 
 def format_stamp(moment: datetime) -> str:
-    """A time as the ``datetime`` of a ``time`` element."""
+    """Format a time as the ``datetime`` of a ``time`` element."""
     return moment.isoformat(timespec="seconds")
 
 
 def format_place(number: float) -> str:
-    """A coordinate or length of a drawing: at most three digits after the point, and no exponent."""
+    """Format a coordinate or length of a drawing: at most three digits after the point, and no exponent."""
     return f"{number:.3f}".rstrip("0").rstrip(".") if number else "0"
 
 
-def pair(text: str) -> tuple[str, str]:
-    """A text as an option of a choice: its value, and what is shown."""
+def make_option(text: str) -> tuple[str, str]:
+    """Make an option of a choice from a text: its value, and what is shown."""
     return text, text
 
 
 def describe_texts(texts: Iterable[str]) -> str:
-    """What white space is marked in some texts, in words."""
+    """Describe the white space that is marked in some texts, in words."""
     return describe_blanks(*texts)
 
 
-def take_values(item: object, *names: str) -> tuple[object, ...]:
-    """Some attributes of a value, in this order."""
-    return tuple(getattr(item, name) for name in names)
+def take_values(value: object, *names: str) -> tuple[object, ...]:
+    """Take some attributes of a value, in this order."""
+    return tuple(getattr(value, name) for name in names)
 
 
 @cache
 def read_style() -> str:
-    """The stylesheet, with the line ends that it was written with on every system: its digest is in the policy."""
+    """Read the stylesheet, with the line ends that it was written with on every system: its digest is in the policy."""
     return files("adjudge.templates").joinpath("style.css").read_bytes().decode("utf-8")

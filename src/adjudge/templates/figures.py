@@ -11,23 +11,23 @@ from adjudge.trust.intervals import Share
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def format_count(number: float, what: str = "", plural: str = "") -> str:
-    """A number of things: ``1 case``, ``2,000 cases``."""
-    said = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
-    if not what:
-        return said
-    return f"{said} {what if said == '1' else plural or f'{what}s'}"
+def format_count(number: float, noun: str = "", plural: str = "") -> str:
+    """Format a number of things: ``1 case``, ``2,000 cases``."""
+    text = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
+    if not noun:
+        return text
+    return f"{text} {noun if text == '1' else plural or f'{noun}s'}"
 
 
 def format_interval(share: Share) -> str:
-    """Where the true share may be."""
+    """Format the interval in which the true share may be."""
     if share.interval is None:
         return NOTHING
     return format_range(*share.interval)
 
 
 def format_share(share: Share) -> str:
-    """A share with its interval and of how many it is."""
+    """Format a share with its interval and of how many it is."""
     if share.rate is None:
         return f"{NOTHING} (of none)"
     return (
@@ -36,7 +36,7 @@ def format_share(share: Share) -> str:
 
 
 def format_duration(duration_ms: float | None) -> str:
-    """A duration in the unit that fits."""
+    """Format a duration in the unit that fits."""
     if duration_ms is None:
         return NOTHING
     if duration_ms < 999.5:
@@ -46,41 +46,41 @@ def format_duration(duration_ms: float | None) -> str:
 
 
 def format_number(number: int | None) -> str:
-    """A sum that may not be known."""
+    """Format a sum that may not be known."""
     return "unknown" if number is None else f"{number:,}"
 
 
 def format_size(size: int) -> str:
-    """A number of bytes: ``412 bytes``, ``2.1 kB``."""
+    """Format a number of bytes: ``412 bytes``, ``2.1 kB``."""
     if size < 1000:
         return format_count(size, "byte")
     return f"{size / 1000:,.1f} kB" if size < 1_000_000 else f"{size / 1_000_000:,.1f} MB"
 
 
 def format_moment(moment: datetime) -> str:
-    """A day and a time to the second: ``22 Nov 2026, 13:32:08 UTC``."""
+    """Format a day and a time to the second: ``22 Nov 2026, 13:32:08 UTC``."""
     return f"{format_day(moment)}, {format_clock(moment)} UTC"
 
 
 def format_day(moment: datetime) -> str:
-    """A day alone, in UTC: ``22 Nov 2026``."""
+    """Format a day alone, in UTC: ``22 Nov 2026``."""
     at = moment.astimezone(UTC)
     return f"{at.day} {_MONTHS[at.month - 1]} {at.year}"
 
 
 def format_clock(moment: datetime) -> str:
-    """A time of day alone, in UTC and to the second: ``13:32:08``."""
+    """Format a time of day alone, in UTC and to the second: ``13:32:08``."""
     return f"{moment.astimezone(UTC):%H:%M:%S}"
 
 
 def format_short(moment: datetime) -> str:
-    """A day and a time for a column of a table: ``22 Nov 13:32``."""
+    """Format a day and a time for a column of a table: ``22 Nov 13:32``."""
     at = moment.astimezone(UTC)
     return f"{at.day} {_MONTHS[at.month - 1]} {at:%H:%M}"
 
 
 def format_left(seconds: float) -> str:
-    """How long something still lasts, in whole units and never more than is left: ``26 min``, ``1 h 10 min``."""
+    """Format how long something still lasts, in whole units, rounded down: ``26 min``, ``1 h 10 min``."""
     left = max(int(seconds), 0)
     if left < 120:
         return f"{left} s"

@@ -1,4 +1,4 @@
-"""What is shown around every page: where one is, who one is, and what waits."""
+"""The frame around every page: where one is, who one is, and what waits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NavSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerNotice:
-    """What is said of the ledger at the foot of the navigation."""
+    """The notice on the ledger at the foot of the navigation."""
 
     state: str
     """One of ``STATES``."""

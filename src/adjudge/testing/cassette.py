@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,10 +19,11 @@ from adjudge.errors import UsageError
 from adjudge.judges.chain import JudgeChain, list_leaves
 from adjudge.judges.chain_outcome import COUNTING
 from adjudge.judges.judge import Judge, asks_as
-from adjudge.judges.layers import rewire
+from adjudge.judges.layers import wrap_models
 from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_function
-from adjudge.models.recording import RecordingModel
-from adjudge.models.replay import MissingRecording, ReplayModel
+from adjudge.models.replies.miss import MissingRecording, make_absence
+from adjudge.models.replies.recording import RecordingModel
+from adjudge.models.replies.replay import ReplayModel
 from adjudge.result import JudgeResult
 
 Mode = Literal["live", "record", "replay"]
@@ -33,18 +34,18 @@ _BROKEN = ("error", "timeout", "cancelled", "budget")
 
 
 def name_file(test: str, function: str) -> str:
-    """The name of a test's recording, from its id and the name of its function."""
+    """Make the name of a test's recording, from its id and the name of its function."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", function)[:60].strip("_") or "test"
     return f"{plain}-{hashlib.sha256(test.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}.jsonl"
 
 
 @dataclass(slots=True, kw_only=True)
 class Cassette:
-    """How the models of one test are asked: for real, for real and recorded, or from the recording alone."""
+    """A tape for the models of one test: they answer for real, for real and recorded, or from the recording alone."""
 
     mode: Mode
     file: Path
-    again: str
+    record_command: str
     """The command that records this test, for whoever misses a recording."""
     missed: list[str] = field(default_factory=list)
     """What was asked in a replay and is not in the recording."""
@@ -55,34 +56,34 @@ class Cassette:
     """How many judgements were begun, and how many had a result."""
     _replays: dict[tuple[str | None, int, FunctionIdentity | None], Replay] = field(default_factory=dict)
 
-    def thread(self, judge: Judge | JudgeChain) -> Judge | JudgeChain:
-        """The judge with its models on this tape; raises ``UsageError`` for a seat that cannot be."""
+    def attach(self, judge: Judge | JudgeChain) -> Judge | JudgeChain:
+        """Attach a judge's models to this tape; raises ``UsageError`` for a seat that cannot be attached."""
         self.begun += 1
         if self.mode == "live":
             return judge
-        for name in _find_foreign(judge):
+        for name in _list_foreign_seats(judge):
             # It would be asked for real in a replay, which promises that nobody is.
             raise UsageError(f"the seat {name!r} is an object of its own, so it is neither recorded nor replayed")
-        threaded = rewire(judge, self._wrap)
-        return _ask_everybody(threaded) if self.mode == "record" else threaded
+        attached = wrap_models(judge, self._wrap)
+        return _drop_early_stops(attached) if self.mode == "record" else attached
 
     def replay_alone(self) -> Judge:
-        """A judge for a suite that says nowhere who judges: the one model of the recording."""
+        """Make a judge for a suite that says nowhere who judges: the one model of the recording."""
         return Judge(self._replay(None, None, 0))
 
     def note(self, result: JudgeResult) -> None:
-        """See whether a result rests on an answer that is missing; raises ``UsageError`` when it does."""
+        """Count a result; raises ``UsageError`` when it rests on an answer that is missing."""
         __tracebackhide__ = True
         self.noted += 1
         if self.mode == "record" and not self.broken:
-            self.broken = next((item.detail for item in _walk(result) if item.undecided_because in _BROKEN), "")
+            self.broken = next((part.detail for part in _list_results(result) if part.undecided_because in _BROKEN), "")
         if self.missed:
             # A test that expects a rejection would else pass because nothing was found.
-            raise UsageError(self.find_miss())
+            raise UsageError(self.explain_miss())
 
-    def find_miss(self) -> str:
-        """What is not in the recording and how to record it; empty where nothing is missing."""
-        return f"{self.missed[-1]}; record it with: {self.again}" if self.missed else ""
+    def explain_miss(self) -> str:
+        """Explain what is not in the recording and how to record it; empty where nothing is missing."""
+        return f"{self.missed[-1]}; record it with: {self.record_command}" if self.missed else ""
 
     def close(self) -> str:
         """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing."""
@@ -91,29 +92,29 @@ class Cassette:
         if self.begun > self.noted and not self.broken:
             self.broken = "a judgement did not end"
         try:
-            own = sorted(self.file.parent.glob(f".{self.file.stem}.*.{os.getpid()}.part"))
-            for part in set(self.file.parent.glob(f".{self.file.stem}.*.part")) - set(own):
+            own_parts = sorted(self.file.parent.glob(f".{self.file.stem}.*.{os.getpid()}.part"))
+            for part in set(self.file.parent.glob(f".{self.file.stem}.*.part")) - set(own_parts):
                 part.unlink(missing_ok=True)  # of a run that was killed
-            return self._keep(own)
+            return self._replace_recordings(own_parts)
         except OSError as error:
             raise UsageError(f"the recording {str(self.file)!r} cannot be written: {error.strerror}") from None
 
-    def _keep(self, parts: list[Path]) -> str:
+    def _replace_recordings(self, parts: list[Path]) -> str:
         if self.broken:
             for part in parts:
                 part.unlink()
             return f"not recorded: {self.broken}"
         # Seats of one model have a file each: equal keys would hand one seat's answer to the other.
-        kept = {self._place(int(part.name.split(".")[-3])): part for part in parts}
+        recordings = {self._name_recording(int(part.name.split(".")[-3])): part for part in parts}
         for stale in self.file.parent.glob(f"{self.file.stem}.*jsonl"):
-            if stale not in kept:
+            if stale not in recordings:
                 stale.unlink()
-        for place, part in kept.items():
+        for recording, part in recordings.items():
             _sort_rows(part)
-            part.replace(place)
+            part.replace(recording)
         return ""
 
-    def _place(self, number: int) -> Path:
+    def _name_recording(self, number: int) -> Path:
         return self.file if number == 0 else self.file.with_name(f"{self.file.stem}.{number + 1}.jsonl")
 
     def _wrap(self, model: Model, number: int) -> Model:
@@ -131,13 +132,13 @@ class Cassette:
         # One for the whole test: rows that answer the same are used up in order, over all its judgements.
         # The function is that of the judge which is asked: the file alone never says that a function answered.
         function = find_function(model)
-        made = self._replays.get((name, number, function))
-        if made is None:
+        replay = self._replays.get((name, number, function))
+        if replay is None:
             limit = int(getattr(model, "max_input_characters", 1_000_000))
-            made = Replay(self._place(number), cassette=self, only=name, max_input_characters=limit)
-            made.function_identity = function
-            self._replays[name, number, function] = made
-        return made
+            replay = Replay(self._name_recording(number), cassette=self, only=name, max_input_characters=limit)
+            replay.function_identity = function
+            self._replays[name, number, function] = replay
+        return replay
 
 
 class Replay(ReplayModel):
@@ -154,23 +155,24 @@ class Replay(ReplayModel):
     @property
     def name(self) -> str:
         """The name of the model that was recorded."""
-        found = self._find() if self.only is None else None
-        return self.only or (found.recorded[0] if found is not None else "") or "replay"
+        recording = self._find() if self.only is None else None
+        return self.only or (recording.recorded[0] if recording is not None else "") or "replay"
 
     @property
     def structured(self) -> bool:
-        """Whether the model was recorded with structured output."""
-        found = self._find()
-        return found is not None and found.structured
+        """Whether the recorded model gave structured output."""
+        recording = self._find()
+        return recording is not None and recording.structured
 
     def check(self) -> None:
-        """Nothing: what is not recorded is told when it is asked for."""
+        """Do nothing: what is not recorded is reported when it is asked for."""
 
     async def complete(self, request: Request, /) -> Reply:
-        """The recorded reply; raises ``MissingRecording`` where there is none."""
+        """Return the recorded reply; raises ``MissingRecording`` where there is none."""
         if self._find() is None:
-            self.cassette.missed.append(f"there is no recording of {self.only or 'a model'} in {self.path}")
-            raise MissingRecording(self.cassette.missed[-1], key="")
+            absence = make_absence(self.path, self.only)
+            self.cassette.missed.append(str(absence))
+            raise absence
         try:
             return await super().complete(request)
         except MissingRecording as error:
@@ -183,35 +185,35 @@ class Replay(ReplayModel):
     def _find(self) -> Any:
         # A test that was never recorded misses an answer when it asks, and is told how to record one; until then it may
         # be one that rules decide.
-        found = super()._find() if self.path.exists() else None
-        if found is not None and self.only is None and len(found.recorded) > 1:
+        recording = super()._find() if self.path.exists() else None
+        if recording is not None and self.only is None and len(recording.recorded) > 1:
             raise UsageError(f"{self.path} holds several models and nothing says how they judge; name the judge")
-        return found
+        return recording
 
 
-def _find_foreign(judge: object) -> Iterator[str]:
+def _list_foreign_seats(judge: object) -> Iterator[str]:
     for leaf in list_leaves(judge):
         if not asks_as(leaf, Judge):
             yield str(getattr(leaf, "name", type(leaf).__name__))
 
 
-def _ask_everybody(judge: Any) -> Any:
-    """The judge without early stops: in a replay the seats answer in another order, and each needs its answer."""
+def _drop_early_stops(judge: Any) -> Any:
+    """Drop a judge's early stops: in a replay the seats answer in another order, and each needs its answer."""
     if not isinstance(judge, JudgeChain):
         return judge
-    seats = [_ask_everybody(seat) for _, seat in judge.seats]
+    seats = [_drop_early_stops(seat) for _, seat in judge.seats]
     early = judge.stop_early and judge.strategy not in COUNTING
-    return replace(judge, judges=seats, name=judge.name, stop_early=early)
+    return judge.replace(judges=seats, stop_early=early)
 
 
-def _walk(result: JudgeResult) -> Iterator[JudgeResult]:
+def _list_results(result: JudgeResult) -> Iterator[JudgeResult]:
     yield result
     for seat in getattr(result, "results", ()):
-        yield from _walk(seat)
+        yield from _list_results(seat)
 
 
 def _sort_rows(file: Path) -> None:
-    """Rows in the order of their keys, so that recording again changes only what was answered otherwise."""
+    """Sort a file's rows by their keys, so that recording again changes only what was answered otherwise."""
     lines = [line for line in file.read_bytes().splitlines(keepends=True) if line.strip()]
     with suppress(OSError):  # a file system without modes
         file.chmod(0o600)

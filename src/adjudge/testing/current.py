@@ -1,4 +1,4 @@
-"""Which test is running: how ``assert_passes`` finds its judge without being handed one."""
+"""The test that is running: here ``assert_passes`` finds its judge without being handed one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _running: list[Callable[[], TestJudge]] = []
 
 @contextmanager
 def running(find: Callable[[], TestJudge]) -> Iterator[None]:
-    """A block in which the running test's judge is what ``find`` returns; it is called when a test first asks."""
+    """Make ``find`` return the running test's judge within the block; it is called when a test first asks."""
     _running.append(find)
     try:
         yield
@@ -25,5 +25,5 @@ def running(find: Callable[[], TestJudge]) -> Iterator[None]:
 
 
 def find_judge() -> TestJudge | None:
-    """The judge of the running test; ``None`` where no suite with the plugin is running."""
+    """Find the judge of the running test; ``None`` where no suite with the plugin is running."""
     return _running[-1]() if _running else None

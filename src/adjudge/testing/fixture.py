@@ -1,4 +1,4 @@
-"""What a test asks with: the ``judge`` fixture."""
+"""The ``judge`` fixture: what a test asks with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import UsageError
 from adjudge.formats.text import clean
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import EvaluateArguments, RubricSource
@@ -21,7 +21,7 @@ from adjudge.question.question import Question
 from adjudge.result import JudgeResult, JudgmentFailed
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method
 from adjudge.testing.cassette import Cassette, Mode, name_file
 from adjudge.testing.summary import explain, show_content
 
@@ -33,7 +33,7 @@ Choose = Callable[[Any, RubricSource | None, dict[str, Any]], Chosen]
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class TestJudge:
-    """The judge of one test, and what it was asked there.
+    """The judge of one test, and its results there.
 
     ``await judge(content, rubric=...)`` in a test with an event loop, ``judge.evaluate_sync(content, rubric=...)`` in
     one without. It has a ``name`` and ``ask``, so gates and chains take it as a judge.
@@ -45,7 +45,7 @@ class TestJudge:
     """The id of the test."""
     choose: Choose
     cassette: Cassette
-    again: str
+    command: str
     """The command that runs this test."""
     results: list[JudgeResult] = field(default_factory=list)
     concluded: bool = False
@@ -64,14 +64,14 @@ class TestJudge:
         rubric: RubricSource | None = None,
         *,
         judge: Any = None,
-        **how: Unpack[EvaluateArguments],
+        **options: Unpack[EvaluateArguments],
     ) -> Pending:
         """Judge some content; the result is there once this is awaited.
 
         The arguments are those of ``Judge.evaluate``; ``judge`` is asked instead of the suite's. With
         ``throw_on_fail=True`` a ``JudgmentFailed`` says criterion by criterion why.
         """
-        pending = Pending(lambda: self.evaluate(content, rubric, judge=judge, **how))
+        pending = Pending(lambda: self.evaluate(content, rubric, judge=judge, **options))
         self._pending.append(pending)
         return pending
 
@@ -81,35 +81,21 @@ class TestJudge:
         rubric: RubricSource | None = None,
         *,
         judge: Any = None,
-        **how: Unpack[EvaluateArguments],
+        **options: Unpack[EvaluateArguments],
     ) -> JudgeResult:
-        """The same as a plain coroutine."""
+        """Do the same as a plain coroutine."""
         __tracebackhide__ = True
-        options: dict[str, Any] = dict(how)
-        throw = options.pop("throw_on_fail", False)
-        chosen, found = self.choose(judge, rubric, options)
-        result = self._note(await self.cassette.thread(chosen).evaluate(content, found, **options))
+        arguments: dict[str, Any] = dict(options)
+        throw = arguments.pop("throw_on_fail", False)
+        chosen_judge, chosen_rubric = self.choose(judge, rubric, arguments)
+        result = self._note(await self.cassette.attach(chosen_judge).evaluate(content, chosen_rubric, **arguments))
         if throw and not result.passed:
             error = JudgmentFailed(result)
-            error.add_note(explain(result, self.again))
+            error.add_note(explain(result, self.command))
             raise error
         return result
 
-    def evaluate_sync(
-        self,
-        content: object,
-        rubric: RubricSource | None = None,
-        *,
-        judge: Any = None,
-        **how: Unpack[EvaluateArguments],
-    ) -> JudgeResult:
-        """The same for a test without an event loop; in one with, it blocks the loop."""
-        __tracebackhide__ = True
-        try:
-            return run_sync(self.evaluate(content, rubric, judge=judge, **how))
-        except AdjudgeError as error:
-            # The frames between are of a loop's thread and tell a reader of the test's report nothing.
-            raise error.with_traceback(None) from None
+    evaluate_sync = make_sync_method(evaluate)
 
     def assert_passes(
         self,
@@ -117,7 +103,7 @@ class TestJudge:
         rubric: RubricSource | None = None,
         *,
         judge: Any = None,
-        **how: Unpack[EvaluateArguments],
+        **options: Unpack[EvaluateArguments],
     ) -> JudgeResult:
         """Judge some content and raise ``AssertionError`` unless it passed; undecided is not a pass.
 
@@ -125,10 +111,10 @@ class TestJudge:
         loop, and blocks the loop.
         """
         __tracebackhide__ = True
-        how.pop("throw_on_fail", None)
-        result = self.evaluate_sync(content, rubric, judge=judge, **how)
+        options.pop("throw_on_fail", None)
+        result = self.evaluate_sync(content, rubric, judge=judge, **options)
         if not result.passed:
-            raise AssertionError(f"{explain(result, self.again)}\n{show_content(content)}")
+            raise AssertionError(f"{explain(result, self.command)}\n{show_content(content)}")
         return result
 
     async def ask(self, question: Question | str, /) -> JudgeResult:
@@ -136,27 +122,25 @@ class TestJudge:
         if isinstance(question, Question) and question.model is not None:
             # As with a rubric's model in ``choose``: it would be asked past the recording.
             question = replace(question, model=None)
-        result = await self.cassette.thread(self.choose(None, None, {})[0]).ask(question)
+        result = await self.cassette.attach(self.choose(None, None, {})[0]).ask(question)
         # A gate or a chain takes what is raised here for a seat that broke, so the end of the test says it again.
-        self._swallowed = self._swallowed or self.cassette.find_miss()
+        self._swallowed = self._swallowed or self.cassette.explain_miss()
         return self._note(result)
 
-    def ask_sync(self, question: Question | str, /) -> JudgeResult:
-        """``ask`` for a test without an event loop."""
-        return run_sync(self.ask(question))
+    ask_sync = make_sync_method(ask)
 
     def close(self) -> str:
         """End the test: keep its recording; raises ``UsageError`` for a judgement never awaited, or not recorded.
 
         Returns a sentence for the summary when the recording was not kept, else nothing.
         """
-        said = self.cassette.close()
+        note = self.cassette.close()
         # Such a test asked nothing and would be green for ever.
-        if any(not item.begun for item in self._pending):
+        if any(not pending.begun for pending in self._pending):
             raise UsageError("judge(...) was called and never awaited; await it, or use judge.evaluate_sync(...)")
         if self._swallowed:
             raise UsageError(self._swallowed)
-        return said
+        return note
 
     def __repr__(self) -> str:
         return f"<the judge of {self.test}>"
@@ -179,7 +163,7 @@ class Pending(Coroutine[Any, Any, JudgeResult]):
 
     @property
     def begun(self) -> bool:
-        """Whether somebody awaited it."""
+        """Whether it was awaited."""
         return self._work is not None
 
     def __await__(self) -> Generator[Any, Any, JudgeResult]:
@@ -219,11 +203,11 @@ _NOBODY = (
 
 @dataclass(slots=True, kw_only=True)
 class Suite:
-    """What one run of pytest says about judging."""
+    """The options of one run of pytest that are about judging."""
 
     root: Path
     """pytest's root directory: ``adjudge.toml`` is read here, and nowhere else."""
-    named: tuple[str, ...]
+    judge_names: tuple[str, ...]
     strategy: str | None
     mode: Mode
     folder: Path
@@ -238,46 +222,52 @@ class Suite:
     _judges: dict[tuple[str, ...], Judge | JudgeChain] = field(default_factory=dict)
 
     def begin(self, test: str, function: str, directory: Path) -> TestJudge:
-        """The judge of one test."""
+        """Make the judge of one test."""
         # Without --judge, somebody else would judge when the test is run again, or nobody.
-        again = shlex.join(["pytest", *(clean(part, keep_lines=False) for part in (test, *self.options))])
+        command = shlex.join(["pytest", *(clean(part, keep_lines=False) for part in (test, *self.options))])
         file = self.folder / name_file(test, function)
-        cassette = Cassette(mode=self.mode, file=file, again=f"{again} --judge-record")
+        cassette = Cassette(mode=self.mode, file=file, record_command=f"{command} --judge-record")
         choose = partial(self.choose, cassette, directory)
         mode = "" if self.mode == "live" else f" --judge-{self.mode}"
-        return TestJudge(test=test, choose=choose, cassette=cassette, again=f"{again}{mode}")
+        return TestJudge(test=test, choose=choose, cassette=cassette, command=f"{command}{mode}")
 
     def choose(
-        self, cassette: Cassette, directory: Path, judge: Any, rubric: RubricSource | None, how: dict[str, Any]
+        self, cassette: Cassette, directory: Path, judge: Any, rubric: RubricSource | None, options: dict[str, Any]
     ) -> Chosen:
-        """Who answers a call, and about which rubric; raises ``UsageError`` when nobody is named."""
+        """Choose who answers a call, and about which rubric; raises ``UsageError`` when nobody is named."""
         __tracebackhide__ = True
-        own = self._open_given(judge) if judge is not None else self._open_named()
-        found = self._find_rubric(rubric, how, directory, own)
-        model = how.pop("model", None)
+        chosen_judge = self._open_for_call(judge) if judge is not None else self._open_named()
+        chosen_rubric = self._find_rubric(rubric, options, directory, chosen_judge)
+        model = options.pop("model", None)
         if model is not None:
-            own = _exchange(own, model)
-        if own is None and found is not None and found.model is not None:
-            own = Judge(open_model(found.model))
-        if own is None and found is not None and all(item.rule for item in found.criteria):
-            own = Judge("rules")
-        if own is None and cassette.mode == "replay":
-            own = cassette.replay_alone()
-        if own is None:
+            chosen_judge = _replace_model(chosen_judge, model)
+        if chosen_judge is None and chosen_rubric is not None and chosen_rubric.model is not None:
+            chosen_judge = Judge(open_model(chosen_rubric.model))
+        if (
+            chosen_judge is None
+            and chosen_rubric is not None
+            and all(criterion.rule for criterion in chosen_rubric.criteria)
+        ):
+            chosen_judge = Judge("rules")
+        if chosen_judge is None and cassette.mode == "replay":
+            chosen_judge = cassette.replay_alone()
+        if chosen_judge is None:
             raise UsageError(_NOBODY)
         # Whoever runs the suite has said who judges: a rubric's model in its place would be asked past the recording.
-        return own, replace(found, model=None) if found is not None and found.model is not None else found
+        return chosen_judge, replace(
+            chosen_rubric, model=None
+        ) if chosen_rubric is not None and chosen_rubric.model is not None else chosen_rubric
 
-    def _open_given(self, judge: Any) -> Judge | JudgeChain | None:
+    def _open_for_call(self, judge: Any) -> Judge | JudgeChain | None:
         if isinstance(judge, TestJudge):
             return self._open_named()
         return self._open((judge,), None) if isinstance(judge, str) else as_judge(judge)
 
     def _open_named(self) -> Judge | JudgeChain | None:
-        names = self.named
+        names = self.judge_names
         if self.strategy is not None and len(names) < 2:
             raise UsageError("--judge-strategy is for several --judge; name them, or use a judge of adjudge.toml")
-        if not names and self._read().defaults.get("judge"):
+        if not names and self._load_config().defaults.get("judge"):
             return self._open((), None)
         spec = os.environ.get("ADJUDGE_JUDGE", "").strip()
         if not names and spec:
@@ -291,39 +281,39 @@ class Suite:
     def _open(self, names: tuple[str, ...], strategy: str | None) -> Judge | JudgeChain:
         # Opened once, so that all tests share its connections.
         if names not in self._judges:
-            self._judges[names] = self.open_panel(names, strategy, self.named_in, self._read())
+            self._judges[names] = self.open_panel(names, strategy, self.named_in, self._load_config())
         return self._judges[names]
 
     def _find_rubric(
-        self, rubric: RubricSource | None, how: dict[str, Any], directory: Path, own: Judge | JudgeChain | None
+        self, rubric: RubricSource | None, options: dict[str, Any], directory: Path, judge: Judge | JudgeChain | None
     ) -> Rubric | None:
         if rubric is None:
-            if how.get("criteria") is not None or how.get("result_format") is not None:
+            if options.get("criteria") is not None or options.get("result_format") is not None:
                 return None
-            mine = own._own_rubric() if own is not None else None  # noqa: SLF001 - as ``evaluate`` itself finds it
-            return mine if mine is not None else self._read().find_default_rubric()
-        if isinstance(rubric, str) and rubric in self._read().rubrics:
-            found: Rubric = self._read().find_rubric(rubric)
-            return found
+            judge_rubric = judge._get_default_rubric() if judge is not None else None  # noqa: SLF001 - as ``evaluate`` itself finds it
+            return judge_rubric if judge_rubric is not None else self._load_config().find_default_rubric()
+        if isinstance(rubric, str) and rubric in self._load_config().rubrics:
+            named_rubric: Rubric = self._load_config().find_rubric(rubric)
+            return named_rubric
         return load_rubric(self._locate(rubric, directory))
 
     def _locate(self, rubric: RubricSource, directory: Path) -> RubricSource:
-        """A relative path from the test's folder or the root directory: a suite runs from any working directory."""
+        """Find a relative path in the test's folder or the root directory: a suite runs from any working directory."""
         path = Path(rubric) if isinstance(rubric, os.PathLike | str) and "\x00" not in str(rubric) else None
         if path is None or not (path.suffix or len(path.parts) > 1):
             return rubric
         return next((base / path for base in (directory, self.root) if (base / path).is_file()), rubric)
 
-    def _read(self) -> Any:
+    def _load_config(self) -> Any:
         if self._config is None:
             self._config = self.read_config(self.root)
         return self._config
 
 
-def _exchange(own: Judge | JudgeChain | None, model: str) -> Judge:
-    """The judge with the model that a call names."""
-    if own is None:
+def _replace_model(judge: Judge | JudgeChain | None, model: str) -> Judge:
+    """Replace the judge's model by the one that a call names."""
+    if judge is None:
         return Judge(open_model(model))
-    if isinstance(own, JudgeChain):
-        raise UsageError(f"model {model!r} was given, and the suite's judge is the chain {own.name!r}; leave it out")
-    return replace(own, model=resolve_model(model, own.own_model), name="")
+    if isinstance(judge, JudgeChain):
+        raise UsageError(f"model {model!r} was given, and the suite's judge is the chain {judge.name!r}; leave it out")
+    return judge.replace(model=resolve_model(model, judge.model), name="")

@@ -27,65 +27,67 @@ UNJUDGED = "_adjudge_unjudged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkOptions:
-    """What a mark asks for."""
+    """The options of a mark."""
 
     repeat: int
     at_least: int
-    how: dict[str, Any]
+    arguments: dict[str, Any]
     """The arguments of every judgement."""
 
 
 def read_mark(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MarkOptions:
-    """A mark's arguments, checked; raises ``UsageError`` for those that make no sense."""
-    how = dict(kwargs)
-    if len(args) > 1 or (args and "rubric" in how):
+    """Read a mark's arguments; raises ``UsageError`` for those that make no sense."""
+    arguments = dict(kwargs)
+    if len(args) > 1 or (args and "rubric" in arguments):
         raise UsageError("judged takes one rubric; name everything else, like judged(rubric=..., repeat=3)")
-    how |= {"rubric": args[0]} if args else {}
-    if "throw_on_fail" in how:
+    arguments |= {"rubric": args[0]} if args else {}
+    if "throw_on_fail" in arguments:
         raise UsageError("judged decides by itself when a test fails; leave throw_on_fail out")
-    repeat = _read_number("repeat", how.pop("repeat", 1), 1, MOST)
-    at_least = _read_number("at_least", how.pop("at_least", repeat), 1, repeat)
-    return MarkOptions(repeat=repeat, at_least=at_least, how=how)
+    repeat = _read_number("repeat", arguments.pop("repeat", 1), 1, MOST)
+    at_least = _read_number("at_least", arguments.pop("at_least", repeat), 1, repeat)
+    return MarkOptions(repeat=repeat, at_least=at_least, arguments=arguments)
 
 
-def wrap(test: Callable[..., Any], order: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
-    """The test's function, followed by judging what it returns; asynchronous exactly when the function is."""
-    wrapped = _wrap_async(test, order, judge) if inspect.iscoroutinefunction(test) else _wrap_sync(test, order, judge)
+def wrap(test: Callable[..., Any], options: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
+    """Wrap a test's function so that what it returns is judged; asynchronous exactly when the function is."""
+    wrapped = (
+        _wrap_async(test, options, judge) if inspect.iscoroutinefunction(test) else _wrap_sync(test, options, judge)
+    )
     setattr(wrapped, UNJUDGED, test)
     return wrapped
 
 
-def _wrap_async(test: Callable[..., Any], order: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
+def _wrap_async(test: Callable[..., Any], options: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
     @functools.wraps(test)
     async def run(*args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
         results: list[JudgeResult] = []
         contents: list[Any] = []
-        for _ in range(order.repeat):
-            contents.append(_need(await test(*args, **kwargs)))
-            results.append(await judge.evaluate(contents[-1], **order.how))
-        _fail(conclude(results, order, judge.again, contents))
+        for _ in range(options.repeat):
+            contents.append(_check_content(await test(*args, **kwargs)))
+            results.append(await judge.evaluate(contents[-1], **options.arguments))
+        _fail(describe_failure(results, options, judge.command, contents))
         judge.concluded = True
 
     return run
 
 
-def _wrap_sync(test: Callable[..., Any], order: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
+def _wrap_sync(test: Callable[..., Any], options: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
         results: list[JudgeResult] = []
         contents: list[Any] = []
-        for _ in range(order.repeat):
-            contents.append(_need(test(*args, **kwargs)))
-            results.append(judge.evaluate_sync(contents[-1], **order.how))
-        _fail(conclude(results, order, judge.again, contents))
+        for _ in range(options.repeat):
+            contents.append(_check_content(test(*args, **kwargs)))
+            results.append(judge.evaluate_sync(contents[-1], **options.arguments))
+        _fail(describe_failure(results, options, judge.command, contents))
         judge.concluded = True
 
     return run
 
 
-def put(item: pytest.Function, test: Callable[..., Any]) -> None:
+def replace_test(item: pytest.Function, test: Callable[..., Any]) -> None:
     """Let pytest run a function in a test's place."""
     from unittest import TestCase
 
@@ -95,8 +97,8 @@ def put(item: pytest.Function, test: Callable[..., Any]) -> None:
         setattr(item.instance, item.name, test)
 
 
-def find_lack(item: pytest.Item) -> str:
-    """Why a marked test that passed is none: whatever ran it did not judge what it returns, and how it would."""
+def explain_missing_judgement(item: pytest.Item) -> str:
+    """Explain why a marked test passed without a judgement of what it returns, and what to do about it."""
     from unittest import IsolatedAsyncioTestCase, TestCase
 
     test, instance = getattr(item, "obj", None), getattr(item, "instance", None)
@@ -110,37 +112,37 @@ def find_lack(item: pytest.Item) -> str:
     return f"{item.name} is marked judged and passed without a judgement of what it returns; {remedy}"
 
 
-def conclude(results: list[JudgeResult], order: MarkOptions, again: str, contents: Sequence[object]) -> str:
-    """Why a test fails, with every result and what was judged; empty when enough passed. Undecided is not a pass."""
+def describe_failure(results: list[JudgeResult], options: MarkOptions, command: str, contents: Sequence[object]) -> str:
+    """Describe why a test fails, with every result and content; empty when enough passed. Undecided is not a pass."""
     passed = sum(result.passed for result in results)
-    if passed >= order.at_least:
+    if passed >= options.at_least:
         return ""
-    said = [
+    runs = [
         f"run {number}: {explain(result)}\n{show_content(content)}"
         for number, (result, content) in enumerate(zip(results, contents, strict=True), 1)
     ]
-    head = f"{passed} of {len(results)} passed, and {order.at_least} must"
-    return "\n".join([head, *said, f"  again: {again}"])
+    head = f"{passed} of {len(results)} passed, and {options.at_least} must"
+    return "\n".join([head, *runs, f"  again: {command}"])
 
 
-def _fail(why: str) -> None:
+def _fail(reason: str) -> None:
     import pytest
 
     # No line of the test decided, so there is no traceback worth showing.
-    if why:
-        pytest.fail(why, pytrace=False)
+    if reason:
+        pytest.fail(reason, pytrace=False)
 
 
-def _need(content: Any) -> Any:
+def _check_content(content: Any) -> Any:
     if content is None:
-        _refuse()
+        _refuse_nothing()
     return content
 
 
-def _refuse() -> NoReturn:
+def _refuse_nothing() -> NoReturn:
     # Judging the text "None" would be a judgement on nothing that the test made.
     raise UsageError("a test marked judged returns what is to be judged, and this one returned nothing")
 
 
 def _read_number(name: str, value: Any, low: int, high: int) -> int:
-    return check_whole_number(f"judged({name}=...)", value, least=low, most=high)
+    return check_whole_number(name, value, least=low, most=high, where="judged")

@@ -97,7 +97,7 @@ class ScriptedModel:
         return make_scripted_reply(line, request, self.name)
 
     def named(self, name: str) -> ScriptedModel:
-        """The same script under another model's name; requests go to the same list."""
+        """Return the same script under another model's name; requests go to the same list."""
         return ScriptedModel(
             self._script, name=name, delay=self.delay, structured=self.structured, requests=self.requests
         )
@@ -115,7 +115,7 @@ class FaultyModel:
     def __init__(self, model: Model, faults: Sequence[Fault | None], *, name: str | None = None) -> None:
         for fault in faults:
             if fault is not None and fault not in FAULTS:
-                raise UsageError(f"unknown fault {fault!r}; use one of {', '.join(FAULTS)}")
+                raise UsageError(f"unknown fault {fault!r}; use one of {', '.join(FAULTS)}", argument="fault")
         self.model = model
         self.name = name or f"faulty({model.name})"
         self._faults = iter(faults)
@@ -137,7 +137,7 @@ def assert_passes(
     rubric: RubricSource | None = None,
     *,
     judge: JudgeLike | ModelSource | None = None,
-    **how: Unpack[EvaluateArguments],
+    **options: Unpack[EvaluateArguments],
 ) -> JudgeResult:
     """Judge some content and raise ``AssertionError`` unless it passed; undecided is not a pass. Returns the result.
 
@@ -151,18 +151,18 @@ def assert_passes(
     from adjudge.testing.summary import explain, show_content
 
     __tracebackhide__ = True
-    how.pop("throw_on_fail", None)
+    options.pop("throw_on_fail", None)
     suite = find_judge()
     if suite is not None:
-        return suite.assert_passes(content, rubric, judge=judge, **how)
-    result = run_sync(ask_configured(content, rubric=rubric, judge=judge, **how))
+        return suite.assert_passes(content, rubric, judge=judge, **options)
+    result = run_sync(ask_configured(content, rubric=rubric, judge=judge, **options))
     if not result.passed:
         raise AssertionError(f"{explain(result)}\n{show_content(content)}")
     return result
 
 
 def break_reply(reply: Reply, fault: Fault) -> Reply:
-    """A reply with a fault in it."""
+    """Put a fault into a reply."""
     if fault == "refusal":
         return replace(reply, finish_reason="refusal")
     if fault == "truncated":
@@ -170,13 +170,13 @@ def break_reply(reply: Reply, fault: Fault) -> Reply:
     text = reply.text or ""
     if fault in _TEXTUAL:
         return replace(reply, text=_TEXTUAL[fault](text))
-    found = json.loads(text)
-    _STRUCTURAL[fault](found)
-    return replace(reply, text=json.dumps(found))
+    members = json.loads(text)
+    _STRUCTURAL[fault](members)
+    return replace(reply, text=json.dumps(members))
 
 
 def make_scripted_reply(line: Line | object, request: Request, name: str = "scripted") -> Reply:
-    """What a line of a script becomes as a reply to a request: the token filled in, exceptions raised."""
+    """Make a reply to a request from a line of a script: the token is filled in, exceptions are raised."""
     if line is _END:
         raise ModelError(f"the script of {name!r} is used up; give it another line or a single line to repeat")
     if isinstance(line, BaseException) or (isinstance(line, type) and issubclass(line, BaseException)):
@@ -200,9 +200,9 @@ def fill_token(text: str, token: str | None) -> str:
     start = text.find("{")
     if start < 0 or text[start + 1 :].lstrip().startswith('"token"'):
         return text
-    rest = text[start + 1 :]
-    comma = "" if rest.lstrip().startswith("}") else ", "
-    return f'{text[:start]}{{"token": "{token}"{comma}{rest}'
+    remainder = text[start + 1 :]
+    comma = "" if remainder.lstrip().startswith("}") else ", "
+    return f'{text[:start]}{{"token": "{token}"{comma}{remainder}'
 
 
 _END = object()
@@ -213,55 +213,55 @@ def _repeat(line: Any) -> Iterator[Line]:
         yield line
 
 
-def _first(found: dict[str, Any]) -> dict[str, Any]:
-    entries = found.get("criteria")
-    return (entries[0] if isinstance(entries, list) else next(iter(entries.values()))) if entries else found
+def _find_first_entry(members: dict[str, Any]) -> dict[str, Any]:
+    entries = members.get("criteria")
+    return (entries[0] if isinstance(entries, list) else next(iter(entries.values()))) if entries else members
 
 
 def _set_score(value: Any) -> Callable[[dict[str, Any]], None]:
-    def change(found: dict[str, Any]) -> None:
-        entry = _first(found)
+    def change(members: dict[str, Any]) -> None:
+        entry = _find_first_entry(members)
         entry["score" if "score" in entry else "safe"] = value
 
     return change
 
 
-def _swap_type(found: dict[str, Any]) -> None:
-    """A boolean where a number is due, and a number where a boolean is."""
-    entry = _first(found)
+def _swap_type(members: dict[str, Any]) -> None:
+    """Put a boolean where a number is due, or a number where a boolean is."""
+    entry = _find_first_entry(members)
     if "score" in entry:
         entry["score"] = True
     else:
         entry["safe"] = 1
 
 
-def _entries(found: dict[str, Any]) -> list[Any]:
-    """The criteria as a list, which can hold one twice; structured replies key them by name."""
-    entries = found.get("criteria", [])
+def _list_entries(members: dict[str, Any]) -> list[Any]:
+    """List the criteria, in a list that can hold one twice; structured replies key them by name."""
+    entries = members.get("criteria", [])
     return entries if isinstance(entries, list) else [{"name": name, **entry} for name, entry in entries.items()]
 
 
-def _drop_criterion(found: dict[str, Any]) -> None:
-    found["criteria"] = _entries(found)[1:]
-    found.pop("safe", None)
+def _drop_criterion(members: dict[str, Any]) -> None:
+    members["criteria"] = _list_entries(members)[1:]
+    members.pop("safe", None)
 
 
-def _repeat_criterion(found: dict[str, Any]) -> None:
-    entries = _entries(found)
-    found |= {"criteria": [*entries, *entries[:1]], "safe": None}
+def _repeat_criterion(members: dict[str, Any]) -> None:
+    entries = _list_entries(members)
+    members |= {"criteria": [*entries, *entries[:1]], "safe": None}
 
 
-def _invent_criterion(found: dict[str, Any]) -> None:
-    found["criteria"] = [*_entries(found), {"name": "an invented criterion", "score": 1.0}]
-    found["safe"] = None
+def _invent_criterion(members: dict[str, Any]) -> None:
+    members["criteria"] = [*_list_entries(members), {"name": "an invented criterion", "score": 1.0}]
+    members["safe"] = None
 
 
-def _contradict(found: dict[str, Any]) -> None:
-    found |= {"safe": True, "passed": False}
+def _contradict(members: dict[str, Any]) -> None:
+    members |= {"safe": True, "passed": False}
 
 
-def _add_verdict(found: dict[str, Any]) -> None:
-    found["verdict"] = "fail"
+def _add_verdict(members: dict[str, Any]) -> None:
+    members["verdict"] = "fail"
 
 
 _RAISED: Mapping[str | None, Callable[[], Exception]] = {

@@ -34,7 +34,7 @@ _MARK = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Who judges, and whether replies are recorded or replayed."""
+    """Add the options that say who judges, and whether replies are recorded or replayed."""
     group = parser.getgroup("adjudge", "judging with language models (adjudge)")
     group.addoption(
         "--judge",
@@ -43,12 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="who judges: a model, or a judge of adjudge.toml; several are a chain",
     )
     group.addoption("--judge-strategy", metavar="NAME", help="the strategy of the chain of several --judge")
-    for mode, said in (
+    for mode, help_text in (
         ("record", "keep every reply, in a file for each test"),
         ("replay", "answer from what was recorded; nobody is asked, no key is needed"),
         ("live", "neither record nor replay; takes back either of the two"),
     ):
-        group.addoption(f"--judge-{mode}", action="store_const", const=mode, dest="judge_mode", help=said)
+        group.addoption(f"--judge-{mode}", action="store_const", const=mode, dest="judge_mode", help=help_text)
     group.addoption("--judge-recordings", metavar="DIR", help="where recordings are (default: judge-recordings)")
     parser.addini("judge", "who judges, where --judge does not say", type="linelist")
     parser.addini("judge_recordings", "where recordings are, from the root directory", default="judge-recordings")
@@ -61,14 +61,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(name="judge")
 def provide_judge(request: pytest.FixtureRequest) -> TestJudge:
-    """The suite's judge: ``await judge(content, rubric=...)``, or ``judge.evaluate_sync(content, rubric=...)``."""
-    return _find(request.node)
+    """Give the judge: ``await judge(content, rubric=...)``, or ``judge.evaluate_sync(content, rubric=...)``."""
+    return _find_judge(request.node)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Let ``assert_passes`` find the test that is running."""
-    with running(lambda: _find(item)):
+    with running(lambda: _find_judge(item)):
         return (yield)
 
 
@@ -83,7 +83,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     mark = item.get_closest_marker("judged")
     if mark is not None:
         # After fixtures are set up: pytest's own unittest support replaces the function until then.
-        _mark(item, mark)
+        _wrap_marked(item, mark)
     return done
 
 
@@ -102,7 +102,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
     finally:
         if _JUDGE in item.stash:
-            _close(item)
+            _close_judge(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -114,15 +114,15 @@ def pytest_runtest_makereport(
     if last:
         from adjudge.testing.summary import list_properties
 
-        kept = [pair for pair in item.user_properties if not pair[0].startswith("adjudge.")]
+        other_properties = [pair for pair in item.user_properties if not pair[0].startswith("adjudge.")]
         results = item.stash[_JUDGE].results
-        item.user_properties[:] = kept
+        item.user_properties[:] = other_properties
         item.user_properties += [
             pair for number, result in enumerate(results, 1) for pair in list_properties(result, number)
         ]
     report = yield
-    if call.when == "call" and report.passed and _lacks(item):
-        _refuse(item, report)
+    if call.when == "call" and report.passed and _lacks_judgement(item):
+        _fail_report(item, report)
     if last:
         from adjudge.testing.summary import describe
 
@@ -134,11 +134,11 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was judged, where something was."""
-    reports = [report for found in terminalreporter.stats.values() for report in found]
-    told = [report.adjudge for report in reports if isinstance(getattr(report, "adjudge", None), dict)]
-    judged = [entry for each in told for entry in each["judged"]]
-    notes = [each["note"] for each in told if each["note"]]
+    """Write the summary of what was judged, if anything was."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    summaries = [report.adjudge for report in reports if isinstance(getattr(report, "adjudge", None), dict)]
+    judged = [entry for summary in summaries for entry in summary["judged"]]
+    notes = [summary["note"] for summary in summaries if summary["note"]]
     if not judged and not notes:
         return
     from adjudge.testing.summary import summarise
@@ -152,27 +152,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{mode}ed {'in' if mode == 'record' else 'from'} {_find_suite(config).folder}")
 
 
-def _lacks(item: pytest.Item) -> bool:
-    """Whether a test is over, and marked, and what it returns was not judged."""
+def _lacks_judgement(item: pytest.Item) -> bool:
+    """Return whether a marked test is over and what it returns was not judged."""
     marked = item.get_closest_marker("judged") is not None
     return marked and item.stash.get(_CALLED, False) and not (_JUDGE in item.stash and item.stash[_JUDGE].concluded)
 
 
-def _refuse(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Make a failed test of one that would be green for ever; of one that is expected to fail, one that did."""
-    from adjudge.testing.marker import find_lack
+def _fail_report(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Mark a test as failed that would be green for ever; one that is expected to fail as one that did."""
+    from adjudge.testing.marker import explain_missing_judgement
 
     report.outcome = "skipped" if hasattr(report, "wasxfail") else "failed"
-    report.longrepr = find_lack(item)
+    report.longrepr = explain_missing_judgement(item)
 
 
-def _close(item: pytest.Item) -> None:
-    with _failing():
+def _close_judge(item: pytest.Item) -> None:
+    with _fail_on_usage_error():
         item.stash[_NOTE] = item.stash[_JUDGE].close()
 
 
-def _find(item: pytest.Item) -> TestJudge:
-    """The judge of a test, made when it first asks."""
+def _find_judge(item: pytest.Item) -> TestJudge:
+    """Find the judge of a test, made when it first asks."""
     if _JUDGE not in item.stash:
         function = getattr(item, "originalname", None) or item.name
         item.stash[_JUDGE] = _find_suite(item.config).begin(str(item.nodeid), function, item.path.parent)
@@ -186,7 +186,7 @@ def _find_suite(config: pytest.Config) -> Suite:
         folder = config.getoption("judge_recordings") or config.getini("judge_recordings")
         config.stash[_SUITE] = Suite(
             root=config.rootpath,
-            named=tuple(config.getoption("judge") or config.getini("judge")),
+            judge_names=tuple(config.getoption("judge") or config.getini("judge")),
             named_in=None if config.getoption("judge") or config.inipath is None else config.inipath.parent,
             strategy=config.getoption("judge_strategy"),
             mode=config.getoption("judge_mode") or "live",
@@ -199,12 +199,12 @@ def _find_suite(config: pytest.Config) -> Suite:
 
 
 def _list_options(config: pytest.Config) -> tuple[str, ...]:
-    """What the command line said of who judges and of where recordings are, to be said again; not what is in files."""
-    given = [("--judge", name) for name in config.getoption("judge") or ()]
+    """List the command line's options on who judges and where recordings are, to be repeated; not those of files."""
+    options = [("--judge", name) for name in config.getoption("judge") or ()]
     for option in ("--judge-strategy", "--judge-recordings"):
-        said = config.getoption(option.removeprefix("--").replace("-", "_"))
-        given += [(option, said)] if said is not None else []
-    return tuple(part for pair in given for part in pair)
+        value = config.getoption(option.removeprefix("--").replace("-", "_"))
+        options += [(option, value)] if value is not None else []
+    return tuple(part for pair in options for part in pair)
 
 
 def _read_config(root: Path) -> Any:
@@ -221,26 +221,26 @@ def _open_panel(names: tuple[str, ...], strategy: str | None, named_in: Path | N
     return choose(Panel(judges=names, chain=chain, named_in=named_in), config).judge
 
 
-def _mark(item: pytest.Item, mark: pytest.Mark) -> None:
-    from adjudge.testing.marker import UNJUDGED, put, read_mark, wrap
+def _wrap_marked(item: pytest.Item, mark: pytest.Mark) -> None:
+    from adjudge.testing.marker import UNJUDGED, read_mark, replace_test, wrap
 
     if not isinstance(item, pytest.Function):
         pytest.fail(f"{item.name} is marked judged and is no function that could return what to judge", pytrace=False)
     # A test that is run again would else judge what the first run's judging returned: nothing.
     test = getattr(item.obj, UNJUDGED, item.obj)
-    with _failing():
-        put(item, wrap(test, read_mark(mark.args, dict(mark.kwargs)), _find(item)))
+    with _fail_on_usage_error():
+        replace_test(item, wrap(test, read_mark(mark.args, dict(mark.kwargs)), _find_judge(item)))
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
-    """A block whose ``UsageError`` fails the test by its sentence alone."""
+def _fail_on_usage_error() -> Iterator[None]:
+    """Fail the test by the sentence of a ``UsageError`` of the block, without a traceback."""
     from adjudge.errors import UsageError
 
-    why = ""
+    reason = ""
     try:
         yield
     except UsageError as error:
-        why = str(error)
-    if why:
-        pytest.fail(why, pytrace=False)
+        reason = str(error)
+    if reason:
+        pytest.fail(reason, pytrace=False)

@@ -1,4 +1,4 @@
-"""What a suite's judgements come to: plain data for each, properties of a test report, a few lines at the end."""
+"""A summary of a suite's judgements: plain data for each, properties of a test report, a few lines at the end."""
 
 from __future__ import annotations
 
@@ -35,47 +35,50 @@ _REMEDIES = {
 }
 
 
-def explain(result: JudgeResult, again: str = "") -> str:
-    """The outcome, every criterion with its score and reasoning, and how to run the test again."""
-    lines = [f"{describe_outcome(result)} (judge {_short(result.judge, 120)})"]
-    lines += _limit([line for item in result.criteria for line in _list_criterion_properties(item)], 2 * MOST)
-    lines += _limit([f"  {item.severity}: {_short(item.name, 80)}: {_short(item.message)}"
-                     for item in result.rule_results if not item.passed and item.message])  # fmt: skip
-    lines += [f"  {_short(said)}" for said in (result.detail, result.reasoning) if said]
-    lines += _limit([f"  suggestion: {_short(item)}" for item in result.suggestions])
+def explain(result: JudgeResult, command: str = "") -> str:
+    """Write the outcome, every criterion with its score and reasoning, and the command that runs the test again."""
+    lines = [f"{describe_outcome(result)} (judge {_shorten(result.judge, 120)})"]
+    lines += _limit([line for criterion in result.criteria for line in _list_criterion_lines(criterion)], 2 * MOST)
+    lines += _limit([f"  {rule.severity}: {_shorten(rule.name, 80)}: {_shorten(rule.message)}"
+                     for rule in result.rule_results if not rule.passed and rule.message])  # fmt: skip
+    lines += [f"  {_shorten(text)}" for text in (result.detail, result.reasoning) if text]
+    lines += _limit([f"  suggestion: {_shorten(suggestion)}" for suggestion in result.suggestions])
     seats = getattr(result, "results", ())
-    said = [(_short(seat.judge, 80), describe_outcome(seat), _short(seat.detail or seat.reasoning)) for seat in seats]
-    lines += _limit([f"  seat {name}: {outcome}: {why}" for name, outcome, why in said])
-    lines += [f"  warning: {_short(note)}" for note in describe_models(result)]
+    seat_texts = [
+        (_shorten(seat.judge, 80), describe_outcome(seat), _shorten(seat.detail or seat.reasoning)) for seat in seats
+    ]
+    lines += _limit([f"  seat {name}: {outcome}: {reason}" for name, outcome, reason in seat_texts])
+    lines += [f"  warning: {_shorten(note)}" for note in describe_models(result)]
     remedy = _REMEDIES.get(result.undecided_because or "")
     lines += [f"  undecided is not a pass; {remedy}"] if remedy else []
-    return "\n".join([*lines, *([f"  again: {again}"] if again else [])])
+    return "\n".join([*lines, *([f"  again: {command}"] if command else [])])
 
 
 def show_content(content: object) -> str:
-    """What was judged, indented: the first lines of a long text, as a person at a terminal may see them."""
+    """Write what was judged, indented: the first lines of a long text, as a person at a terminal may see them."""
     text = clean(content_text(content)[: 4 * LONGEST_CONTENT])
-    shown = text if len(text) <= LONGEST_CONTENT else f"{text[:LONGEST_CONTENT]}…"
-    lines = shown.splitlines() or [""]
+    excerpt = text if len(text) <= LONGEST_CONTENT else f"{text[:LONGEST_CONTENT]}…"
+    lines = excerpt.splitlines() or [""]
     return "\n".join(["  judged:", *_limit([f"    {line}" for line in lines])])
 
 
-def _list_criterion_properties(item: CriterionResult) -> Iterator[str]:
-    score, needed = format_apart(item.score, item.threshold)
-    score = "   -" if item.score is None else score
-    needs = f" needs {needed}" if item.threshold is not None else ""
-    yield f"  {SIGNS.get(find_mark(item) or '', ' ')} {score} {draw_bar(item.score)} {_short(item.name, 80)}{needs}"
-    if item.reasoning:
-        yield f"      {_short(item.reasoning)}"
+def _list_criterion_lines(criterion: CriterionResult) -> Iterator[str]:
+    score, needed = format_apart(criterion.score, criterion.threshold)
+    score = "   -" if criterion.score is None else score
+    needs = f" needs {needed}" if criterion.threshold is not None else ""
+    sign = SIGNS.get(find_mark(criterion) or "", " ")
+    yield f"  {sign} {score} {draw_bar(criterion.score)} {_shorten(criterion.name, 80)}{needs}"
+    if criterion.reasoning:
+        yield f"      {_shorten(criterion.reasoning)}"
 
 
 def draw_bar(score: float | None) -> str:
-    """A score in 0 to 1 as a bar; an empty one where there is none."""
+    """Draw a score in 0 to 1 as a bar; an empty one where there is none."""
     filled = 0 if score is None else min(WIDTH, max(0, int(score * WIDTH + 1e-9)))
     return "█" * filled + "░" * (WIDTH - filled)
 
 
-def _short(text: str, most: int = LONGEST) -> str:
+def _shorten(text: str, most: int = LONGEST) -> str:
     # Cut first: cleaning looks at every character, and a reply may have a million.
     flat = " ".join(clean(text[: 4 * most], keep_lines=False).split())
     return flat if len(flat) <= most and len(text) <= 4 * most else f"{flat[:most]}…"
@@ -92,40 +95,40 @@ SLOWEST = 3
 
 
 def describe(result: JudgeResult) -> dict[str, Any]:
-    """A judgement as plain data that travels between processes; scores in 0 to 1, no content and no reasoning."""
+    """Describe a judgement as plain data that travels between processes; scores in 0 to 1, no content or reasoning."""
     usage = result.usage
     return {
         "outcome": str(result.outcome),
         "because": result.undecided_because,
         "score": result.score,
-        "judge": _name(result.judge),
+        "judge": _clean_name(result.judge),
         "ms": float(result.duration_ms),
         "usage": usage.to_dict() if usage is not None else None,
         "asked": result.attempts > 0,
-        "criteria": [(_name(item.name), item.score) for item in result.criteria[:MOST_CRITERIA]],
+        "criteria": [(_clean_name(criterion.name), criterion.score) for criterion in result.criteria[:MOST_CRITERIA]],
     }
 
 
 def list_properties(result: JudgeResult, number: int) -> Iterator[tuple[str, str]]:
-    """The properties of a test report; ``number`` counts the test's judgements, and from 2 on is in each name."""
-    told = describe(result)
+    """List the properties of a test report; ``number`` counts the test's judgements, and from 2 on is in each name."""
+    members = describe(result)
     end = "" if number == 1 else f"#{number}"
     for name in ("outcome", "because", "score", "judge"):
-        if told[name] is not None:
-            yield f"adjudge.{name}{end}", _format(told[name])
-    for name, score in told["criteria"]:
-        yield f"adjudge.criterion.{name}{end}", _format(score)
+        if members[name] is not None:
+            yield f"adjudge.{name}{end}", _format_value(members[name])
+    for name, score in members["criteria"]:
+        yield f"adjudge.criterion.{name}{end}", _format_value(score)
 
 
 def summarise(entries: Sequence[Mapping[str, Any]], notes: Iterable[str] = ()) -> list[str]:
-    """The lines of the summary; ``entries`` are what ``describe`` made, each with its ``test``."""
+    """Write the lines of the summary; ``entries`` are what ``describe`` made, each with its ``test``."""
     outcomes = Counter(str(entry["outcome"]) for entry in entries)
     reasons = Counter(str(entry["because"]) for entry in entries if entry["because"])
-    said = ", ".join(f"{outcomes[name]} {name}" for name in ("passed", "failed", "undecided"))
-    why = f" ({', '.join(f'{number} {name}' for name, number in reasons.most_common())})" if reasons else ""
+    counts = ", ".join(f"{outcomes[name]} {name}" for name in ("passed", "failed", "undecided"))
+    reasons_text = f" ({', '.join(f'{number} {name}' for name, number in reasons.most_common())})" if reasons else ""
     slowest = sorted(entries, key=lambda entry: -entry["ms"])[:SLOWEST]
     return [
-        f"{len(entries)} judged: {said}{why}",
+        f"{len(entries)} judged: {counts}{reasons_text}",
         *([_format_usage(entries)] if any(entry["asked"] for entry in entries) else []),
         *[f"{entry['ms'] / 1000:.2f} s {clean(entry['test'], keep_lines=False)}" for entry in slowest],
         *[clean(note, keep_lines=False)[:500] for note in notes],
@@ -133,27 +136,27 @@ def summarise(entries: Sequence[Mapping[str, Any]], notes: Iterable[str] = ()) -
 
 
 def _format_usage(entries: Sequence[Mapping[str, Any]]) -> str:
-    asked = [entry["usage"] for entry in entries if entry["asked"]]
-    known = [usage for usage in asked if usage is not None]
-    priced = [usage["cost_usd"] for usage in known if usage["cost_usd"] is not None]
-    if not known:
+    usages = [entry["usage"] for entry in entries if entry["asked"]]
+    known_usages = [usage for usage in usages if usage is not None]
+    priced = [usage["cost_usd"] for usage in known_usages if usage["cost_usd"] is not None]
+    if not known_usages:
         return "tokens unknown, cost unknown"
-    read, written = (sum(item[side] for item in known) for side in ("input_tokens", "output_tokens"))
-    said = f"{read:,} tokens in, {written:,} out"
-    said += f" (unknown for {len(asked) - len(known)})" if len(known) < len(asked) else ""
+    read, written = (sum(usage[side] for usage in known_usages) for side in ("input_tokens", "output_tokens"))
+    tokens = f"{read:,} tokens in, {written:,} out"
+    tokens += f" (unknown for {len(usages) - len(known_usages)})" if len(known_usages) < len(usages) else ""
     # A sum over some of them would read as the whole.
-    rest = len(asked) - len(priced)
+    unpriced = len(usages) - len(priced)
     cost = (
         "unknown"
         if not priced
-        else format_dollars(sum(priced), digits=4) + (f" and unknown for {rest}" if rest else "")
+        else format_dollars(sum(priced), digits=4) + (f" and unknown for {unpriced}" if unpriced else "")
     )
-    return f"{said}, cost {cost}"
+    return f"{tokens}, cost {cost}"
 
 
-def _name(text: str) -> str:
+def _clean_name(text: str) -> str:
     return clean(text[:120], keep_lines=False)
 
 
-def _format(value: object) -> str:
+def _format_value(value: object) -> str:
     return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

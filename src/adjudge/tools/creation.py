@@ -28,10 +28,12 @@ async def forge(
     when the store fails.
     """
     if not isinstance(candidate, ToolCandidate) or not isinstance(registry, ToolRegistry):
-        raise UsageError(f"forge takes a ToolCandidate, a judge and a ToolRegistry; got {show(candidate)}")
-    refused = _find_refusal(candidate, allow_sandbox=allow_sandbox)
-    if refused is not None:
-        return refused
+        raise UsageError(
+            f"forge takes a ToolCandidate, a judge and a ToolRegistry; got {show(candidate)}", argument="candidate"
+        )
+    refusal = _find_refusal(candidate, allow_sandbox=allow_sandbox)
+    if refusal is not None:
+        return refusal
     try:
         await registry.check_room(candidate, agent=agent, session=session)
     except ToolRefused as error:
@@ -52,8 +54,8 @@ async def forge(
 def _find_refusal(candidate: ToolCandidate, *, allow_sandbox: bool) -> ForgeResult | None:
     # Compared with True: a text from a configuration, "false" say, must not open this.
     if candidate.mode == "sandbox" and allow_sandbox is not True:
-        said = "the candidate is code of its own (mode sandbox), which allow_sandbox=True lets be reviewed"
-        return ForgeResult(refused="sandbox", detail=said)
+        detail = "the candidate is code of its own (mode sandbox), which allow_sandbox=True lets be reviewed"
+        return ForgeResult(refused="sandbox", detail=detail)
     if candidate.mode == "compose" and not candidate.steps:
         return ForgeResult(refused="empty", detail="the candidate composes nothing: it has no steps")
     if candidate.mode == "sandbox" and not candidate.source.strip():

@@ -8,7 +8,7 @@ from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.files import Place, check_keys, read_source
-from adjudge.formats.json import find_odd, is_json
+from adjudge.formats.json import find_non_json, is_json
 from adjudge.formats.text import show, suggest
 from adjudge.tools.tool import MOST_VALUES, ToolCandidate, ToolTest
 
@@ -43,69 +43,69 @@ def load_candidate(source: Mapping[str, Any] | str | os.PathLike[str]) -> ToolCa
         return _read_candidate(source, Place("candidate"))
     if not isinstance(source, str | os.PathLike):
         raise UsageError(f"a candidate is read from a path or a mapping, not from {type(source).__name__}")
-    return _read_candidate(*read_source(source, what="a tool candidate"))
+    return _read_candidate(*read_source(source, noun="a tool candidate"))
 
 
-def _read_candidate(data: Any, place: Place) -> ToolCandidate:
-    named, spelt = _rename(data, place)
-    filled = {key: item for key, item in named.items() if item is not None or key not in _EMPTY}
-    given = check_keys(filled, _KEYS, _NEEDED, "a tool candidate", place)
-    if given.pop("schema", ToolCandidate.schema) != ToolCandidate.schema:
-        raise place.at("schema").error(f"this version reads {ToolCandidate.schema!r}, not {show(named['schema'])}")
-    given.pop("$schema", None)
-    tests, below = given.pop("tests", ()), place.at(spelt.get("tests", "tests"))
-    if not isinstance(tests, list | tuple):
-        raise below.error(f"must be a list of recorded runs, got {show(tests)}")
-    read = tuple([_read_test(item, below.at(index)) for index, item in enumerate(tests)])
+def _read_candidate(document: Any, place: Place) -> ToolCandidate:
+    renamed, spellings = _rename_aliases(document, place)
+    nonempty = {key: value for key, value in renamed.items() if value is not None or key not in _EMPTY}
+    members = check_keys(nonempty, _KEYS, _NEEDED, "a tool candidate", place)
+    if members.pop("schema", ToolCandidate.schema) != ToolCandidate.schema:
+        raise place.at("schema").error(f"this version reads {ToolCandidate.schema!r}, not {show(renamed['schema'])}")
+    members.pop("$schema", None)
+    rows, tests_place = members.pop("tests", ()), place.at(spellings.get("tests", "tests"))
+    if not isinstance(rows, list | tuple):
+        raise tests_place.error(f"must be a list of recorded runs, got {show(rows)}")
+    tests = tuple([_read_test(value, tests_place.at(index)) for index, value in enumerate(rows)])
     try:
-        return ToolCandidate(**given, tests=read)
+        return ToolCandidate(**members, tests=tests)
     except UsageError as error:
-        fault = _find_fault(given)
-        raise (place.at(spelt.get(fault, fault)) if fault else place).error(error) from None
+        faulty_key = _find_faulty_key(members)
+        raise (place.at(spellings.get(faulty_key, faulty_key)) if faulty_key else place).error(error) from None
 
 
-def _read_test(data: Any, place: Place) -> ToolTest:
-    given, spelt = _rename(data, place)
+def _read_test(row: Any, place: Place) -> ToolTest:
+    members, spellings = _rename_aliases(row, place)
     # Not check_keys: that refuses a key without a value, and null is what a tool may put out, or should.
-    for key in given:
+    for key in members:
         if key not in _TEST_KEYS:
             raise place.at(key).error(f"a test has no key {show(key)}{suggest(key, _TEST_KEYS)}")
     for key in ("input", "output", "success"):
-        if key not in given and not (key == "output" and given.get("success") is False):
+        if key not in members and not (key == "output" and members.get("success") is False):
             raise place.error(f"a test needs {key!r}, and there is none")
     for key in ("input", "output", "expected"):
-        if not is_json((given.get(key),), most=MOST_VALUES):
+        if not is_json((members.get(key),), most=MOST_VALUES):
             # A date, for one, which YAML and TOML read by themselves.
-            said = find_odd(given[key], most=MOST_VALUES)
-            raise place.at(spelt.get(key, key)).error(f"{said}; write it as text in quotes, or as JSON")
-    values: dict[str, Any] = {"output": None, **given}
+            problem = find_non_json(members[key], most=MOST_VALUES)
+            raise place.at(spellings.get(key, key)).error(f"{problem}; write it as text in quotes, or as JSON")
+    values: dict[str, Any] = {"output": None, **members}
     try:
         return ToolTest(**values)
     except UsageError as error:
         raise place.error(error) from None
 
 
-def _rename(data: Any, place: Place) -> tuple[dict[Any, Any], dict[str, str]]:
-    """A mapping with our names for its keys, and how those were spelt that had another."""
-    if not isinstance(data, Mapping):
-        raise place.error(f"must be a mapping, got {show(data)}")
-    named: dict[Any, Any] = {}
-    spelt: dict[str, str] = {}
-    for key, item in data.items():
+def _rename_aliases(document: Any, place: Place) -> tuple[dict[Any, Any], dict[str, str]]:
+    """Give the keys of a mapping our names; also return the spelling of each key that had another name."""
+    if not isinstance(document, Mapping):
+        raise place.error(f"must be a mapping, got {show(document)}")
+    renamed: dict[Any, Any] = {}
+    spellings: dict[str, str] = {}
+    for key, value in document.items():
         name = _ALIASES.get(key, key) if isinstance(key, str) else key
-        if name in named:
+        if name in renamed:
             raise place.at(key).error(f"{name} and {key} are the same; keep one")
-        named[name] = item
-        spelt |= {name: key} if name != key else {}
-    return named, spelt
+        renamed[name] = value
+        spellings |= {name: key} if name != key else {}
+    return renamed, spellings
 
 
-def _find_fault(given: Mapping[str, Any]) -> str | None:
-    """Which key of a refused candidate is at fault: the first that is refused on its own."""
-    spare: dict[str, Any] = {"name": "x", "description": "", "input_schema": True, "mode": "sandbox"}
-    for key, item in given.items():
+def _find_faulty_key(members: Mapping[str, Any]) -> str | None:
+    """Find the key of a refused candidate that is at fault: the first that is refused on its own."""
+    placeholder: dict[str, Any] = {"name": "x", "description": "", "input_schema": True, "mode": "sandbox"}
+    for key, value in members.items():
         try:
-            ToolCandidate(**{**spare, key: item})
+            ToolCandidate(**{**placeholder, key: value})
         except UsageError:
             return key
     return None

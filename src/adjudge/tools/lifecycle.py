@@ -1,4 +1,4 @@
-"""What happens to a tool within one transaction; the same for every store.
+"""The changes of a tool within one transaction; the same for every store.
 
 A step that raises has changed nothing. So what was paid for and must be recorded even where it has no effect (a
 verdict on a tool that changed meanwhile) is returned as an outcome, and not raised.
@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from adjudge.concurrency import Timeout
-from adjudge.errors import ToolRefused, UsageError
+from adjudge.errors import Argument, ToolRefused, UsageError
 from adjudge.formats.text import show
 from adjudge.result import make_id
 from adjudge.tools.promotion import (
     Because,
     Obstacle,
     PromotionLimits,
-    find_claim,
+    find_claim_obstacle,
     find_promotion_obstacle,
     find_room_obstacle,
     find_use_obstacle,
@@ -40,13 +40,13 @@ from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReviewVerdi
 LONGEST_ID = 200
 """Characters; ours have fewer."""
 
-PASSING: tuple[Because, ...] = ("already", "usage", "cool_down", "busy")
-"""What waiting, or using the tool more, can change: an outcome, while everything else is for somebody to mend."""
+TEMPORARY: tuple[Because, ...] = ("already", "usage", "cool_down", "busy")
+"""Obstacles that go away by waiting or by using the tool more. They are outcomes; any other is an error to mend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a review: the record as it now is, and what stood in the way."""
+    """The outcome of a review: the record as it now is, and the obstacle if there was one."""
 
     record: ToolRecord | None
     obstacle: Obstacle | None = None
@@ -64,11 +64,11 @@ class ToolTransaction:
 
     def check_room(self, candidate: ToolCandidate, agent: str, session: str) -> None:
         """Raise where a new tool would find no place; nothing is written."""
-        self._check_room(make_summary(_make(candidate, agent, session, self.now)))
+        self._check_room(make_summary(_make_record(candidate, agent, session, self.now)))
 
     def register(self, candidate: ToolCandidate, verdict: CreationVerdict, agent: str, session: str) -> ToolRecord:
         """Write a tool that was approved, and its verdict."""
-        record = _add(_make(candidate, agent, session, self.now), verdict)
+        record = _add_verdict(_make_record(candidate, agent, session, self.now), verdict)
         self._check_room(make_summary(record))
         self.view.save(record)
         self.view.append_entry(make_reviewed_entry(record, verdict))
@@ -80,22 +80,22 @@ class ToolTransaction:
 
     def write_unreviewed(self, candidate: ToolCandidate, agent: str, session: str) -> ToolRecord:
         """Write a tool from elsewhere, which nobody has reviewed here."""
-        record = replace(_make(candidate, agent, session, self.now), status="unreviewed")
+        record = replace(_make_record(candidate, agent, session, self.now), status="unreviewed")
         self._check_room(make_summary(record))
         self.view.save(record)
         return record
 
     def end_session(self, session: str, agent: str | None) -> int:
         """Remove the tools of a session; what was demoted stays, or its source could come back unnoticed."""
-        found = self.view.find(ToolFilter(tier="session", session=session, agent=agent))
-        ended = [item for item in found if item.status != "demoted"]
+        records = self.view.find(ToolFilter(tier="session", session=session, agent=agent))
+        ended = [record for record in records if record.status != "demoted"]
         for record in ended:
             self._remove(record, "the session ended", None)
         return len(ended)
 
-    def remove(self, ident: str, reason: str, by: str | None) -> None:
+    def remove(self, tool_id: str, reason: str, by: str | None) -> None:
         """Remove a tool, whatever it is."""
-        self._remove(self.find(ident), reason, by)
+        self._remove(self.find(tool_id), reason, by)
 
     def _remove(self, record: ToolRecord, reason: str, by: str | None) -> None:
         if record.status == "active":
@@ -104,11 +104,11 @@ class ToolTransaction:
 
     # ---------------------------------------------------------------- changes and uses
 
-    def update(self, ident: str, candidate: ToolCandidate, session: str | None) -> ToolRecord:
+    def update(self, tool_id: str, candidate: ToolCandidate, session: str | None) -> ToolRecord:
         """Write what a tool was changed to; it has no tier and no review, and does not run."""
-        before = self.find(ident)
+        before = self.find(tool_id)
         if before.status == "demoted":
-            raise ToolRefused(f"the tool {ident} is demoted; review() can reinstate it as it is", because="demoted")
+            raise ToolRefused(f"the tool {tool_id} is demoted; a review can reinstate it as it is", because="demoted")
         # Python takes 1 for true, and a digest does not.
         if candidate == before.tool.candidate and tool_digest(candidate) == before.digest:
             return before
@@ -127,9 +127,9 @@ class ToolTransaction:
         self.view.save(after)
         return after
 
-    def demote(self, ident: str, reason: str, by: str) -> ToolRecord:
+    def demote(self, tool_id: str, reason: str, by: str) -> ToolRecord:
         """Take a tool out of use; nothing can stand in the way of that."""
-        before = self.find(ident)
+        before = self.find(tool_id)
         if before.status == "demoted":
             return before
         tool = replace(before.tool, tier="session")
@@ -138,82 +138,87 @@ class ToolTransaction:
         self.view.save(after)
         return after
 
-    def record_use(self, ident: str, digest: str | None, *, success: bool, ms: float, output: Any) -> ToolRecord:
+    def record_use(self, tool_id: str, digest: str | None, *, success: bool, ms: float, output: Any) -> ToolRecord:
         """Count one use of exactly what the tool is now; one that does not run has none."""
-        record = self.find(ident)
-        own = record.tool
-        obstacle = find_use_obstacle(record, agent=own.agent, session=own.session)
+        record = self.find(tool_id)
+        tool = record.tool
+        obstacle = find_use_obstacle(record, agent=tool.agent, session=tool.session)
         if obstacle is not None:
             raise obstacle.make_error()
         if digest is not None and digest != record.digest:
-            raise ToolRefused(f"the tool {ident} was changed while it ran; its use is not counted", because="changed")
-        usage = own.usage if own.usage is not None else ToolUsage()
-        kept = output if success else MISSING
-        usage = usage.add(success=success, duration_ms=ms, at=self.now, output=kept)
+            raise ToolRefused(f"the tool {tool_id} was changed while it ran; its use is not counted", because="changed")
+        usage = tool.usage if tool.usage is not None else ToolUsage()
+        counted_output = output if success else MISSING
+        usage = usage.add(success=success, duration_ms=ms, at=self.now, output=counted_output)
         cooling = replace(record.cooling, uses=record.cooling.uses + 1)
-        record = replace(record, tool=replace(own, usage=usage), cooling=cooling)
+        record = replace(record, tool=replace(tool, usage=usage), cooling=cooling)
         self.view.save_standing(record)
         return record
 
     # ---------------------------------------------------------------- reviews
 
-    def begin_review(self, ident: str, by: str | None, session: str | None, claim: Claim) -> Outcome:
+    def begin_review(self, tool_id: str, by: str | None, session: str | None, claim: Claim) -> Outcome:
         """Claim a tool that is not in use, so that nobody else has it reviewed meanwhile."""
-        record = self.find(ident)
+        record = self.find(tool_id)
         if record.status == "active":
-            detail = f"the tool {ident} is in use, by a review of what it is"
+            detail = f"the tool {tool_id} is in use, by a review of what it is"
             return Outcome(record=record, obstacle=Obstacle(because="already", detail=detail))
         if record.status == "demoted" and by is None:
             # A program that reinstates what a person took out of use would make demotion cosmetic.
-            raise ToolRefused(f"the tool {ident} is demoted; who reinstates it is named with by=", because="demoted")
+            raise ToolRefused(
+                f"the tool {tool_id} is demoted; name who reinstates it with ",
+                Argument("by"),
+                because="demoted",
+                argument="by",
+            )
         self._check_room(make_summary(_reinstate(record, session)))
         return self._claim(record, claim)
 
     def end_review(
         self, reviewed: ToolRecord, verdict: CreationVerdict, by: str | None, session: str | None
     ) -> Outcome:
-        """Write what was said, and put the tool into use where it was approved."""
+        """Write the verdict, and put the tool into use where it was approved."""
         record, lost = self._find_reviewed(reviewed, verdict)
         if record is None:
             return lost
-        after = _add(_free(record, reviewed), verdict)
+        after = _add_verdict(_drop_claim(record, reviewed), verdict)
         obstacle = _find_rejection(verdict) or _find_lost_claim(record, reviewed)
         if obstacle is None:
             raised = _reinstate(after, session)
             obstacle = find_room_obstacle(
-                make_summary(raised), self.view.list_near(make_summary(raised)), self.limits, self.now
+                make_summary(raised), self.view.list_neighbours(make_summary(raised)), self.limits, self.now
             )
             after = raised if obstacle is None else after
         self.view.save(after)
         self.view.append_entry(make_reviewed_entry(after, verdict, by=by))
         return Outcome(record=after, obstacle=obstacle)
 
-    def begin_rise(self, ident: str, to: ToolTier, approved_by: str | None, claim: Claim) -> Outcome:
-        """Claim a tool that may be put before the panel now."""
-        record = self.find(ident)
-        near = self.view.list_near(make_raised_summary(record, to))
+    def begin_promotion(self, tool_id: str, to: ToolTier, approved_by: str | None, claim: Claim) -> Outcome:
+        """Claim a tool whose promotion may be reviewed now."""
+        record = self.find(tool_id)
+        neighbours = self.view.list_neighbours(make_raised_summary(record, to))
         obstacle = find_promotion_obstacle(
-            record, to, approved_by=approved_by, near=near, limits=self.limits, now=self.now
+            record, to, approved_by=approved_by, neighbours=neighbours, limits=self.limits, now=self.now
         )
         if obstacle is None:
             return self._claim(record, claim)
-        if obstacle.because in PASSING:
+        if obstacle.because in TEMPORARY:
             return Outcome(record=record, obstacle=obstacle)
         raise obstacle.make_error()
 
-    def end_rise(
+    def end_promotion(
         self, reviewed: ToolRecord, to: ToolTier, approved_by: str | None, verdict: PromotionVerdict
     ) -> Outcome:
-        """Write what the panel said; the verdict, its entry and the new tier are one, or nothing of them is."""
+        """Write the panel's verdict; the verdict, its entry and the new tier are written together or not at all."""
         record, lost = self._find_reviewed(reviewed, verdict)
         if record is None:
             return lost
-        after = _add(_free(record, reviewed), verdict)
+        after = _add_verdict(_drop_claim(record, reviewed), verdict)
         obstacle = _find_rejection(verdict)
         if obstacle is not None:
             cooling = Cooldown(refusals=record.cooling.refusals + 1, since=self.now)
             after = replace(after, cooling=cooling)
-        obstacle = obstacle or _find_lost_claim(record, reviewed) or self._find_late(after, to, approved_by)
+        obstacle = obstacle or _find_lost_claim(record, reviewed) or self._find_new_obstacle(after, to, approved_by)
         if obstacle is not None:
             self.view.save(after)
             self.view.append_entry(make_reviewed_entry(after, verdict))
@@ -224,30 +229,32 @@ class ToolTransaction:
         self.view.append_entry(make_promoted_entry(after, verdict))
         return Outcome(record=after)
 
-    def release(self, ident: str, claim: Claim) -> None:
+    def release(self, tool_id: str, claim: Claim) -> None:
         """Give a claim back without a verdict."""
-        record = self.view.load(ident)
+        record = self.view.load(tool_id)
         if record is not None and record.claim is not None and record.claim.token == claim.token:
             self.view.save_standing(replace(record, claim=None))
 
     # ---------------------------------------------------------------- within
 
-    def find(self, ident: str) -> ToolRecord:
-        """The tool of this id; raises where there is none."""
+    def find(self, tool_id: str) -> ToolRecord:
+        """Return the tool of this id; raises ``ToolRefused`` where there is none."""
         # What no store can look for is no tool's id.
-        findable = isinstance(ident, str) and ident.isprintable() and len(ident) <= LONGEST_ID
-        record = self.view.load(ident) if findable else None
+        findable = isinstance(tool_id, str) and tool_id.isprintable() and len(tool_id) <= LONGEST_ID
+        record = self.view.load(tool_id) if findable else None
         if record is None:
-            raise ToolRefused(f"there is no tool {show(ident)}; list() shows those there are", because="unknown")
+            raise ToolRefused(
+                f"there is no tool {show(tool_id)}; `adjudge tools list` shows those there are", because="unknown"
+            )
         return record
 
-    def _check_room(self, card: ToolSummary) -> None:
-        obstacle = find_room_obstacle(card, self.view.list_near(card), self.limits, self.now)
+    def _check_room(self, summary: ToolSummary) -> None:
+        obstacle = find_room_obstacle(summary, self.view.list_neighbours(summary), self.limits, self.now)
         if obstacle is not None:
             raise obstacle.make_error()
 
     def _claim(self, record: ToolRecord, claim: Claim) -> Outcome:
-        obstacle = find_claim(record, self.now)
+        obstacle = find_claim_obstacle(record, self.now)
         if obstacle is not None:
             return Outcome(record=record, obstacle=obstacle)
         record = replace(record, claim=claim)
@@ -255,38 +262,44 @@ class ToolTransaction:
         return Outcome(record=record)
 
     def _find_reviewed(self, reviewed: ToolRecord, verdict: ToolVerdict) -> tuple[ToolRecord | None, Outcome]:
-        """The tool, if it still is what was reviewed; else the outcome, with the verdict recorded all the same."""
-        ident = reviewed.id
-        record = self.view.load(ident)
+        """Return the tool if it still is what was reviewed; else record the verdict all the same and say why."""
+        tool_id = reviewed.id
+        record = self.view.load(tool_id)
         # All of it and not the digest alone: whoever changed whose tool it is must not have that recorded here.
-        if record is not None and _identify(record) == _identify(reviewed) and reviewed.digest == verdict.tool_digest:
+        if (
+            record is not None
+            and _get_identity(record) == _get_identity(reviewed)
+            and reviewed.digest == verdict.tool_digest
+        ):
             return record, Outcome(record=record)
         because: Because = "changed" if record is not None else "removed"
         if record is not None and record.status == "demoted":
             because = "demoted"
-        self.view.append_entry(make_lost_entry(ident, verdict, because))
-        detail = f"the tool {ident} was {because} while it was reviewed"
+        self.view.append_entry(make_lost_entry(tool_id, verdict, because))
+        detail = f"the tool {tool_id} was {because} while it was reviewed"
         return None, Outcome(record=record, obstacle=Obstacle(because=because, detail=detail))
 
-    def _find_late(self, record: ToolRecord, to: ToolTier, approved_by: str | None) -> Obstacle | None:
-        """What has come to stand in the way while the panel was asked."""
-        near = self.view.list_near(make_raised_summary(record, to))
+    def _find_new_obstacle(self, record: ToolRecord, to: ToolTier, approved_by: str | None) -> Obstacle | None:
+        """Find an obstacle that arose while the panel was asked."""
+        neighbours = self.view.list_neighbours(make_raised_summary(record, to))
         unlimited = replace(self.limits, min_uses=0, min_success_rate=0.0)
         rested = replace(record, cooling=Cooldown(), claim=None)
-        return find_promotion_obstacle(rested, to, approved_by=approved_by, near=near, limits=unlimited, now=self.now)
+        return find_promotion_obstacle(
+            rested, to, approved_by=approved_by, neighbours=neighbours, limits=unlimited, now=self.now
+        )
 
 
 def make_claim(now: datetime, seconds: float) -> Claim:
-    """A claim that ends by itself."""
+    """Make a claim that ends by itself."""
     return Claim(token=make_id(), until=now + timedelta(seconds=seconds))
 
 
-def _make(candidate: ToolCandidate, agent: str, session: str, now: datetime) -> ToolRecord:
+def _make_record(candidate: ToolCandidate, agent: str, session: str, now: datetime) -> ToolRecord:
     tool = EmergentTool(id=f"tool-{make_id()}", candidate=candidate, agent=agent, session=session, usage=ToolUsage())
     return ToolRecord(tool=tool, registered_at=now)
 
 
-def _add(record: ToolRecord, verdict: ToolVerdict) -> ToolRecord:
+def _add_verdict(record: ToolRecord, verdict: ToolVerdict) -> ToolRecord:
     return replace(record, tool=replace(record.tool, verdicts=(*record.tool.verdicts, verdict)))
 
 
@@ -295,17 +308,17 @@ def _reinstate(record: ToolRecord, session: str | None) -> ToolRecord:
     return replace(record, tool=tool, status="active", reason="")
 
 
-def _identify(record: ToolRecord) -> tuple[Any, ...]:
+def _get_identity(record: ToolRecord) -> tuple[Any, ...]:
     tool = record.tool
     return tool.candidate, tool.digest, tool.agent, tool.session, tool.tier, record.status
 
 
 def _has_claim_of(record: ToolRecord, reviewed: ToolRecord) -> bool:
-    own, other = record.claim, reviewed.claim
-    return own is not None and other is not None and own.token == other.token
+    claim, reviewed_claim = record.claim, reviewed.claim
+    return claim is not None and reviewed_claim is not None and claim.token == reviewed_claim.token
 
 
-def _free(record: ToolRecord, reviewed: ToolRecord) -> ToolRecord:
+def _drop_claim(record: ToolRecord, reviewed: ToolRecord) -> ToolRecord:
     return replace(record, claim=None) if _has_claim_of(record, reviewed) else record
 
 
@@ -319,7 +332,7 @@ def _find_lost_claim(record: ToolRecord, reviewed: ToolRecord) -> Obstacle | Non
     return Obstacle(because="busy", detail=f"the review of {record.id} took so long that it counts no more")
 
 
-_IN_TIME = 0.9
+_REVIEW_SHARE = 0.9
 """The share of its claim that a review may take, so that it ends before anybody else may begin one."""
 
 
@@ -327,10 +340,10 @@ class ToolJudge(Protocol):
     """A reviewer of tools: an ``EmergentJudge``, or an object with the same two methods."""
 
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
-        """Whether a candidate may become a tool."""
+        """Decide whether a candidate may become a tool."""
 
     async def review_promotion(self, tool: EmergentTool) -> PromotionVerdict:
-        """Whether a tool may rise one tier."""
+        """Decide whether a tool may rise one tier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,30 +384,30 @@ class Promotion:
 
 
 def make_promotion(outcome: Outcome, verdict: PromotionVerdict | None) -> Promotion:
-    """What a caller is told of a promotion."""
-    found = outcome.obstacle
+    """Make the result of ``promote`` from an outcome."""
+    obstacle = outcome.obstacle
     return Promotion(
-        promoted=found is None and verdict is not None,
+        promoted=obstacle is None and verdict is not None,
         record=outcome.record,
         verdict=verdict,
-        because=found.because if found is not None else None,
-        detail=found.detail if found is not None else "",
+        because=obstacle.because if obstacle is not None else None,
+        detail=obstacle.detail if obstacle is not None else "",
     )
 
 
 def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResult:
-    """What a caller is told of a review."""
-    found = outcome.obstacle
-    if found is not None or outcome.record is None:
-        because, detail = (found.because, found.detail) if found is not None else ("removed", "it was removed")
+    """Make the result of ``review`` from an outcome."""
+    obstacle = outcome.obstacle
+    if obstacle is not None or outcome.record is None:
+        because, detail = (obstacle.because, obstacle.detail) if obstacle is not None else ("removed", "it was removed")
         return ForgeResult(verdict=verdict, refused=because, detail=detail)
     return ForgeResult(tool=outcome.record.tool, verdict=verdict)
 
 
 async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: float) -> CreationVerdict:
-    """The verdict on a candidate; late, it is a rejection."""
+    """Ask for the verdict on a candidate; a late one is a rejection."""
     try:
-        verdict = await Timeout(seconds * _IN_TIME).run(judge.review_creation(candidate), what="review_creation")
+        verdict = await Timeout(seconds * _REVIEW_SHARE).run(judge.review_creation(candidate), name="review_creation")
     except TimeoutError:
         return CreationVerdict(
             approved=False,
@@ -412,16 +425,18 @@ async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: floa
 
 
 async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) -> PromotionVerdict:
-    """The panel's verdict on a tool; late, it is a rejection."""
+    """Ask for the panel's verdict on a tool; a late one is a rejection."""
     try:
-        verdict = await Timeout(seconds * _IN_TIME).run(judge.review_promotion(tool), what="review_promotion")
+        verdict = await Timeout(seconds * _REVIEW_SHARE).run(judge.review_promotion(tool), name="review_promotion")
     except TimeoutError:
-        said = ReviewVerdict(approved=False, confidence=0.0, reasoning=_describe_late(seconds))
-        return PromotionVerdict(approved=False, confidence=0.0, safety=said, correctness=said, tool_digest=tool.digest)
+        review = ReviewVerdict(approved=False, confidence=0.0, reasoning=_describe_late(seconds))
+        return PromotionVerdict(
+            approved=False, confidence=0.0, safety=review, correctness=review, tool_digest=tool.digest
+        )
     if not isinstance(verdict, PromotionVerdict) or verdict.tool_digest != tool.digest:
         raise UsageError(f"review_promotion returns a PromotionVerdict on what it was given, got {show(verdict)}")
     return verdict
 
 
 def _describe_late(seconds: float) -> str:
-    return f"rejected, since the review took longer than {seconds * _IN_TIME:g} seconds"
+    return f"rejected, since the review took longer than {seconds * _REVIEW_SHARE:g} seconds"

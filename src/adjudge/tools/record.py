@@ -1,4 +1,4 @@
-"""What a registry keeps of a tool: its standing, who claimed it, and the little that caps and names are about."""
+"""A tool in a registry: its standing, who claimed it, and the summary that caps and names are decided by."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
-from adjudge.formats.text import show
+from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.tools.tool import EmergentTool, ToolTier
 
 ToolStatus = Literal["active", "unreviewed", "demoted"]
@@ -21,6 +21,8 @@ STATUSES: tuple[ToolStatus, ...] = get_args(ToolStatus)
 class Cooldown:
     """The counts behind a tool's cool-down after refused promotions. They stay with its id when the tool is changed."""
 
+    _layout: ClassVar[Layout] = Layout(required=("refusals", "uses", "since"))
+
     refusals: int = 0
     """Refusals since the tool was last promoted."""
     uses: int = 0
@@ -30,7 +32,7 @@ class Cooldown:
 
     def __post_init__(self) -> None:
         for name in ("refusals", "uses"):
-            check_whole_number(f"{name} of a tool that cools down", getattr(self, name), least=0)
+            check_whole_number(name, getattr(self, name), least=0, where="a tool that cools down")
         if self.refusals and self.since is None:
             raise UsageError("where promotions were refused, the time of the last refusal is known")
 
@@ -48,6 +50,9 @@ class ToolRecord:
     """A tool in a registry, with its tier and status. It is a value: after a change, the registry returns a new one."""
 
     schema: ClassVar[str] = "adjudge/tool-record/1"
+    _layout: ClassVar[Layout] = Layout(
+        required=("status", "registered_at", "approved_by", "reason", "cooling", "claim")
+    )
 
     tool: EmergentTool
     status: ToolStatus = "active"
@@ -62,7 +67,7 @@ class ToolRecord:
     claim: Claim | None = None
 
     def __post_init__(self) -> None:
-        check_choice("a tool's status", self.status, STATUSES)
+        check_choice("status", self.status, STATUSES, where="a tool")
         # Held here: whatever a registry of today or tomorrow does, a tier is a review's, and ends with it.
         if self.status != "active" and self.tier != "session":
             raise UsageError(f"a tool that is {self.status} has no tier above session, got {self.tier}")
@@ -90,52 +95,18 @@ class ToolRecord:
         return self.tool.digest
 
     def to_dict(self) -> dict[str, Any]:
-        """This record as plain data; ``from_dict`` reads it back."""
-        return {
-            "schema": self.schema,
-            "tool": self.tool.to_dict(),
-            "status": self.status,
-            "registered_at": self.registered_at.isoformat(),
-            "approved_by": self.approved_by,
-            "reason": self.reason,
-            **standing_to_dict(self),
-        }
+        """Write this record as plain data, which ``from_dict`` reads back."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
-            raise UsageError(f"a tool's record is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
-        try:
-            given = {name: data[name] for name in ("status", "approved_by", "reason")}
-            given |= {"registered_at": datetime.fromisoformat(data["registered_at"]), **read_standing(data)}
-            return cls(tool=EmergentTool.from_dict(data["tool"]), **given)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"this is not a dictionary that ToolRecord.to_dict wrote: {show(error)}") from None
-
-
-def standing_to_dict(record: ToolRecord) -> dict[str, Any]:
-    """What changes with every use and every review under way."""
-    cooling, claim = record.cooling, record.claim
-    since = cooling.since.isoformat() if cooling.since else None
-    return {
-        "cooling": {"refusals": cooling.refusals, "uses": cooling.uses, "since": since},
-        "claim": {"token": claim.token, "until": claim.until.isoformat()} if claim else None,
-    }
-
-
-def read_standing(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Read back what ``write_standing`` wrote."""
-    cooling, claim = data["cooling"], data["claim"]
-    since = datetime.fromisoformat(cooling["since"]) if cooling["since"] else None
-    found: dict[str, Any] = {"cooling": Cooldown(refusals=cooling["refusals"], uses=cooling["uses"], since=since)}
-    until = datetime.fromisoformat(claim["until"]) if claim else None
-    return found | {"claim": Claim(token=claim["token"], until=until) if claim and until else None}
+        return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSummary:
-    """The little of a tool that caps and names are about."""
+    """The part of a tool by which caps and names are decided."""
 
     id: str
     name: str
@@ -148,7 +119,7 @@ class ToolSummary:
 
 
 def make_summary(record: ToolRecord) -> ToolSummary:
-    """The card of a record."""
+    """Summarise a record."""
     tool = record.tool
     return ToolSummary(
         id=tool.id,

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
 
 from adjudge.content import copy_plain
-from adjudge.errors import LedgerError, ToolRefused, UsageError
+from adjudge.errors import Argument, LedgerError, ToolRefused, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds, check_share, check_whole_number
-from adjudge.formats.invisible import doubt_name
+from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.formats.text import show
 from adjudge.hooks import call_safely
 from adjudge.judges.evaluate import since
@@ -50,7 +50,7 @@ class ToolUse:
     """The output; ``None`` if there is none, or if it does not fit the schema, so that no caller can use it."""
     verdict: ReuseVerdict | None = None
     """Whether the output fits, and whether it is unusual for this tool; ``None`` if the tool raised."""
-    error: BaseException | None = None
+    error: Exception | None = None
     """The exception that the tool raised, if any."""
     duration_ms: float = 0.0
 
@@ -62,27 +62,30 @@ async def run_tool(run: RunTool, record: ToolRecord, arguments: Any) -> ToolUse:
     """Run a tool once; what it raises is part of the result."""
     candidate, usage = record.tool.candidate, record.tool.usage
     started = time.perf_counter()
-    output, error = await call_safely(_call, run, candidate, arguments)
-    took = since(started)
+    output, error = await call_safely(_call_tool, run, candidate, arguments)
+    duration_ms = since(started)
     if error is not None:
-        return ToolUse(error=error, duration_ms=took)
+        return ToolUse(error=error, duration_ms=duration_ms)
     output = copy_plain(output)  # what is checked is what is handed on, though the tool may hold the same list
     schema = True if candidate.output_schema is None else candidate.output_schema
     history = usage.history if usage is not None else None
     verdict = validate_reuse(record.id, output, schema, history=history)
-    return ToolUse(output=output if verdict.valid else None, verdict=verdict, duration_ms=took)
+    return ToolUse(output=output if verdict.valid else None, verdict=verdict, duration_ms=duration_ms)
 
 
-async def _call(run: RunTool, candidate: ToolCandidate, arguments: Any) -> Any:
-    if inspect.iscoroutinefunction(run):
-        return await run(candidate, arguments)
-    said, error = await asyncio.to_thread(_call_here, run, candidate, arguments)
-    if error is not None:
-        raise error
-    return await said if inspect.isawaitable(said) else said
+async def _call_tool(run: RunTool, candidate: ToolCandidate, arguments: Any) -> Any:
+    try:
+        if inspect.iscoroutinefunction(run):
+            return await run(candidate, arguments)
+        output, error = await asyncio.to_thread(_call_sync, run, candidate, arguments)
+        if error is not None:
+            raise error
+        return await output if inspect.isawaitable(output) else output
+    except SystemExit as error:  # a model wrote the tool: it must not end the program that runs it
+        raise RuntimeError(f"the tool ended its program: SystemExit: {error}") from error
 
 
-def _call_here(run: RunTool, candidate: ToolCandidate, arguments: Any) -> tuple[Any, BaseException | None]:
+def _call_sync(run: RunTool, candidate: ToolCandidate, arguments: Any) -> tuple[Any, BaseException | None]:
     # Handed over as a value: a future cannot carry every exception, and its caller would wait for ever.
     try:
         return run(candidate, arguments), None
@@ -97,7 +100,7 @@ LONGEST_NAME = 200
 """Characters in the name of a tool, an agent, a session or a person; every database can find texts of that length."""
 
 
-def _now() -> datetime:
+def _get_now() -> datetime:
     return datetime.now(UTC)
 
 
@@ -133,20 +136,24 @@ class ToolRegistry:
         min_uses: int = 5,
         min_success_rate: float = 0.8,
         claim_seconds: float = 300.0,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = _get_now,
     ) -> None:
         if store is not None and not isinstance(store, Ledger | str):
-            raise UsageError(f"tools are kept in memory, beside a Ledger or at its address; got {show(store)}")
+            raise UsageError(
+                f"tools are kept in memory, beside a Ledger or at its address; got {show(store)}", argument="store"
+            )
         numbers = {"session_cap": session_cap, "agent_cap": agent_cap, "min_uses": min_uses}
         for name, number in numbers.items():
             check_whole_number(name, number, least=1)
         check_share("min_success_rate", min_success_rate)
         check_seconds("claim_seconds", claim_seconds, most=86_400)
-        self._limits = PromotionLimits(**numbers, min_success_rate=min_success_rate)
+        self._limits = PromotionLimits(
+            session_cap=session_cap, agent_cap=agent_cap, min_uses=min_uses, min_success_rate=min_success_rate
+        )
         self._claim_seconds = claim_seconds
         self._clock = clock
         ledger = Ledger(store) if isinstance(store, str) else store
-        self._shelf: ToolStore = (
+        self._store: ToolStore = (
             MemoryToolStore() if ledger is None else LedgerToolStore(ledger, owns=isinstance(store, str))
         )
 
@@ -166,7 +173,7 @@ class ToolRegistry:
             raise UsageError(f"the tool {show(candidate.name)} was rejected, and is not registered")
         _check_names(agent=agent, session=session)
         _check_name(candidate)
-        return await self._change(lambda step: step.register(candidate, verdict, agent, session))
+        return await self._change(lambda transaction: transaction.register(candidate, verdict, agent, session))
 
     async def load(
         self, source: ToolCandidate | EmergentTool | Mapping[str, Any], *, agent: str, session: str
@@ -179,14 +186,14 @@ class ToolRegistry:
         candidate = _read_package(source)
         _check_names(agent=agent, session=session)
         _check_name(candidate)
-        return await self._change(lambda step: step.write_unreviewed(candidate, agent, session))
+        return await self._change(lambda transaction: transaction.write_unreviewed(candidate, agent, session))
 
     async def check_room(self, candidate: ToolCandidate, *, agent: str, session: str) -> None:
         """Raise ``ToolRefused`` if ``register`` would, so that you need not pay for a review first."""
         _check_candidate(candidate)
         _check_names(agent=agent, session=session)
         _check_name(candidate)
-        await self._look(lambda step: step.check_room(candidate, agent, session))
+        await self._read(lambda transaction: transaction.check_room(candidate, agent, session))
 
     async def record_rejection(
         self, candidate: ToolCandidate, verdict: CreationVerdict, *, agent: str, session: str
@@ -195,29 +202,31 @@ class ToolRegistry:
         _check_candidate(candidate)
         _check_verdict(verdict, candidate)
         if verdict.approved:
-            raise UsageError(f"the tool {show(candidate.name)} was approved; register() records that")
+            raise UsageError(f"the tool {show(candidate.name)} was approved; register it to record that")
         _check_names(agent=agent, session=session)
-        await self._change(lambda step: step.reject(candidate, verdict, agent, session))
+        await self._change(lambda transaction: transaction.reject(candidate, verdict, agent, session))
 
     async def end_session(self, session: str, *, agent: str | None = None) -> int:
         """Remove the tools of a session (of ``agent`` alone, if given) and return how many there were.
 
         The session's name must match exactly. Promoted tools stay, and so do the records of demoted ones.
         """
-        _check_names(session=session, **({} if agent is None else {"agent": agent}))
-        return await self._change(lambda step: step.end_session(session, agent))
+        _check_names(session=session)
+        if agent is not None:
+            _check_names(agent=agent)
+        return await self._change(lambda transaction: transaction.end_session(session, agent))
 
     async def remove(self, id: str, reason: str = "", *, by: str | None = None) -> None:  # noqa: A002 - as everywhere
         """Remove a tool of any tier. Raises ``ToolRefused`` for an unknown id."""
-        _check_words(reason=reason)
+        _check_texts(reason=reason)
         _check_people(by=by)
-        await self._change(lambda step: step.remove(id, reason, by))
+        await self._change(lambda transaction: transaction.remove(id, reason, by))
 
     # ---------------------------------------------------------------- looking
 
     async def get(self, id: str) -> ToolRecord:  # noqa: A002 - as everywhere
         """Return a tool by its id. Raises ``ToolRefused`` (``unknown``) if there is none."""
-        return await self._look(lambda step: step.find(id))
+        return await self._read(lambda transaction: transaction.find(id))
 
     async def list(
         self,
@@ -228,22 +237,26 @@ class ToolRegistry:
         status: ToolStatus | None = None,
     ) -> tuple[ToolRecord, ...]:
         """Return the tools that match all conditions, of any status, in the order in which they were registered."""
-        for what, value, known in (("tier", tier, TIERS), ("status", status, STATUSES)):
+        for parameter, value, choices in (("tier", tier, TIERS), ("status", status, STATUSES)):
             if value is not None:
-                check_choice(f"a tool's {what}", value, known)
-        _check_words(session=session, agent=agent)
-        wanted = ToolFilter(tier=tier, session=session, agent=agent, status=status)
-        return tuple(await self._look(lambda step: step.view.find(wanted)))
+                check_choice(parameter, value, choices)
+        _check_texts(session=session, agent=agent)
+        tool_filter = ToolFilter(tier=tier, session=session, agent=agent, status=status)
+        return tuple(await self._read(lambda transaction: transaction.view.find(tool_filter)))
 
     async def usable(self, *, agent: str, session: str) -> tuple[ToolRecord, ...]:
         """Return the tools that may run there: those of the session, those of the agent, and shared ones."""
         _check_names(agent=agent, session=session)
-        wanted = (
+        filters = (
             ToolFilter(tier="session", status="active", agent=agent, session=session),
             ToolFilter(tier="agent", status="active", agent=agent),
             ToolFilter(tier="shared", status="active"),
         )
-        return tuple(await self._look(lambda step: [item for each in wanted for item in step.view.find(each)]))
+        return tuple(
+            await self._read(
+                lambda transaction: [record for tool_filter in filters for record in transaction.view.find(tool_filter)]
+            )
+        )
 
     # ---------------------------------------------------------------- using
 
@@ -282,11 +295,11 @@ class ToolRegistry:
         arguments = copy_plain(arguments)  # what fits is what runs, though the caller goes on changing its own
         fitting = validate_reuse(id, arguments, candidate.input_schema)
         if not fitting.valid:
-            said = "; ".join(fitting.schema_errors[:3])
-            raise ToolRefused(f"the arguments do not fit the input schema of {id}: {said}", because="arguments")
+            problems = "; ".join(fitting.schema_errors[:3])
+            raise ToolRefused(f"the arguments do not fit the input schema of {id}: {problems}", because="arguments")
         use = await run_tool(run, record, arguments)
-        kept = use.output if use else MISSING
-        await self._record_use(id, record.digest, success=bool(use), ms=use.duration_ms, output=kept)
+        output = use.output if use else MISSING
+        await self._record_use(id, record.digest, success=bool(use), ms=use.duration_ms, output=output)
         return use
 
     async def record_use(
@@ -305,7 +318,9 @@ class ToolRegistry:
         """
         check_flag("success", success)
         if isinstance(duration_ms, bool) or not 0 <= duration_ms < float("inf"):
-            raise UsageError(f"duration_ms is a number of milliseconds from 0, got {show(duration_ms)}")
+            raise UsageError(
+                f"duration_ms is a number of milliseconds from 0, got {show(duration_ms)}", argument="duration_ms"
+            )
         if success and output is not MISSING:
             schema = (await self.get(id)).tool.candidate.output_schema
             success = validate_reuse(id, output, True if schema is None else schema).valid
@@ -330,32 +345,34 @@ class ToolRegistry:
         unreviewed or demoted, the tier is not the next one, a cap is full, the name is taken, or ``to="shared"`` comes
         without ``approved_by``. ``approved_by`` is a name that your program has checked.
         """
-        check_choice("a tier", to, TIERS)
+        check_choice("to", to, TIERS)
         if approved_by is not None:
             _check_people(approved_by=approved_by)
         claim = self._make_claim()
-        begun = await self._change(lambda step: step.begin_rise(id, to, approved_by, claim))
-        if begun.obstacle is not None or begun.record is None:
-            return make_promotion(begun, None)
-        record = begun.record
+        claimed = await self._change(lambda transaction: transaction.begin_promotion(id, to, approved_by, claim))
+        if claimed.obstacle is not None or claimed.record is None:
+            return make_promotion(claimed, None)
+        record = claimed.record
 
         async def ask() -> Promotion:
             await self._confirm(record)
             verdict = await ask_promotion(judge, record.tool, self._claim_seconds)
-            ended = await self._change(lambda step: step.end_rise(record, to, approved_by, verdict))
-            return make_promotion(ended, verdict)
+            outcome = await self._change(
+                lambda transaction: transaction.end_promotion(record, to, approved_by, verdict)
+            )
+            return make_promotion(outcome, verdict)
 
-        return await self._hold(id, claim, ask())
+        return await self._run_claimed(id, claim, ask())
 
     async def demote(self, id: str, reason: str, *, by: str) -> ToolRecord:  # noqa: A002 - as everywhere
         """Take a tool out of use at once, in every process. ``review`` can reinstate it.
 
         This works even if a cap is full or a review is under way. A new tool with the same digest is refused.
         """
-        _check_words(reason=reason)
+        _check_texts(reason=reason)
         _check_names(by=by)
         _check_people(by=by)
-        return await self._change(lambda step: step.demote(id, reason, by))
+        return await self._change(lambda transaction: transaction.demote(id, reason, by))
 
     async def update(self, id: str, candidate: ToolCandidate, *, session: str | None = None) -> ToolRecord:  # noqa: A002 - as everywhere
         """Replace a tool's candidate. If it differs, the tool loses its tier, its statistics and its review.
@@ -366,7 +383,7 @@ class ToolRegistry:
         _check_name(candidate)
         if session is not None:
             _check_names(session=session)
-        return await self._change(lambda step: step.update(id, candidate, session))
+        return await self._change(lambda transaction: transaction.update(id, candidate, session))
 
     async def review(
         self,
@@ -385,24 +402,24 @@ class ToolRegistry:
         if session is not None:
             _check_names(session=session)
         claim = self._make_claim()
-        begun = await self._change(lambda step: step.begin_review(id, by, session, claim))
-        if begun.obstacle is not None or begun.record is None:
-            return make_result(begun, None)
-        record = begun.record
+        claimed = await self._change(lambda transaction: transaction.begin_review(id, by, session, claim))
+        if claimed.obstacle is not None or claimed.record is None:
+            return make_result(claimed, None)
+        record = claimed.record
 
         async def ask() -> ForgeResult:
             await self._confirm(record)
             verdict = await ask_creation(judge, record.tool.candidate, self._claim_seconds)
-            ended = await self._change(lambda step: step.end_review(record, verdict, by, session))
-            return make_result(ended, verdict)
+            outcome = await self._change(lambda transaction: transaction.end_review(record, verdict, by, session))
+            return make_result(outcome, verdict)
 
-        return await self._hold(id, claim, ask())
+        return await self._run_claimed(id, claim, ask())
 
     # ---------------------------------------------------------------- its end
 
     async def aclose(self) -> None:
         """Close the store, if it was opened here."""
-        await self._shelf.aclose()
+        await self._store.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -412,24 +429,28 @@ class ToolRegistry:
 
     # ---------------------------------------------------------------- within
 
-    async def _record_use(self, ident: str, digest: str | None, *, success: bool, ms: float, output: Any) -> ToolRecord:
+    async def _record_use(
+        self, tool_id: str, digest: str | None, *, success: bool, ms: float, output: Any
+    ) -> ToolRecord:
         return await self._change(
-            lambda step: step.record_use(ident, digest, success=success, ms=ms, output=output if success else MISSING)
+            lambda transaction: transaction.record_use(
+                tool_id, digest, success=success, ms=ms, output=output if success else MISSING
+            )
         )
 
-    async def _hold(self, ident: str, claim: Claim, work: Awaitable[T]) -> T:
-        """What some work makes of a tool that was claimed for it; the claim is given back where that fails."""
+    async def _run_claimed(self, tool_id: str, claim: Claim, work: Awaitable[T]) -> T:
+        """Wait for some work on a claimed tool and return its result; where it fails, give the claim back."""
         try:
             return await work
         except BaseException:
             # A store that fails cannot take it back either; the claim ends by itself then.
             with suppress(LedgerError):
-                await self._change(lambda step: step.release(ident, claim))
+                await self._change(lambda transaction: transaction.release(tool_id, claim))
             raise
 
     async def _confirm(self, record: ToolRecord) -> None:
         """Raise unless the ledger holds what the tables say: whoever can write those could promote what he likes."""
-        doubt = await self._shelf.find_doubt(record)
+        doubt = await self._store.find_doubt(record)
         if doubt is not None:
             raise LedgerError(
                 f"the tool {record.id} is {record.status} with the tier {record.tier} in its table, and the ledger "
@@ -437,18 +458,20 @@ class ToolRegistry:
             )
 
     async def _change(self, work: Callable[[ToolTransaction], T]) -> T:
-        return await self._shelf.change(lambda view: work(ToolTransaction(view, self._limits, self._time())))
+        return await self._store.change(lambda view: work(ToolTransaction(view, self._limits, self._get_time())))
 
-    async def _look(self, work: Callable[[ToolTransaction], T]) -> T:
-        return await self._shelf.look(lambda view: work(ToolTransaction(view, self._limits, self._time())))
+    async def _read(self, work: Callable[[ToolTransaction], T]) -> T:
+        return await self._store.read(lambda view: work(ToolTransaction(view, self._limits, self._get_time())))
 
     def _make_claim(self) -> Claim:
-        return make_claim(self._time(), self._claim_seconds)
+        return make_claim(self._get_time(), self._claim_seconds)
 
-    def _time(self) -> datetime:
+    def _get_time(self) -> datetime:
         now = self._clock()
         if now.tzinfo is None:
-            raise UsageError("the clock of a registry gives times without a zone; use datetime.now(timezone.utc)")
+            raise UsageError(
+                "the clock of a registry gives times without a zone; use datetime.now(timezone.utc)", argument="clock"
+            )
         return now.astimezone(UTC)
 
 
@@ -463,44 +486,49 @@ def _read_package(source: ToolCandidate | EmergentTool | Mapping[str, Any]) -> T
 
 def _check_candidate(candidate: object) -> None:
     if not isinstance(candidate, ToolCandidate):
-        raise UsageError(f"a registry holds what was made of a ToolCandidate, got {show(candidate)}")
+        raise UsageError(
+            f"a registry holds what was made of a ToolCandidate, got {show(candidate)}", argument="candidate"
+        )
 
 
 def _check_verdict(verdict: object, candidate: ToolCandidate) -> None:
     if not isinstance(verdict, CreationVerdict):
-        raise UsageError(f"a tool is registered with a CreationVerdict, got {show(verdict)}")
+        raise UsageError(f"a tool is registered with a CreationVerdict, got {show(verdict)}", argument="verdict")
     if verdict.tool_digest != tool_digest(candidate):
-        raise UsageError(f"the verdict is on something else than the tool {show(candidate.name)}; have it reviewed")
+        raise UsageError(
+            f"the verdict is on something else than the tool {show(candidate.name)}; have it reviewed",
+            argument="verdict",
+        )
 
 
 def _check_names(**names: object) -> None:
     """Agents, sessions and people are compared whole, so an empty name would be everybody's."""
-    for what, name in names.items():
-        _check_length(what, name)
+    for role, name in names.items():
+        _check_length(role, name)
         if not str(name).strip():
-            raise UsageError(f"{what} needs a name that is not empty")
+            raise UsageError(f"{role} needs a name that is not empty", argument=role)
 
 
 def _check_people(**names: str | None) -> None:
-    """Who answers for something: nobody may stand there twice under names that read the same."""
-    for what, name in names.items():
+    """Check names of people who answer for something: two names of one person must not read the same."""
+    for role, name in names.items():
         if name is not None:
-            _check_names(**{what: name})
-            doubt = doubt_name(name)
+            _check_names(**{role: name})
+            doubt = explain_doubtful_name(name)
             if doubt is not None:
-                raise UsageError(f"{what}={name[:80]!a} names nobody for certain: {doubt}")
+                raise UsageError(Argument(role, f"{name[:80]!a}"), f" names nobody for certain: {doubt}", argument=role)
 
 
-def _check_length(what: str, name: object) -> None:
-    check_text(what, name)
+def _check_length(label: str, name: object) -> None:
+    check_text(label, name)
     if len(str(name)) > LONGEST_NAME:
-        raise UsageError(f"{what} has at most {LONGEST_NAME} characters, got {len(str(name)):,}")
+        raise UsageError(f"{label} has at most {LONGEST_NAME} characters, got {len(str(name)):,}", argument=label)
 
 
-def _check_words(**texts: str | None) -> None:
-    for what, text in texts.items():
+def _check_texts(**texts: str | None) -> None:
+    for parameter, text in texts.items():
         if text is not None:
-            check_text(what, text)
+            check_text(parameter, text)
 
 
 def _check_name(candidate: ToolCandidate) -> None:
@@ -508,4 +536,4 @@ def _check_name(candidate: ToolCandidate) -> None:
     try:
         _check_length("a tool's name", candidate.name)
     except UsageError as error:
-        raise ToolRefused(str(error), because="name") from None
+        raise ToolRefused(error, because="name") from None

@@ -1,4 +1,4 @@
-"""What a tool puts out, against its schema, on every use: no model, no input or output, never an exception."""
+"""Checks of a tool's output against its schema, on every use: no model, no input or output, never an exception."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from typing import Any, ClassVar, Self
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
-from adjudge.formats.json import MOST_DEPTH, find_odd, is_json, name, nests_too_deeply, step
+from adjudge.formats.json import MOST_DEPTH, describe_path, extend_path, find_non_json, is_json, nests_too_deeply
 from adjudge.formats.json_schema import CompiledSchema, compile_schema
+from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.schema_steps import TooManyStepsError
 from adjudge.formats.text import flatten, show
 from adjudge.tools.verdict import ReuseVerdict
 
-ENOUGH = 10
+LEAST_OUTPUTS = 10
 """Outputs before which nothing is called unusual."""
 
-FACTOR = 2.0
+SIZE_FACTOR = 2.0
 """How far beyond the smallest and the largest size so far a size may lie."""
 
-SETTLED = 5
+OUTPUTS_PER_SHAPE = 5
 """New shapes count as unusual while the history has at least this many outputs for each shape."""
 
 MOST_SHAPES = 64
@@ -41,6 +42,7 @@ class ToolHistory:
     """
 
     schema: ClassVar[str] = "adjudge/tool-history/1"
+    _layout: ClassVar[Layout] = Layout(required=("count", "smallest", "largest", "shapes"))
 
     count: int = 0
     smallest: int = 0
@@ -54,16 +56,16 @@ class ToolHistory:
         if not isinstance(self.shapes, list | tuple):
             raise UsageError(f"a history's shapes are a list, got {type(self.shapes).__name__}")
         object.__setattr__(self, "shapes", tuple(self.shapes))
-        for what in ("count", "smallest", "largest"):
-            check_whole_number(f"{what} of a history", getattr(self, what), least=0)
+        for name in ("count", "smallest", "largest"):
+            check_whole_number(name, getattr(self, name), least=0, where="a history")
         if self.smallest > self.largest:
             sizes = f"{show(self.smallest)} and {show(self.largest)}"
             raise UsageError(f"the smallest size of a history must be at most the largest; got {sizes}")
-        if not all(isinstance(item, str) for item in self.shapes):
+        if not all(isinstance(shape, str) for shape in self.shapes):
             raise UsageError("a history's shapes are texts")
 
     def add(self, output: object) -> ToolHistory:
-        """The history with one more output; raises ``UsageError`` for one that is not JSON."""
+        """Return the history with one more output; raises ``UsageError`` for one that is not JSON."""
         _check_json(output)
         size, shape = measure(output)
         return ToolHistory(
@@ -74,7 +76,7 @@ class ToolHistory:
         )
 
     def is_unusual(self, output: object) -> bool:
-        """Whether an output lies outside this history, by its size or its shape.
+        """Return whether an output lies outside this history, by its size or its shape.
 
         Nothing is unusual before 10 outputs. After that, a size below half the smallest or above twice the largest so
         far is unusual. A new shape is unusual, unless the tool often brings new shapes: more than one in five outputs,
@@ -84,70 +86,61 @@ class ToolHistory:
         return lies_outside(self, output)
 
     def to_dict(self) -> dict[str, Any]:
-        """This history as plain data."""
-        return {
-            "schema": self.schema,
-            "count": self.count,
-            "smallest": self.smallest,
-            "largest": self.largest,
-            "shapes": list(self.shapes),
-        }
+        """Write this history as plain data."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
-            raise UsageError(f"a history is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
-        try:
-            return cls(**{name: data[name] for name in ("count", "smallest", "largest", "shapes")})
-        except (KeyError, TypeError) as error:
-            raise UsageError(f"this is not a dictionary that ToolHistory.to_dict wrote: {error}") from None
+        return read_record(cls, data)
 
 
 def lies_outside(history: ToolHistory, output: Any) -> bool:
-    """What ``is_unusual`` says, for an output that is known to be JSON."""
-    if history.count < ENOUGH:
+    """Do the same as ``is_unusual``, for an output that is known to be JSON."""
+    if history.count < LEAST_OUTPUTS:
         return False
     size, shape = measure(output)
-    if not history.smallest / FACTOR <= size <= history.largest * FACTOR:
+    if not history.smallest / SIZE_FACTOR <= size <= history.largest * SIZE_FACTOR:
         return True
-    settled = len(history.shapes) <= MOST_SHAPES and len(history.shapes) * SETTLED <= history.count
-    return settled and shape not in history.shapes
+    is_stable = len(history.shapes) <= MOST_SHAPES and len(history.shapes) * OUTPUTS_PER_SHAPE <= history.count
+    return is_stable and shape not in history.shapes
 
 
 def measure(output: Any) -> tuple[int, str]:
-    """The size of a JSON value in bytes, and the digest of its shape."""
+    """Return the size of a JSON value in bytes, and the digest of its shape."""
     import msgspec
 
-    return len(msgspec.json.encode(output)), _shape_of(output, {})
+    return len(msgspec.json.encode(output)), _digest_shape(output, {})
 
 
 def _check_json(output: Any) -> None:
     if not is_json((output,)):
-        raise UsageError(f"only JSON has a size and a shape ({find_odd(output)})")
+        raise UsageError(f"only JSON has a size and a shape ({find_non_json(output)})")
 
 
 _LEAVES = {str: "string", int: "number", float: "number", Decimal: "number", bool: "boolean", type(None): "null"}
 
-_Known = dict[tuple[Any, ...], str]
+_ShapeDigests = dict[tuple[Any, ...], str]
 
 
-def _shape_of(value: Any, known: _Known) -> str:
-    """A word for what holds nothing, and else a digest; one that was made in this call is not made again."""
+def _digest_shape(value: Any, digests: _ShapeDigests) -> str:
+    """Return the type of a single value, or a digest of a container's shape; each digest is made once in a call."""
     kind = type(value)
     if kind in _LEAVES:
         return _LEAVES[kind]
     if isinstance(value, dict):
-        held = tuple([(name, _LEAVES.get(type(item)) or _shape_of(item, known)) for name, item in value.items()])
+        members = tuple(
+            [(name, _LEAVES.get(type(child)) or _digest_shape(child, digests)) for name, child in value.items()]
+        )
     elif isinstance(value, list | tuple):
         # A list is as its kinds of elements are, however many: ten orders have the shape of one.
-        held = tuple({_LEAVES.get(type(item)) or _shape_of(item, known) for item in value})
+        members = tuple({_LEAVES.get(type(child)) or _digest_shape(child, digests) for child in value})
     else:  # a member of an Enum
-        return _shape_of(value.value, known)
-    key = (isinstance(value, dict), held)  # or an empty list would be an empty object
-    if key not in known:
-        known[key] = hashlib.sha256(repr((key[0], sorted(held))).encode()).hexdigest()[:16]
-    return known[key]
+        return _digest_shape(value.value, digests)
+    key = (isinstance(value, dict), members)  # or an empty list would be an empty object
+    if key not in digests:
+        digests[key] = hashlib.sha256(repr((key[0], sorted(members))).encode()).hexdigest()[:16]
+    return digests[key]
 
 
 MOST_ERRORS = 100
@@ -158,7 +151,7 @@ MOST_LISTED = 10_000
 
 MOST_SCHEMA_BYTES = 200_000
 
-KEPT = 128
+MOST_COMPILED = 128
 """Compiled schemas that are kept, the longest unused dropped first."""
 
 
@@ -168,11 +161,11 @@ _MASK = "the value"
 """What stands for the output in a message, which may be secret, hostile, or megabytes long."""
 
 
-def digest_reuse(asked: Mapping[str, Any]) -> str:
-    """SHA-256 of what is asked about an output, as JSON: tool, output, schema, history and whether it is strict."""
+def digest_reuse(request: Mapping[str, Any]) -> str:
+    """Compute the SHA-256 of a request to check an output: tool, output, schema, history and whether it is strict."""
     import json
 
-    return hashlib.sha256(json.dumps(dict(asked), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(dict(request), sort_keys=True).encode()).hexdigest()
 
 
 def validate_reuse(
@@ -196,12 +189,9 @@ def validate_reuse(
     del tool_id
     try:
         return _validate(output, schema, history, strict=strict_properties)
-    except BaseException as error:  # an output is somebody else's and may do anything
-        # The validator's own crash is no Exception either; whoever interrupts or cancels us is none of the output's.
-        if not isinstance(error, Exception | SystemExit) and type(error).__name__ != "PanicException":
-            raise
-        said = f"the output: cannot be checked ({type(error).__name__})"
-        return ReuseVerdict(valid=False, schema_errors=(said,))
+    except Exception as error:  # noqa: BLE001 - an output that cannot be checked is not valid
+        problem = f"the output: cannot be checked ({type(error).__name__})"
+        return ReuseVerdict(valid=False, schema_errors=(problem,))
 
 
 def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: bool) -> ReuseVerdict:
@@ -210,7 +200,7 @@ def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: 
         return ReuseVerdict(valid=False, schema_errors=(f"schema: {compiled.error}",))
     # First: the validator reads NaN as null, and what is a dictionary by name may say something else each time.
     if not is_json((output,)):
-        return ReuseVerdict(valid=False, schema_errors=(find_odd(output),))
+        return ReuseVerdict(valid=False, schema_errors=(find_non_json(output),))
     errors = _list_errors(output, compiled)
     if strict:
         errors += islice(_list_absent(output, compiled.schema, ""), MOST_ERRORS)
@@ -241,7 +231,7 @@ def _find_compiled(schema: Any) -> _Compiled:
     return _compile(key)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MOST_COMPILED)
 def _compile(key: bytes) -> _Compiled:
     import msgspec
 
@@ -253,15 +243,15 @@ def _compile(key: bytes) -> _Compiled:
     try:
         validator = compile_schema(schema, mask=_MASK, validate_formats=True)
     except ValueError as error:
-        return _Compiled(_explain(error))
+        return _Compiled(_explain_schema(error))
     return _Compiled(None, schema, validator)
 
 
-def _explain(error: ValueError) -> str:
-    said, place = flatten(str(getattr(error, "message", error)), 300), ""
+def _explain_schema(error: ValueError) -> str:
+    message, path = flatten(str(getattr(error, "message", error)), 300), ""
     for part in getattr(error, "instance_path", ()):
-        place = step(place, part)
-    return f"{said} (at {flatten(place, 200)})" if place else said
+        path = extend_path(path, part)
+    return f"{message} (at {flatten(path, 200)})" if path else message
 
 
 def _list_errors(output: Any, compiled: _Compiled) -> list[str]:
@@ -269,10 +259,10 @@ def _list_errors(output: Any, compiled: _Compiled) -> list[str]:
     try:
         if validator is not None and validator.is_valid(output):
             return []
-        found = [] if validator is None else [_render_error(item) for item in _find_errors(output, validator)]
+        messages = [] if validator is None else [_render_error(error) for error in _find_errors(output, validator)]
     except TooManyStepsError as error:
         return [f"the output: {error}"]
-    return list(dict.fromkeys(found)) or ["the output: does not fit the schema"]
+    return list(dict.fromkeys(messages)) or ["the output: does not fit the schema"]
 
 
 def _find_errors(output: Any, validator: CompiledSchema) -> list[Any]:
@@ -283,12 +273,14 @@ def _find_errors(output: Any, validator: CompiledSchema) -> list[Any]:
 
 
 def _is_small(value: Any) -> bool:
-    waiting, left = [value], MOST_LISTED
-    while waiting and left >= 0:
-        item = waiting.pop()
-        held = item.values() if isinstance(item, dict) else item if isinstance(item, list | tuple) else ()
-        left -= len(held)
-        waiting += held if left >= 0 else ()
+    stack, left = [value], MOST_LISTED
+    while stack and left >= 0:
+        current = stack.pop()
+        children = (
+            current.values() if isinstance(current, dict) else current if isinstance(current, list | tuple) else ()
+        )
+        left -= len(children)
+        stack += children if left >= 0 else ()
     return left >= 0
 
 
@@ -296,22 +288,22 @@ def _render_error(error: Any) -> str:
     path = ""
     # A missing property is named by its own path: that is what has to be added.
     for part in [*error.instance_path, *([error.kind.property] if error.kind.name == "required" else [])]:
-        path = step(path, part)
-    return f"{name(path)}: {flatten(error.message, 200)}"
+        path = extend_path(path, part)
+    return f"{describe_path(path)}: {flatten(error.message, 200)}"
 
 
 def _list_absent(value: Any, schema: Any, path: str) -> Iterator[str]:
-    """Declared properties that are not there, at any depth, as far as ``properties`` and ``items`` say."""
+    """List declared properties that are missing, at any depth, as far as ``properties`` and ``items`` say."""
     if not isinstance(schema, dict):
         return
-    declared, items = schema.get("properties"), schema.get("items")
+    declared, item_schema = schema.get("properties"), schema.get("items")
     if isinstance(value, dict) and isinstance(declared, dict):
         required = schema.get("required")
         for key, part in declared.items():
             if key in value:
-                yield from _list_absent(value[key], part, step(path, key))
+                yield from _list_absent(value[key], part, extend_path(path, key))
             elif not isinstance(required, list) or key not in required:  # else that is an error already
-                yield f"{name(step(path, key))}: is declared and not there"
-    if isinstance(value, list | tuple) and isinstance(items, dict):
-        for place, item in enumerate(value):
-            yield from _list_absent(item, items, step(path, place))
+                yield f"{describe_path(extend_path(path, key))}: is declared and not there"
+    if isinstance(value, list | tuple) and isinstance(item_schema, dict):
+        for index, element in enumerate(value):
+            yield from _list_absent(element, item_schema, extend_path(path, index))

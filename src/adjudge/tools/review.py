@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.json import find_odd, is_json
-from adjudge.guards.event import GuardEvent, GuardKind, make_question
+from adjudge.formats.json import find_non_json, is_json
+from adjudge.guards.event import GuardEvent, GuardKind, make_guard_question
 from adjudge.hooks import notify
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import JudgeLike, since
@@ -38,73 +38,73 @@ MOST_CHARACTERS = 400_000
 
 
 def find_fault(candidate: ToolCandidate) -> str | None:
-    """The first thing that rules a candidate out, in a sentence, or ``None``; nothing of it is run."""
+    """Find the first thing that rules a candidate out, in a sentence, or ``None``; nothing of it is run."""
     if not candidate.source.strip() and not (candidate.mode == "compose" and candidate.steps):
         return "there is no source, and no steps, to review"
     if not candidate.tests:
         return "there is no recorded test"
-    for what, schema in (("input", candidate.input_schema), ("output", candidate.output_schema)):
-        fault = _find_schema_fault(what, schema)
+    for label, schema in (("input", candidate.input_schema), ("output", candidate.output_schema)):
+        fault = _find_schema_fault(label, schema)
         if fault:
             return fault
     return _find_odd_test(candidate.tests) or _find_failed_test(candidate)
 
 
 def _find_odd_test(tests: Sequence[ToolTest]) -> str | None:
-    """What of the tests is not JSON; together they are bounded, or a thousand large ones would hold up everybody."""
+    """Find a test that is not JSON; together they are bounded, or a thousand large ones would hold up everybody."""
     if is_json([value for test in tests for _, value in _list_values(test)], most=MOST_VALUES):
         return None
-    for place, test in enumerate(tests[:MOST_VALUES], 1):
-        for what, value in _list_values(test):
+    for number, test in enumerate(tests[:MOST_VALUES], 1):
+        for label, value in _list_values(test):
             if not is_json((value,), most=MOST_VALUES):
-                return f"test {place} has an {what} that is not JSON: {find_odd(value, most=MOST_VALUES)}"
+                return f"test {number} has an {label} that is not JSON: {find_non_json(value, most=MOST_VALUES)}"
     return f"the tests have more than {MOST_VALUES:,} values together"
 
 
 def _list_values(test: ToolTest) -> list[tuple[str, Any]]:
-    given = [("input", test.input), ("output", test.output), ("expected output", test.expected)]
-    return [(what, value) for what, value in given if value is not MISSING]
+    values = [("input", test.input), ("output", test.output), ("expected output", test.expected)]
+    return [(label, value) for label, value in values if value is not MISSING]
 
 
 def _find_failed_test(candidate: ToolCandidate) -> str | None:
-    for place, test in enumerate(candidate.tests, 1):
+    for number, test in enumerate(candidate.tests, 1):
         fault = _find_test_fault(test, candidate.output_schema)
         if fault:
-            return f"test {place} {fault}"
+            return f"test {number} {fault}"
     return None
 
 
-def _find_schema_fault(what: str, schema: Any) -> str | None:
+def _find_schema_fault(label: str, schema: Any) -> str | None:
     if schema is None:
         return None
-    found = [item for item in validate_reuse("", None, schema).schema_errors if item.startswith("schema: ")]
-    return f"the {what} {found[0]}" if found else None
+    problems = [problem for problem in validate_reuse("", None, schema).schema_errors if problem.startswith("schema: ")]
+    return f"the {label} {problems[0]}" if problems else None
 
 
 def _find_test_fault(test: ToolTest, schema: Any) -> str | None:
     if not test.success or test.error is not None:
         return "failed" + (f": {test.error}" if test.error else "")
-    if test.expected is not MISSING and not is_same(test.output, test.expected):
+    if test.expected is not MISSING and not is_same_json(test.output, test.expected):
         return "put out something else than was expected"
     if schema is not None:
-        found = validate_reuse("", test.output, schema)
-        return None if found.valid else f"does not fit the output schema: {found.schema_errors[0]}"
+        verdict = validate_reuse("", test.output, schema)
+        return None if verdict.valid else f"does not fit the output schema: {verdict.schema_errors[0]}"
     return None
 
 
-def is_same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal as JSON: 1 is 1.0 and not true, and the order of members says nothing."""
-    waiting: list[tuple[Any, Any]] = [(one, other)]
-    while waiting:
-        left, right = waiting.pop()
+def is_same_json(first: Any, second: Any) -> bool:
+    """Compare two values as JSON: 1 is 1.0 and not true, and the order of members says nothing."""
+    pairs: list[tuple[Any, Any]] = [(first, second)]
+    while pairs:
+        left, right = pairs.pop()
         if isinstance(left, dict) and isinstance(right, dict):
             if left.keys() != right.keys():
                 return False
-            waiting += [(left[key], right[key]) for key in left]
+            pairs += [(left[key], right[key]) for key in left]
         elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
             if len(left) != len(right):
                 return False
-            waiting += zip(left, right, strict=True)
+            pairs += zip(left, right, strict=True)
         elif isinstance(left, bool) is not isinstance(right, bool) or left != right:
             return False
     return True
@@ -141,7 +141,7 @@ class EmergentJudge:
         self._on_event = on_event
 
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
-        """Whether a candidate may become a tool.
+        """Decide whether a candidate may become a tool.
 
         Rejects without asking: no source or steps, no test, a failed test, an output that differs from the expected one
         or does not fit the output schema, an invalid schema, or more than 400,000 characters. Otherwise the judge is
@@ -150,15 +150,17 @@ class EmergentJudge:
         ``UsageError`` for a judge that cannot be asked, and for anything but a ``ToolCandidate``.
         """
         if not isinstance(candidate, ToolCandidate):
-            raise UsageError(f"a creation is reviewed of a ToolCandidate, got {type(candidate).__name__}")
+            raise UsageError(
+                f"a creation is reviewed of a ToolCandidate, got {type(candidate).__name__}", argument="candidate"
+            )
         started, digest = time.perf_counter(), tool_digest(candidate)
         fault = find_fault(candidate)
         if fault is not None:
-            return _reject(f"rejected without asking: {fault}", digest)
-        question = make_question(CREATION, list_parts(candidate), answer_creation, subject=digest)
-        fault = _check_ready(self._creation, question)
+            return _reject_creation(f"rejected without asking: {fault}", digest)
+        question = make_guard_question(CREATION, list_parts(candidate), answer_creation, subject=digest)
+        fault = _find_question_fault(self._creation, question)
         if fault is not None:
-            return _reject(f"rejected without asking: {fault}", digest)
+            return _reject_creation(f"rejected without asking: {fault}", digest)
         result = await self._creation.ask(question)
         verdict = _conclude_creation(result, digest)
         await self._report("creation", candidate, verdict, [result], started)
@@ -184,31 +186,31 @@ class EmergentJudge:
         verdict does not approve. Raises ``UsageError`` for a judge that cannot be asked.
         """
         if not isinstance(tool, EmergentTool):
-            raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}")
+            raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}", argument="tool")
         started, digest = time.perf_counter(), tool.digest
         fault = _find_standing_fault(tool)
         if fault is not None:
-            return _refuse(fault, digest)
+            return _reject_promotion(fault, digest)
         parts = list_tool_parts(tool)
-        asked = {
-            name: (self._promotion[name], make_question(wording, parts, answer_promotion, subject=digest))
+        questions = {
+            name: (self._promotion[name], make_guard_question(wording, parts, answer_promotion, subject=digest))
             for name, wording in zip(_REVIEWERS, (SAFETY, CORRECTNESS), strict=True)
         }
-        for chain, question in asked.values():
-            fault = _check_ready(chain, question)
+        for chain, question in questions.values():
+            fault = _find_question_fault(chain, question)
             if fault is not None:
-                return _refuse(fault, digest)
+                return _reject_promotion(fault, digest)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(chain.ask(question)) for chain, question in asked.values()]
+            tasks = [group.create_task(chain.ask(question)) for chain, question in questions.values()]
         results = [task.result() for task in tasks]
         safety, correctness = (_conclude_review(result) for result in results)
-        verdict = _join(safety, correctness, digest)
+        verdict = _join_reviews(safety, correctness, digest)
         await self._report("promotion", tool.candidate, verdict, results, started)
         return verdict
 
     async def aclose(self) -> None:
         """Close the connections of every judge."""
-        for chain in {id(item): item for item in (self._creation, *self._promotion.values())}.values():
+        for chain in {id(chain): chain for chain in (self._creation, *self._promotion.values())}.values():
             await chain.aclose()
 
     async def _report(
@@ -219,7 +221,7 @@ class EmergentJudge:
         results: list[JudgeChainResult],
         started: float,
     ) -> None:
-        decided = verdict.approved or any(item.outcome == "failed" for item in results)
+        decided = verdict.approved or any(result.outcome == "failed" for result in results)
         event = GuardEvent(
             kind=kind,
             guard=candidate.name,
@@ -230,24 +232,31 @@ class EmergentJudge:
             decided_by="judge" if decided else "policy",
             duration_ms=since(started),
         )
-        await notify(self._on_event, event, what="on_event")
+        await notify(self._on_event, event, name="on_event")
 
 
 def _open_reviewers(source: Any) -> dict[str, JudgeChain]:
     if isinstance(source, Mapping):
         if set(source) != set(_REVIEWERS):
-            raise UsageError(f"promotion_model as a mapping has the keys safety and correctness, got {list(source)!r}")
+            raise UsageError(
+                f"promotion_model as a mapping has the keys safety and correctness, got {list(source)!r}",
+                argument="promotion_model",
+            )
         return {name: as_chain(source[name]) for name in _REVIEWERS}
-    named = isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str) and callable(source[1])
-    if isinstance(source, tuple | list) and not named:
+    is_named_model = (
+        isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str) and callable(source[1])
+    )
+    if isinstance(source, tuple | list) and not is_named_model:
         if len(source) != len(_REVIEWERS):
-            raise UsageError(f"promotion_model is one judge, or a pair of two; got {len(source)}")
-        return {name: as_chain(item) for name, item in zip(_REVIEWERS, source, strict=True)}
+            raise UsageError(
+                f"promotion_model is one judge, or a pair of two; got {len(source)}", argument="promotion_model"
+            )
+        return {name: as_chain(reviewer) for name, reviewer in zip(_REVIEWERS, source, strict=True)}
     return dict.fromkeys(_REVIEWERS, as_chain(source))
 
 
-def _check_ready(chain: JudgeChain, question: Question) -> str | None:
-    """Why a candidate cannot be put to a chain, or ``None``; raises ``UsageError`` when nothing can be.
+def _find_question_fault(chain: JudgeChain, question: Question) -> str | None:
+    """Find out why a chain cannot be asked about a candidate; raises ``UsageError`` when it can be asked nothing.
 
     A judge without a key is the caller's to mend. A candidate longer than the model takes is at fault itself: were
     that an error too, a caller that catches errors and goes on would have a tool that nobody reviewed.
@@ -266,7 +275,7 @@ def _check_ready(chain: JudgeChain, question: Question) -> str | None:
 def _conclude_creation(result: JudgeChainResult, digest: str) -> CreationVerdict:
     review = result.value
     if result.decided_by != "judge" or not isinstance(review, CreationReview):
-        return replace(_reject(_describe_undecided(result), digest), chain_result=result)
+        return replace(_reject_creation(_describe_undecided(result), digest), chain_result=result)
     return CreationVerdict(
         approved=result.passed,
         confidence=review.confidence,
@@ -290,12 +299,12 @@ def _conclude_review(result: JudgeChainResult) -> ReviewVerdict:
 
 
 def _describe_undecided(result: JudgeChainResult) -> str:
-    said = [item.detail for item in result.results if item.undecided_because is not None and item.detail]
-    why = result.undecided_because or "nobody reviewed it"
-    return f"rejected, since no review could be read ({why})" + (f": {'; '.join(said)}" if said else "")
+    details = [seat.detail for seat in result.results if seat.undecided_because is not None and seat.detail]
+    reason = result.undecided_because or "nobody reviewed it"
+    return f"rejected, since no review could be read ({reason})" + (f": {'; '.join(details)}" if details else "")
 
 
-def _reject(reasoning: str, digest: str) -> CreationVerdict:
+def _reject_creation(reasoning: str, digest: str) -> CreationVerdict:
     return CreationVerdict(
         approved=False,
         confidence=0.0,
@@ -312,7 +321,7 @@ def _reject_review(reasoning: str) -> ReviewVerdict:
     return ReviewVerdict(approved=False, confidence=0.0, reasoning=reasoning)
 
 
-def _join(safety: ReviewVerdict, correctness: ReviewVerdict, digest: str) -> PromotionVerdict:
+def _join_reviews(safety: ReviewVerdict, correctness: ReviewVerdict, digest: str) -> PromotionVerdict:
     return PromotionVerdict(
         approved=safety.approved and correctness.approved,
         confidence=min(safety.confidence, correctness.confidence),
@@ -322,15 +331,15 @@ def _join(safety: ReviewVerdict, correctness: ReviewVerdict, digest: str) -> Pro
     )
 
 
-def _refuse(fault: str, digest: str) -> PromotionVerdict:
-    said = _reject_review(f"rejected without asking: {fault}")
-    return _join(said, said, digest)
+def _reject_promotion(fault: str, digest: str) -> PromotionVerdict:
+    review = _reject_review(f"rejected without asking: {fault}")
+    return _join_reviews(review, review, digest)
 
 
 def _find_standing_fault(tool: EmergentTool) -> str | None:
     if tool.usage is None or tool.usage.uses == 0:
         return "there are no usage statistics"
-    made = [item for item in tool.own_verdicts if isinstance(item, CreationVerdict)]
-    if not made:
+    reviews = [verdict for verdict in tool.current_verdicts if isinstance(verdict, CreationVerdict)]
+    if not reviews:
         return "there is no earlier verdict on what the tool is now"
-    return None if made[-1].approved else "the latest review of what the tool is now did not approve it"
+    return None if reviews[-1].approved else "the latest review of what the tool is now did not approve it"

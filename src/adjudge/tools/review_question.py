@@ -1,4 +1,4 @@
-"""What reviewers of forged tools are asked, and how their replies are read."""
+"""The questions to reviewers of forged tools, and the reading of their replies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from adjudge.tools.verdict import DIMENSIONS, CreationVerdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationReview:
-    """A reply about a candidate, read: the dimensions in 0 to 1 and what the reviewer says of its own certainty."""
+    """A reply about a candidate, read: the dimensions and the reviewer's stated confidence, each in 0 to 1."""
 
     safety: float
     correctness: float
@@ -110,7 +110,7 @@ CREATION = Wording(
 )
 
 
-def _word_promotion(role: str) -> Wording:
+def _make_promotion_wording(role: str) -> Wording:
     return Wording(
         role=role,
         shape=(
@@ -130,14 +130,14 @@ def _word_promotion(role: str) -> Wording:
     )
 
 
-SAFETY = _word_promotion(
+SAFETY = _make_promotion_wording(
     "You are a safety auditor. A tool that a program made for itself is to be offered to more users than so far, where "
     "a fault reaches further and more people will try to misuse it. Approve only if what it is shows that it does no "
     "harm there: it keeps to its allowlist, sends nothing away, cannot be turned against its users by what they hand "
     "it, and ends with bounded time and memory."
 )
 
-CORRECTNESS = _word_promotion(
+CORRECTNESS = _make_promotion_wording(
     "You review whether tools are correct. A tool that a program made for itself is to be offered to users who did not "
     "make it and will rely on what it says of itself. Approve only if what it is does what it claims for every input "
     "its schema allows, edge cases included, and its tests and its uses so far bear that out."
@@ -145,106 +145,115 @@ CORRECTNESS = _word_promotion(
 
 
 def list_parts(candidate: ToolCandidate) -> list[Part]:
-    """Everything about a candidate, each in a fence of its own."""
-    shown = {
+    """List everything about a candidate, each part for a fence of its own."""
+    texts = {
         "name": candidate.name,
         "description": candidate.description,
         "mode": candidate.mode,
-        "input_schema": _render(candidate.input_schema),
-        "output_schema": "none is declared" if candidate.output_schema is None else _render(candidate.output_schema),
-        "allowlist": _render(list(candidate.allowlist)),
-        "steps": _render(list(candidate.steps)) if candidate.steps else "",
+        "input_schema": _render_json(candidate.input_schema),
+        "output_schema": "none is declared"
+        if candidate.output_schema is None
+        else _render_json(candidate.output_schema),
+        "allowlist": _render_json(list(candidate.allowlist)),
+        "steps": _render_json(list(candidate.steps)) if candidate.steps else "",
         "source": candidate.source,
-        "tests": _render([_show_test(item) for item in candidate.tests]),
+        "tests": _render_json([_show_test(test) for test in candidate.tests]),
     }
-    return [Part(label=label, text=text) for label, text in shown.items() if text]
+    return [Part(label=label, text=text) for label, text in texts.items() if text]
 
 
 def list_tool_parts(tool: EmergentTool) -> list[Part]:
-    """Everything about a tool: its candidate, its standing, and what was said about it before."""
+    """List everything about a tool: its candidate, its standing, and its earlier verdicts."""
     usage = tool.usage.to_dict() if tool.usage is not None else None
     standing = {"tier": tool.tier, "usage": usage}
-    said = [_show_verdict(item) for item in tool.own_verdicts]
+    verdicts = [_show_verdict(verdict) for verdict in tool.current_verdicts]
     return [
         *list_parts(tool.candidate),
-        Part(label="standing", text=_render(standing)),
-        Part(label="verdicts", text=_render(said)),
+        Part(label="standing", text=_render_json(standing)),
+        Part(label="verdicts", text=_render_json(verdicts)),
     ]
 
 
 def _show_test(test: ToolTest) -> dict[str, Any]:
-    said = {"input": test.input, "output": test.output, "expected": test.expected}
-    shown = {
+    values = {"input": test.input, "output": test.output, "expected": test.expected}
+    members = {
         name: value if is_json((value,), most=MOST_VALUES) else "(not JSON, so not shown)"
-        for name, value in said.items()
+        for name, value in values.items()
         if value is not MISSING
     }
-    return {**shown, "success": test.success} | ({} if test.error is None else {"error": test.error})
+    return {**members, "success": test.success} | ({} if test.error is None else {"error": test.error})
 
 
 def _show_verdict(verdict: Any) -> dict[str, Any]:
-    shown = {"approved": verdict.approved, "confidence": verdict.confidence, "reasoning": verdict.reasoning}
+    members = {"approved": verdict.approved, "confidence": verdict.confidence, "reasoning": verdict.reasoning}
     if isinstance(verdict, CreationVerdict):
-        return {"review": "creation", **shown, **{name: getattr(verdict, name) for name in DIMENSIONS}}
-    return {"review": "promotion", **shown}
+        return {"review": "creation", **members, **{name: getattr(verdict, name) for name in DIMENSIONS}}
+    return {"review": "promotion", **members}
 
 
-def _render(value: Any) -> str:
+def _render_json(value: Any) -> str:
     text = json.dumps(to_plain(value), ensure_ascii=False, indent=2)
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def answer_creation(found: Mapping[str, Any], question: Question) -> Answer:
+def answer_creation(reply: Mapping[str, Any], question: Question) -> Answer:
     """Read a creation review: all four dimensions have to pass, and a stricter ``approved`` counts."""
     del question
-    with _keeping_objections(found):
-        return _answer_creation(found)
+    with _keeping_objections(reply):
+        return _read_creation_reply(reply)
 
 
-def _answer_creation(found: Mapping[str, Any]) -> Answer:
-    parts = {name: _read_part(found, name) for name in DIMENSIONS}
-    confidence = _read_confidence(found)
-    flag = read_flag(found, need=False)
-    check_finite(dict(found))
-    passed = all(item.passed for item in parts.values()) and flag is not False and confidence > 0
-    check_flags(found, "passed" if passed else "failed", CREATION.properties)
-    scores = {name: item.score or 0.0 for name, item in parts.items()}
+def _read_creation_reply(reply: Mapping[str, Any]) -> Answer:
+    parts = {name: _read_part(reply, name) for name in DIMENSIONS}
+    confidence = _read_confidence(reply)
+    flag = read_flag(reply, need=False)
+    check_finite(dict(reply))
+    passed = all(criterion.passed for criterion in parts.values()) and flag is not False and confidence > 0
+    check_flags(reply, "passed" if passed else "failed", CREATION.properties)
+    scores = {name: criterion.score or 0.0 for name, criterion in parts.items()}
+    review = CreationReview(
+        safety=scores["safety"],
+        correctness=scores["correctness"],
+        determinism=scores["determinism"],
+        bounded=scores["bounded"],
+        confidence=confidence,
+    )
     return Answer(
         outcome="passed" if passed else "failed",
         score=min(scores.values()),
         criteria=tuple(parts.values()),
-        reasoning=read_text(found, "reasoning"),
-        value=CreationReview(**scores, confidence=confidence),
-        detail="" if passed else _explain(parts, flag, confidence),
+        reasoning=read_text(reply, "reasoning"),
+        value=review,
+        detail="" if passed else _explain_failure(parts, flag, confidence),
     )
 
 
-def answer_promotion(found: Mapping[str, Any], question: Question) -> Answer:
+def answer_promotion(reply: Mapping[str, Any], question: Question) -> Answer:
     """Read one reviewer's reply about a promotion: ``approved`` decides, and approving takes a confidence above 0."""
     del question
-    with _keeping_objections(found):
-        return _answer_promotion(found)
+    with _keeping_objections(reply):
+        return _read_promotion_reply(reply)
 
 
-def _answer_promotion(found: Mapping[str, Any]) -> Answer:
-    if "approved" not in found:
+def _read_promotion_reply(reply: Mapping[str, Any]) -> Answer:
+    if "approved" not in reply:
         raise ReplyError("unparseable", "the reply does not say whether it approves")
-    flag = read_flag(found, names=("approved",))
-    confidence = _read_confidence(found)
-    check_finite(dict(found))
-    check_flags(found, "passed" if flag else "failed", SAFETY.properties)
+    flag = read_flag(reply, names=("approved",))
+    confidence = _read_confidence(reply)
+    check_finite(dict(reply))
+    check_flags(reply, "passed" if flag else "failed", SAFETY.properties)
     if flag and confidence == 0:
         raise ReplyError("off_scale", "the reply approves with a confidence of 0")
     return Answer(
         outcome="passed" if flag else "failed",
         score=1.0 if flag else 0.0,
-        reasoning=read_text(found, "reasoning"),
+        reasoning=read_text(reply, "reasoning"),
         value=PromotionReview(confidence=confidence),
     )
 
 
 @contextmanager
-def _keeping_objections(found: Mapping[str, Any]) -> Iterator[None]:
+def _keeping_objections(reply: Mapping[str, Any]) -> Iterator[None]:
     """Turn what cannot be read in a reply that objects into a reason for which nobody is asked again.
 
     The reviewer has said no, in a form that cannot be used. Asked once more it might say yes.
@@ -252,13 +261,13 @@ def _keeping_objections(found: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except ReplyError as error:
-        if not _objects(found):
+        if not _has_objection(reply):
             raise
         raise ReplyError("contradiction", f"the reply objects, and cannot be read: {error.detail}") from None
 
 
-def _objects(found: Mapping[str, Any]) -> bool:
-    parts = [found, *[part for name in DIMENSIONS if isinstance(part := found.get(name), dict)]]
+def _has_objection(reply: Mapping[str, Any]) -> bool:
+    parts = [reply, *[part for name in DIMENSIONS if isinstance(part := reply.get(name), dict)]]
     return any(part.get("likely") is False or has_false_flag(part) for part in parts)
 
 
@@ -267,12 +276,12 @@ _FLAG_OF = {"safety": "passed", "correctness": "passed", "determinism": "likely"
 _LIST_OF = {"safety": "concerns", "correctness": "failedTests"}
 
 
-def _read_part(found: Mapping[str, Any], name: str) -> CriterionResult:
-    part = found.get(name)
+def _read_part(reply: Mapping[str, Any], name: str) -> CriterionResult:
+    part = reply.get(name)
     if not isinstance(part, dict):
-        missing = name not in found
-        said = f"the reply has no {name!r}" if missing else f"{name!r} must be an object"
-        raise ReplyError("missing_criterion" if missing else "unparseable", said)
+        missing = name not in reply
+        problem = f"the reply has no {name!r}" if missing else f"{name!r} must be an object"
+        raise ReplyError("missing_criterion" if missing else "unparseable", problem)
     flag = part.get(_FLAG_OF[name])
     if not isinstance(flag, bool):
         raise ReplyError("unparseable", f"{_FLAG_OF[name]!r} of {name!r} must be there, and true or false")
@@ -285,8 +294,8 @@ def _read_part(found: Mapping[str, Any], name: str) -> CriterionResult:
         # A reviewer that lists what is unsafe and says "safe" may be repeating what the tool told it to say.
         raise ReplyError("contradiction", f"{name!r} passes, and {_LIST_OF[name]!r} names what does not")
     score = _read_score(part, name, passed=flag)
-    said = read_text(part, "reasoning") or ("; ".join(map(str, listed)) if listed else "")
-    return CriterionResult(name=name, score=score, passed=flag, reasoning=said)
+    reasoning = read_text(part, "reasoning") or ("; ".join(map(str, listed)) if listed else "")
+    return CriterionResult(name=name, score=score, passed=flag, reasoning=reasoning)
 
 
 def _read_score(part: Mapping[str, Any], name: str, *, passed: bool) -> float:
@@ -298,14 +307,14 @@ def _read_score(part: Mapping[str, Any], name: str, *, passed: bool) -> float:
     return score
 
 
-def _read_confidence(found: Mapping[str, Any]) -> float:
-    if "confidence" not in found:
+def _read_confidence(reply: Mapping[str, Any]) -> float:
+    if "confidence" not in reply:
         raise ReplyError("unparseable", "the reply has no confidence")
-    return read_number(found["confidence"], of="confidence", low=0, high=1)
+    return read_number(reply["confidence"], of="confidence", low=0, high=1)
 
 
-def _explain(parts: Mapping[str, CriterionResult], flag: bool | None, confidence: float) -> str:  # noqa: FBT001
-    low = [name for name, item in parts.items() if not item.passed]
+def _explain_failure(parts: Mapping[str, CriterionResult], flag: bool | None, confidence: float) -> str:  # noqa: FBT001
+    low = [name for name, criterion in parts.items() if not criterion.passed]
     if low:
         return f"does not pass on {', '.join(low)}"
     return "the reviewer does not approve" if flag is False else f"approved with a confidence of {confidence:g}"

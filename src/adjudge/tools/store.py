@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from adjudge.content import digest_text
 from adjudge.errors import LedgerError, ToolRefused, UsageError
+from adjudge.formats.plain import to_plain
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import Transaction
 from adjudge.tools.promotion import is_near
-from adjudge.tools.record import ToolRecord, ToolSummary, make_summary, standing_to_dict
+from adjudge.tools.record import ToolRecord, ToolSummary, make_summary
 from adjudge.tools.tool import ToolCandidate
 from adjudge.tools.verdict import ToolVerdict
 
@@ -34,7 +35,7 @@ _COMPARED = ("tool", "name", "description", "agent", "session", "tier", "status"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEntry:
-    """An entry to be: its kind, which tool it is about by its digest, and what it says."""
+    """An entry to append to the ledger: its kind, the digest of the tool that it is about, and its payload."""
 
     kind: str
     subject: str
@@ -42,13 +43,13 @@ class ToolEntry:
 
 
 def make_reviewed_entry(record: ToolRecord, verdict: ToolVerdict, *, by: str | None = None) -> ToolEntry:
-    """That a tool was reviewed, what was said, and as what it goes on."""
-    more = {"verdict": verdict.to_dict()} | ({"by": by} if by is not None else {})
-    return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=_about(record) | more)
+    """Make the entry of a review: the verdict, and the tool as it is from now on."""
+    review = {"verdict": verdict.to_dict()} | ({"by": by} if by is not None else {})
+    return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=_describe_tool(record) | review)
 
 
 def make_rejected_entry(candidate: ToolCandidate, verdict: ToolVerdict, agent: str, session: str) -> ToolEntry:
-    """That a candidate did not become a tool."""
+    """Make the entry of a candidate that was rejected."""
     payload = {"schema": SCHEMA, "tool": None, "name": candidate.name, "agent": agent, "session": session}
     payload |= {"description": digest_text(candidate.description), "status": "rejected"}
     return ToolEntry(
@@ -56,27 +57,27 @@ def make_rejected_entry(candidate: ToolCandidate, verdict: ToolVerdict, agent: s
     )
 
 
-def make_lost_entry(ident: str, verdict: ToolVerdict, why: str) -> ToolEntry:
-    """What was said of a tool that is gone, or is another one, by now: paid for, recorded, and without effect."""
-    payload = {"schema": SCHEMA, "tool": ident, "status": "unchanged", "why": why, "verdict": verdict.to_dict()}
+def make_lost_entry(tool_id: str, verdict: ToolVerdict, reason: str) -> ToolEntry:
+    """Make the entry of a verdict without effect: the tool was removed or changed while it was reviewed."""
+    payload = {"schema": SCHEMA, "tool": tool_id, "status": "unchanged", "why": reason, "verdict": verdict.to_dict()}
     return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=payload)
 
 
 def make_promoted_entry(record: ToolRecord, verdict: ToolVerdict) -> ToolEntry:
-    """That a tool rose, by which verdict, and who approved."""
+    """Make the entry of a promotion: its verdict, and who approved it."""
     return ToolEntry(
-        kind="tool.promoted", subject=record.digest, payload=_about(record) | {"verdict": verdict.to_dict()}
+        kind="tool.promoted", subject=record.digest, payload=_describe_tool(record) | {"verdict": verdict.to_dict()}
     )
 
 
 def make_demoted_entry(before: ToolRecord, status: str, reason: str, by: str | None) -> ToolEntry:
-    """That a tool does not run any more: demoted, changed or removed; a person's reason is kept as it is."""
-    payload = _about(before) | {"status": status, "tier": "session", "approved_by": None, "was": before.tier}
+    """Make the entry of a tool that does not run any more: demoted, changed or removed, with the person's reason."""
+    payload = _describe_tool(before) | {"status": status, "tier": "session", "approved_by": None, "was": before.tier}
     return ToolEntry(kind="tool.demoted", subject=before.digest, payload=payload | {"reason": reason, "by": by})
 
 
 def find_doubt(record: ToolRecord, entries: Iterable[Entry]) -> str | None:
-    """What the ledger does not say as the table does, or ``None``; ``entries`` are those about the tool's digest.
+    """Find what the ledger does not confirm of a record, or ``None``; ``entries`` are those about the tool's digest.
 
     Whoever has the database can write its tables, and nothing protects those. So a tool is what the last entry about
     it says, and its tier, its scope and its being in use count only as the ledger holds them.
@@ -96,12 +97,12 @@ def find_doubt(record: ToolRecord, entries: Iterable[Entry]) -> str | None:
         return "that it was never demoted" if demoted and record.status == "unreviewed" else None
     if last is None:
         return "that it was ever reviewed"
-    wanted = _about(record)
-    odd = [name for name in _COMPARED if last.get(name) != wanted[name]]
-    return f"its {', '.join(odd)}" if odd else None
+    expected = _describe_tool(record)
+    differing = [name for name in _COMPARED if last.get(name) != expected[name]]
+    return f"its {', '.join(differing)}" if differing else None
 
 
-def _about(record: ToolRecord) -> dict[str, Any]:
+def _describe_tool(record: ToolRecord) -> dict[str, Any]:
     tool = record.tool
     return {
         "schema": SCHEMA,
@@ -121,7 +122,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFilter:
-    """Which tools are looked for; ``None`` is any. Texts are compared whole."""
+    """The tools to look for; ``None`` is any. Texts are compared whole."""
 
     tier: str | None = None
     status: str | None = None
@@ -129,22 +130,22 @@ class ToolFilter:
     session: str | None = None
 
     def fits(self, record: ToolRecord) -> bool:
-        """Whether a record is one of these."""
+        """Return whether a record matches."""
         tool = record.tool
-        held = {"tier": tool.tier, "status": record.status, "agent": tool.agent, "session": tool.session}
-        return all(getattr(self, name) in (None, value) for name, value in held.items())
+        values = {"tier": tool.tier, "status": record.status, "agent": tool.agent, "session": tool.session}
+        return all(getattr(self, name) in (None, value) for name, value in values.items())
 
 
 class View(Protocol):
     """The tools within one transaction, or as they are at one moment."""
 
-    def load(self, ident: str) -> ToolRecord | None:
+    def load(self, tool_id: str) -> ToolRecord | None:
         """The tool of this id."""
 
-    def find(self, wanted: ToolFilter) -> list[ToolRecord]:
+    def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
         """Tools in the order in which they were registered."""
 
-    def list_near(self, card: ToolSummary) -> list[ToolSummary]:
+    def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
         """At least every tool that ``is_near`` another."""
 
     def save(self, record: ToolRecord) -> None:
@@ -153,11 +154,11 @@ class View(Protocol):
     def save_standing(self, record: ToolRecord) -> None:
         """Write the usage, the cool-down and the claim of a tool that is there; nothing else has changed."""
 
-    def delete(self, ident: str) -> None:
+    def delete(self, tool_id: str) -> None:
         """Remove a tool."""
 
-    def append_entry(self, said: ToolEntry) -> None:
-        """Record something, in the same transaction."""
+    def append_entry(self, entry: ToolEntry) -> None:
+        """Append an entry to the ledger, in the same transaction."""
 
 
 class ToolStore(Protocol):
@@ -166,11 +167,11 @@ class ToolStore(Protocol):
     async def change(self, work: Callable[[View], T]) -> T:
         """Do some work while nobody else changes anything: all of it, durably, or nothing where it raises."""
 
-    async def look(self, work: Callable[[View], T]) -> T:
-        """What some reading makes of the tools."""
+    async def read(self, work: Callable[[View], T]) -> T:
+        """Return what a function reads from the tools."""
 
     async def find_doubt(self, record: ToolRecord) -> str | None:
-        """What is known elsewhere otherwise than a record says."""
+        """Find what another store does not confirm of a record, in words; ``None`` if nothing."""
 
     async def aclose(self) -> None:
         """Close what was opened here."""
@@ -187,35 +188,35 @@ class MemoryToolStore:
         """Do some work on a copy, which takes the tools' place when it is done."""
         with self._lock:  # loops of several threads may come here at once; nothing is awaited inside
             view = _MemoryView(dict(self._view.records), dict(self._view.cards))
-            said = work(view)
+            result = work(view)
             self._view = view
-        return said
+        return result
 
-    async def look(self, work: Callable[[View], T]) -> T:
-        """What some reading makes of the tools."""
+    async def read(self, work: Callable[[View], T]) -> T:
+        """Return what a function reads from the tools."""
         return work(self._view)
 
     async def find_doubt(self, record: ToolRecord) -> str | None:
-        """Nothing: whoever can change this memory can change this code."""
+        """Find nothing: whoever can change this memory can change this code."""
         del record
         return None
 
     async def aclose(self) -> None:
-        """Nothing was opened."""
+        """Do nothing, since nothing was opened."""
 
 
 class _MemoryView:
     def __init__(self, records: dict[str, ToolRecord], cards: dict[str, ToolSummary]) -> None:
         self.records, self.cards = records, cards
 
-    def load(self, ident: str) -> ToolRecord | None:
-        return self.records.get(ident)
+    def load(self, tool_id: str) -> ToolRecord | None:
+        return self.records.get(tool_id)
 
-    def find(self, wanted: ToolFilter) -> list[ToolRecord]:
-        return [item for item in self.records.values() if wanted.fits(item)]
+    def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
+        return [record for record in self.records.values() if tool_filter.fits(record)]
 
-    def list_near(self, card: ToolSummary) -> list[ToolSummary]:
-        return [other for other in self.cards.values() if is_near(card, other)]
+    def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
+        return [other for other in self.cards.values() if is_near(summary, other)]
 
     def save(self, record: ToolRecord) -> None:
         self.records[record.id], self.cards[record.id] = record, make_summary(record)
@@ -225,18 +226,21 @@ class _MemoryView:
         until = record.claim.until if record.claim else None
         self.cards[record.id] = replace(self.cards[record.id], claimed_until=until)
 
-    def delete(self, ident: str) -> None:
-        self.records.pop(ident, None)
-        self.cards.pop(ident, None)
+    def delete(self, tool_id: str) -> None:
+        self.records.pop(tool_id, None)
+        self.cards.pop(tool_id, None)
 
-    def append_entry(self, said: ToolEntry) -> None:
-        """Nobody is told: what lives in this process alone is recorded nowhere."""
-        del said
+    def append_entry(self, entry: ToolEntry) -> None:
+        """Do nothing: what lives in this process alone is recorded nowhere."""
+        del entry
 
 
 TOOLS = "adjudge_tools"
 
 STANDINGS = "adjudge_tool_standings"
+
+_STANDING = ("cooling", "claim")
+"""Members of a record that every use or review changes; they are written to a table of their own, with the usage."""
 
 _LOOKED_FOR = ("tier", "status", "agent", "session", "name", "digest")
 
@@ -284,29 +288,29 @@ class LedgerToolStore:
 
         return await self.ledger.transact(run, tables=make_tables())
 
-    async def look(self, work: Callable[[View], T]) -> T:
-        """What some reading makes of the tools; where there is no ledger yet, there are none."""
+    async def read(self, work: Callable[[View], T]) -> T:
+        """Return what a function reads from the tools; where there is no ledger yet, there are none."""
 
-        def run(opened: Connection) -> tuple[Any, ToolRefused | None]:
+        def run(connection: Connection) -> tuple[Any, ToolRefused | None]:
             # A refusal is handed over as a value: raised, it would be taken for a ledger that is not there.
             try:
-                return work(_TableView(opened, self.ledger)), None
+                return work(_TableView(connection, self.ledger)), None
             except ToolRefused as error:
                 return None, error
 
         try:
-            found = await self.ledger.look(run, tables=make_tables())
+            answer = await self.ledger.look(run, tables=make_tables())
         except UsageError:
-            found = None
-        if found is None:
+            answer = None
+        if answer is None:
             return work(_EmptyView())
-        said, refused = found
-        if refused is not None:
-            raise refused
-        return said
+        result, refusal = answer
+        if refusal is not None:
+            raise refusal
+        return result
 
     async def find_doubt(self, record: ToolRecord) -> str | None:
-        """What the ledger does not confirm of a record."""
+        """Find what the ledger does not confirm of a record."""
         return find_doubt(record, [entry async for entry in self.ledger.query(subject=record.digest)])
 
     async def aclose(self) -> None:
@@ -316,17 +320,17 @@ class LedgerToolStore:
 
 
 class _EmptyView:
-    """What there is to read where nothing was ever written."""
+    """The view of a store that does not exist yet: it holds no tools."""
 
-    def load(self, ident: str) -> None:
-        del ident
+    def load(self, tool_id: str) -> None:
+        del tool_id
 
-    def find(self, wanted: ToolFilter) -> list[ToolRecord]:
-        del wanted
+    def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
+        del tool_filter
         return []
 
-    def list_near(self, card: ToolSummary) -> list[ToolSummary]:
-        del card
+    def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
+        del summary
         return []
 
     def save(self, record: ToolRecord) -> None:
@@ -334,10 +338,10 @@ class _EmptyView:
 
     save_standing = save
 
-    def delete(self, ident: str) -> None:
+    def delete(self, tool_id: str) -> None:
         raise NotImplementedError
 
-    def append_entry(self, said: ToolEntry) -> None:
+    def append_entry(self, entry: ToolEntry) -> None:
         raise NotImplementedError
 
 
@@ -345,103 +349,107 @@ class _TableView:
     def __init__(self, connection: Connection, ledger: Ledger, transaction: Transaction | None = None) -> None:
         self._connection, self._ledger, self._transaction = connection, ledger, transaction
 
-    def load(self, ident: str) -> ToolRecord | None:
+    def load(self, tool_id: str) -> ToolRecord | None:
         # What no store can hold is no id, and some raise when they are asked for it.
-        known = isinstance(ident, str) and can_store(ident)
-        found = self._fetch(_select().where(_tools().c.id == ident)) if known else []
-        return found[0] if found else None
+        is_storable = isinstance(tool_id, str) and can_store(tool_id)
+        records = self._fetch(_select_tools().where(_get_tools().c.id == tool_id)) if is_storable else []
+        return records[0] if records else None
 
-    def find(self, wanted: ToolFilter) -> list[ToolRecord]:
-        statement = _select().order_by(_tools().c.id)
+    def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
+        statement = _select_tools().order_by(_get_tools().c.id)
         for name in ("tier", "status", "agent", "session"):
-            if getattr(wanted, name) is not None:
-                statement = statement.where(_tools().c[name] == getattr(wanted, name))
+            if getattr(tool_filter, name) is not None:
+                statement = statement.where(_get_tools().c[name] == getattr(tool_filter, name))
         return self._fetch(statement)
 
-    def list_near(self, card: ToolSummary) -> list[ToolSummary]:
+    def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
         from sqlalchemy import or_, select
 
-        tools, standings = _tools(), _standings()
-        same = [tools.c[name] == getattr(card, name) for name in ("name", "agent", "session", "digest")]
+        tools, standings = _get_tools(), _get_standings()
+        conditions = [tools.c[name] == getattr(summary, name) for name in ("name", "agent", "session", "digest")]
         statement = select(*[tools.c[name] for name in ("id", *_LOOKED_FOR)], standings.c.claimed_until)
-        statement = statement.join(standings, standings.c.tool == tools.c.id).where(or_(*same), tools.c.id != card.id)
-        return [_read_card(row) for row in self._connection.execute(statement)]
+        statement = statement.join(standings, standings.c.tool == tools.c.id).where(
+            or_(*conditions), tools.c.id != summary.id
+        )
+        return [_read_summary(row) for row in self._connection.execute(statement)]
 
     def save(self, record: ToolRecord) -> None:
-        table, values = _tools(), _to_row(record)
+        table, values = _get_tools(), _make_tool_row(record)
         statement = table.update().where(table.c.id == record.id).values(**values)
         if self._connection.execute(statement).rowcount:
             self.save_standing(record)
             return
         self._connection.execute(table.insert().values(id=record.id, **values))
-        self._connection.execute(_standings().insert().values(tool=record.id, **_standing_columns(record)))
+        self._connection.execute(_get_standings().insert().values(tool=record.id, **_make_standing_row(record)))
 
     def save_standing(self, record: ToolRecord) -> None:
-        table = _standings()
-        statement = table.update().where(table.c.tool == record.id).values(**_standing_columns(record))
+        table = _get_standings()
+        statement = table.update().where(table.c.tool == record.id).values(**_make_standing_row(record))
         if self._connection.execute(statement).rowcount != 1:
             raise LedgerError(f"the tool {record.id} was removed by something that is not adjudge; nothing was changed")
 
-    def delete(self, ident: str) -> None:
-        for table, column in ((_standings(), "tool"), (_tools(), "id")):
-            self._connection.execute(table.delete().where(table.c[column] == ident))
+    def delete(self, tool_id: str) -> None:
+        for table, column in ((_get_standings(), "tool"), (_get_tools(), "id")):
+            self._connection.execute(table.delete().where(table.c[column] == tool_id))
 
-    def append_entry(self, said: ToolEntry) -> None:
+    def append_entry(self, entry: ToolEntry) -> None:
         if self._transaction is None:
             raise NotImplementedError
-        self._transaction.append(self._ledger.make_entry(said.payload, kind=said.kind, subject=said.subject))
+        self._transaction.append(self._ledger.make_entry(entry.payload, kind=entry.kind, subject=entry.subject))
 
     def _fetch(self, statement: Select[Any]) -> list[ToolRecord]:
-        return [_read(row) for row in self._connection.execute(statement)]
+        return [_read_record(row) for row in self._connection.execute(statement)]
 
 
-def _tools() -> Table:
+def _get_tools() -> Table:
     return make_tables().tables[TOOLS]
 
 
-def _standings() -> Table:
+def _get_standings() -> Table:
     return make_tables().tables[STANDINGS]
 
 
-def _select() -> Select[Any]:
+def _select_tools() -> Select[Any]:
     from sqlalchemy import select
 
-    tools, standings = _tools(), _standings()
+    tools, standings = _get_tools(), _get_standings()
     return select(tools, standings.c.body.label("standing")).join(standings, standings.c.tool == tools.c.id)
 
 
-def _to_row(record: ToolRecord) -> dict[str, Any]:
-    card = make_summary(record)
-    values = {name: getattr(card, name) for name in _LOOKED_FOR}
-    body = {name: item for name, item in record.to_dict().items() if name not in standing_to_dict(record)}
-    body["tool"] = {name: item for name, item in body["tool"].items() if name != "usage"}
+def _make_tool_row(record: ToolRecord) -> dict[str, Any]:
+    summary = make_summary(record)
+    values = {name: getattr(summary, name) for name in _LOOKED_FOR}
+    data = record.to_dict()
+    tool = {name: value for name, value in data["tool"].items() if name != "usage"}
+    body = {name: value for name, value in data.items() if name not in _STANDING} | {"tool": tool}
     # In ASCII: NUL and the like in a tool's source are escapes then, which every store can hold.
     return values | {"body": json.dumps(body)}
 
 
-def _standing_columns(record: ToolRecord) -> dict[str, Any]:
+def _make_standing_row(record: ToolRecord) -> dict[str, Any]:
     usage = record.tool.usage
-    body = standing_to_dict(record) | {"usage": usage.to_dict() if usage is not None else None}
+    body = {name: to_plain(getattr(record, name)) for name in _STANDING}
+    body["usage"] = None if usage is None else usage.to_dict()
     until = record.claim.until.astimezone(UTC).isoformat() if record.claim else None
     return {"claimed_until": until, "body": json.dumps(body)}
 
 
-def _read(row: Any) -> ToolRecord:
+def _read_record(row: Any) -> ToolRecord:
     try:
         body, standing = json.loads(row.body), json.loads(row.standing)
         usage = standing.pop("usage")
-        found = ToolRecord.from_dict({**body, **standing, "tool": {**body["tool"], "usage": usage}})
-        card = make_summary(found)
-        if any(getattr(card, name) != getattr(row, name) for name in ("id", *_LOOKED_FOR)):
+        record = ToolRecord.from_dict({**body, **standing, "tool": {**body["tool"], "usage": usage}})
+        summary = make_summary(record)
+        if any(getattr(summary, name) != getattr(row, name) for name in ("id", *_LOOKED_FOR)):
             raise UsageError("its columns say otherwise")
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise LedgerError(
             f"the tool {row.id} cannot be read from its table ({type(error).__name__}); it was changed by hand"
         ) from None
-    return found
+    return record
 
 
-def _read_card(row: Any) -> ToolSummary:
+def _read_summary(row: Any) -> ToolSummary:
     until = datetime.fromisoformat(row.claimed_until) if row.claimed_until else None
     texts = {name: getattr(row, name) for name in ("id", *_LOOKED_FOR)}
     return ToolSummary(**texts, claimed_until=until)

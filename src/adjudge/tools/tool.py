@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_whole_number, is_finite
-from adjudge.formats.json import find_odd, is_json, to_json_value
-from adjudge.formats.plain import to_plain
+from adjudge.formats.json import find_non_json, is_json, to_json_value
+from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import flatten, show
 from adjudge.tools.reuse import ToolHistory
-from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolVerdict, read_verdict
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolVerdict
 
 ToolMode = Literal["compose", "sandbox"]
 
@@ -58,6 +58,8 @@ MISSING: Final = Missing.MISSING
 class ToolTest:
     """One recorded run of a candidate: its input, its output, and the output that its author expected."""
 
+    _layout: ClassVar[Layout] = Layout(last=("expected",), omitted=("expected",), strict=True)
+
     input: Any
     output: Any
     success: bool
@@ -67,21 +69,18 @@ class ToolTest:
     error: str | None = None
 
     def __post_init__(self) -> None:
-        check_flag("whether a test succeeded", self.success)
+        check_flag("success", self.success, where="a test")
         if self.error is not None:
             _check_text("the error of a test", self.error)
 
     def to_dict(self) -> dict[str, Any]:
-        """This test as plain data; without ``expected`` where nothing was expected."""
-        data = {"input": self.input, "output": self.output, "success": self.success, "error": self.error}
-        data |= {} if self.expected is MISSING else {"expected": self.expected}
-        return {name: to_plain(item) for name, item in data.items()}
+        """Write this test as plain data; without ``expected`` where nothing was expected."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        given = _take(data, "a test", needed=("input", "output", "success"), known=("expected", "error"))
-        return cls(**given)
+        return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +91,9 @@ class ToolCandidate:
     candidate (no source, no tests, outputs that do not fit) is left to the review, so that it can be recorded.
     """
 
+    writes_plain: ClassVar[bool] = True
     schema: ClassVar[str] = "adjudge/tool-candidate/1"
+    _layout: ClassVar[Layout] = Layout(last=("tests",), strict=True)
 
     name: str
     description: str
@@ -114,51 +115,39 @@ class ToolCandidate:
             _check_text(name, getattr(self, name))
         if not self.name.strip():
             raise UsageError("a tool needs a name that is not empty")
-        check_choice("a tool's mode", self.mode, _MODES)
+        check_choice("mode", self.mode, _MODES, where="a tool")
         set_field = object.__setattr__
         # Copies: whoever wrote the candidate may still hold the originals, and could change what was reviewed.
         set_field(self, "input_schema", _copy_schema("input_schema", self.input_schema))
         if self.output_schema is not None:
             set_field(self, "output_schema", _copy_schema("output_schema", self.output_schema))
-        set_field(self, "steps", tuple(_copy_json("steps", item) for item in _list("steps", self.steps)))
-        set_field(self, "allowlist", tuple(_list("allowlist", self.allowlist)))
-        set_field(self, "tests", tuple(_list("tests", self.tests)))
-        for item in self.allowlist:
-            _check_text("an entry of the allowlist", item)
-        for item in self.tests:
-            if not isinstance(item, ToolTest):
-                raise UsageError(f"the tests of a tool are ToolTest values, got {show(item)}")
+        set_field(self, "steps", tuple(_copy_json("steps", step) for step in _check_list("steps", self.steps)))
+        set_field(self, "allowlist", tuple(_check_list("allowlist", self.allowlist)))
+        set_field(self, "tests", tuple(_check_list("tests", self.tests)))
+        for entry in self.allowlist:
+            _check_text("an entry of the allowlist", entry)
+        for test in self.tests:
+            if not isinstance(test, ToolTest):
+                raise UsageError(f"the tests of a tool are ToolTest values, got {show(test)}")
 
     def to_dict(self) -> dict[str, Any]:
-        """This candidate as plain data; ``from_dict`` reads it back."""
-        return {
-            "schema": self.schema,
-            "name": self.name,
-            "description": self.description,
-            "input_schema": self.input_schema,
-            "output_schema": self.output_schema,
-            "source": self.source,
-            "mode": self.mode,
-            "allowlist": list(self.allowlist),
-            "steps": list(self.steps),
-            "tests": [item.to_dict() for item in self.tests],
-        }
+        """Write this candidate as plain data, which ``from_dict`` reads back."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        _check_schema(data, cls.schema)
-        optional = ("output_schema", "source", "allowlist", "steps", "tests")
-        given = _take(data, "a tool candidate", ("name", "description", "input_schema", "mode"), optional)
-        tests = [ToolTest.from_dict(item) for item in _list("tests", given.pop("tests", ()))]
-        return cls(**given, tests=tuple(tests))
+        return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUsage:
-    """How often and how well a tool was used. It is a value: ``add`` returns a new one."""
+    """Statistics of how a tool was used. It is a value: ``add`` returns a new one."""
 
     schema: ClassVar[str] = "adjudge/tool-usage/1"
+    _layout: ClassVar[Layout] = Layout(
+        required=("uses", "successes", "failures", "mean_ms", "last_used_at", "history"), strict=True
+    )
 
     uses: int = 0
     successes: int = 0
@@ -175,12 +164,16 @@ class ToolUsage:
             check_whole_number(name, getattr(self, name), least=0)
         if self.successes + self.failures != self.uses:
             counts = f"{show(self.uses)} uses, {show(self.successes)} and {show(self.failures)}"
-            raise UsageError(f"uses must be successes and failures together; got {counts}")
+            raise UsageError(f"uses must be successes and failures together; got {counts}", argument="uses")
         if not is_finite(self.mean_ms) or self.mean_ms < 0:
-            raise UsageError(f"mean_ms is a number of milliseconds from 0, got {show(self.mean_ms)}")
+            raise UsageError(
+                f"mean_ms is a number of milliseconds from 0, got {show(self.mean_ms)}", argument="mean_ms"
+            )
         at = self.last_used_at
         if at is not None and (not isinstance(at, datetime) or at.utcoffset() is None):
-            raise UsageError(f"last_used_at is an aware time, or None before the first use; got {show(at)}")
+            raise UsageError(
+                f"last_used_at is an aware time, or None before the first use; got {show(at)}", argument="last_used_at"
+            )
 
     @property
     def success_rate(self) -> float:
@@ -190,7 +183,7 @@ class ToolUsage:
     def add(
         self, *, success: bool, duration_ms: float, at: datetime | None = None, output: object = MISSING
     ) -> ToolUsage:
-        """The usage with one more use. ``output``, where given, joins the history: give it when it was valid."""
+        """Return the usage with one more use. ``output``, where given, joins the history: give it when it was valid."""
         return ToolUsage(
             uses=self.uses + 1,
             successes=self.successes + (1 if success else 0),
@@ -201,32 +194,22 @@ class ToolUsage:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """This usage as plain data."""
-        return {
-            "schema": self.schema,
-            "uses": self.uses,
-            "successes": self.successes,
-            "failures": self.failures,
-            "mean_ms": self.mean_ms,
-            "last_used_at": self.last_used_at.isoformat() if self.last_used_at else None,
-            "history": self.history.to_dict(),
-        }
+        """Write this usage as plain data."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        _check_schema(data, cls.schema)
-        needed = ("uses", "successes", "failures", "mean_ms", "last_used_at", "history")
-        given = _take(data, "a tool's usage", needed=needed, known=())
-        given["last_used_at"] = _read_time(given["last_used_at"])
-        return cls(**given | {"history": ToolHistory.from_dict(given["history"])})
+        return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmergentTool:
     """A tool that was approved: the candidate, its tier, its usage, and every verdict on it."""
 
+    writes_plain: ClassVar[bool] = True
     schema: ClassVar[str] = "adjudge/emergent-tool/1"
+    _layout: ClassVar[Layout] = Layout(required=("tier", "agent", "session", "usage", "verdicts"), strict=True)
 
     id: str
     candidate: ToolCandidate
@@ -245,51 +228,37 @@ class EmergentTool:
             _check_text(name, getattr(self, name))
         if not self.id:
             raise UsageError("a tool needs an id that is not empty")
-        check_choice("a tool's tier", self.tier, TIERS)
+        check_choice("tier", self.tier, TIERS, where="a tool")
         if not isinstance(self.candidate, ToolCandidate):
             raise UsageError(f"a tool's candidate is a ToolCandidate, got {show(self.candidate)}")
         if self.usage is not None and not isinstance(self.usage, ToolUsage):
             raise UsageError(f"a tool's usage is a ToolUsage or None, got {show(self.usage)}")
-        object.__setattr__(self, "verdicts", tuple(_list("verdicts", self.verdicts)))
-        for item in self.verdicts:
-            if not isinstance(item, CreationVerdict | PromotionVerdict):
-                raise UsageError(f"a tool's verdicts are CreationVerdict or PromotionVerdict values, got {show(item)}")
+        object.__setattr__(self, "verdicts", tuple(_check_list("verdicts", self.verdicts)))
+        for verdict in self.verdicts:
+            if not isinstance(verdict, CreationVerdict | PromotionVerdict):
+                raise UsageError(
+                    f"a tool's verdicts are CreationVerdict or PromotionVerdict values, got {show(verdict)}"
+                )
 
     @property
     def digest(self) -> str:
-        """What verdicts on this tool are bound to: ``tool_digest`` of its candidate."""
+        """The digest that verdicts on this tool are bound to: ``tool_digest`` of its candidate."""
         return tool_digest(self.candidate)
 
     @property
-    def own_verdicts(self) -> tuple[ToolVerdict, ...]:
+    def current_verdicts(self) -> tuple[ToolVerdict, ...]:
         """The verdicts on exactly what the tool is now, and none on what it was before a change."""
-        own = self.digest
-        return tuple(item for item in self.verdicts if item.tool_digest == own)
+        digest = self.digest
+        return tuple(verdict for verdict in self.verdicts if verdict.tool_digest == digest)
 
     def to_dict(self) -> dict[str, Any]:
-        """This tool as plain data; ``from_dict`` reads it back."""
-        return {
-            "schema": self.schema,
-            "id": self.id,
-            "candidate": self.candidate.to_dict(),
-            "tier": self.tier,
-            "agent": self.agent,
-            "session": self.session,
-            "usage": self.usage.to_dict() if self.usage is not None else None,
-            "verdicts": [item.to_dict() for item in self.verdicts],
-        }
+        """Write this tool as plain data, which ``from_dict`` reads back."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        _check_schema(data, cls.schema)
-        needed = ("id", "candidate", "tier", "agent", "session", "usage", "verdicts")
-        given = _take(data, "a tool", needed=needed, known=())
-        usage = ToolUsage.from_dict(given["usage"]) if given["usage"] is not None else None
-        verdicts = tuple(read_verdict(item) for item in _list("verdicts", given["verdicts"]))
-        return cls(
-            **given | {"candidate": ToolCandidate.from_dict(given["candidate"]), "usage": usage, "verdicts": verdicts}
-        )
+        return read_record(cls, data)
 
 
 def tool_digest(candidate: ToolCandidate) -> str:
@@ -300,7 +269,7 @@ def tool_digest(candidate: ToolCandidate) -> str:
     import rfc8785
 
     large: list[Any] = []
-    about = {
+    basis = {
         "allowlist": list(candidate.allowlist),
         "input_schema": candidate.input_schema,
         "mode": candidate.mode,
@@ -308,77 +277,50 @@ def tool_digest(candidate: ToolCandidate) -> str:
         "source": candidate.source,
         "steps": list(candidate.steps),
     }
-    plain = {name: _take_out(item, (name,), large) for name, item in about.items()}
+    plain = {name: _replace_large(value, (name,), large) for name, value in basis.items()}
     # RFC 8785 has no integers beyond 2^53. They are named by their place instead of being made texts, or a changed
     # schema ({"const": "9007199254740993"}) could have the digest of a reviewed one.
     return hashlib.sha256(rfc8785.dumps({**plain, "large": large} if large else plain)).hexdigest()
 
 
-def _take_out(value: Any, path: tuple[str | int, ...], large: list[Any]) -> Any:
+def _replace_large(value: Any, path: tuple[str | int, ...], large: list[Any]) -> Any:
     if type(value) is int and abs(value) > _LARGEST:
         large.append([list(path), hex(value)])
         return None
     if isinstance(value, dict):
         # In one order, or equal schemas would differ by the order their members were written in.
-        return {name: _take_out(value[name], (*path, name), large) for name in sorted(value)}
+        return {name: _replace_large(value[name], (*path, name), large) for name in sorted(value)}
     if isinstance(value, list):
-        return [_take_out(item, (*path, place), large) for place, item in enumerate(value)]
+        return [_replace_large(member, (*path, place), large) for place, member in enumerate(value)]
     return value
 
 
-def _copy_schema(what: str, value: Any) -> Any:
+def _copy_schema(label: str, value: Any) -> Any:
     if not isinstance(value, dict | bool):
-        raise UsageError(f"{what} is a JSON Schema: a dictionary, true or false; got {show(value)}")
-    return _copy_json(what, value)
+        raise UsageError(f"{label} is a JSON Schema: a dictionary, true or false; got {show(value)}")
+    return _copy_json(label, value)
 
 
-def _copy_json(what: str, value: Any) -> Any:
+def _copy_json(label: str, value: Any) -> Any:
     # Looked at before it is copied: what holds itself twice over would be copied for ever.
     if not is_json((value,), most=MOST_VALUES):
-        raise UsageError(f"{what} is not JSON that can be reviewed: {find_odd(value, most=MOST_VALUES)}")
+        raise UsageError(f"{label} is not JSON that can be reviewed: {find_non_json(value, most=MOST_VALUES)}")
     try:
         return to_json_value(value)
     except ValueError as error:
-        raise UsageError(f"{what} is not JSON: {flatten(str(error), 200)}") from None
+        raise UsageError(f"{label} is not JSON: {flatten(str(error), 200)}") from None
 
 
-def _check_text(what: str, value: object) -> None:
+def _check_text(label: str, value: object) -> None:
     if not isinstance(value, str):
-        raise UsageError(f"{what} must be a text, got {show(value)}")
+        raise UsageError(f"{label} must be a text, got {show(value)}", argument=label if label.isidentifier() else None)
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise UsageError(f"{what} is not valid Unicode: a lone surrogate at character {error.start}") from None
+        raise UsageError(f"{label} is not valid Unicode: a lone surrogate at character {error.start}") from None
 
 
-def _list(what: str, value: Any) -> Iterable[Any]:
+def _check_list(label: str, value: Any) -> Iterable[Any]:
     if not isinstance(value, list | tuple):
-        raise UsageError(f"{what} must be a list, got {show(value)}")
+        raise UsageError(f"{label} must be a list, got {show(value)}", argument=label if label.isidentifier() else None)
     return value
-
-
-def _check_schema(data: object, schema: str) -> None:
-    if not isinstance(data, Mapping) or data.get("schema") != schema:
-        raise UsageError(f"this is read from a dictionary of schema {schema!r} that to_dict wrote")
-
-
-def _take(data: object, what: str, needed: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:
-    """The members of a dictionary, all that are needed and none that is unknown."""
-    if not isinstance(data, Mapping):
-        raise UsageError(f"{what} is read from a dictionary, got {show(data)}")
-    for name in needed:
-        if name not in data:
-            raise UsageError(f"{what} needs {name!r}, and this dictionary has none")
-    for name in data:
-        if name not in (*needed, *known, "schema"):
-            raise UsageError(f"{what} has no member {show(name)}")
-    return {name: item for name, item in data.items() if name != "schema"}
-
-
-def _read_time(value: object) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        return datetime.fromisoformat(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise UsageError(f"a time is written like 2026-01-31T12:00:00+00:00, got {show(value)}") from None

@@ -1,4 +1,4 @@
-"""What reviews of forged tools come to. Each verdict is true exactly when it approves, or when the output is valid."""
+"""Verdicts on forged tools. Each is true exactly when it approves, or when the output is valid."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from typing import Any, ClassVar, Self
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_share
+from adjudge.formats.record import Layout, read_any_record, read_record, write_record
 from adjudge.formats.text import show
-from adjudge.result import JudgeChainResult, read_result
+from adjudge.result import JudgeChainResult
 
 DIMENSIONS = ("safety", "correctness", "determinism", "bounded")
 """What a candidate is reviewed for."""
 
+_LAYOUT = Layout(readers={"chain_result": JudgeChainResult.from_dict}, strict=True)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationVerdict:
-    """Whether a candidate may become a tool, and how it did on the four dimensions, each in 0 to 1."""
+    """The verdict on a candidate: whether it may become a tool, and its score on four dimensions, each in 0 to 1."""
 
     schema: ClassVar[str] = "adjudge/creation-verdict/1"
+    _layout: ClassVar[Layout] = _LAYOUT
 
     approved: bool
     confidence: float
@@ -36,9 +40,9 @@ class CreationVerdict:
     """What every judge said; ``None`` when nobody was asked."""
 
     def __post_init__(self) -> None:
-        check_flag("approved of a verdict", self.approved)
+        check_flag("approved", self.approved, where="a verdict")
         for name in ("confidence", *DIMENSIONS):
-            check_share(f"{name} of a verdict", getattr(self, name))
+            check_share(name, getattr(self, name), where="a verdict")
         _check_texts(self.reasoning, self.tool_digest)
         _check_approval(self)
         if self.approved and not all(getattr(self, name) > 0 for name in DIMENSIONS):
@@ -48,13 +52,13 @@ class CreationVerdict:
         return self.approved
 
     def to_dict(self) -> dict[str, Any]:
-        """This verdict as plain data; ``from_dict`` reads it back."""
-        return _to_dict(self, ("approved", "confidence", *DIMENSIONS, "reasoning", "tool_digest", "chain_result"))
+        """Write this verdict as plain data, which ``from_dict`` reads back."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        return _make(cls, _read(data, cls.schema))
+        return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,7 @@ class ReviewVerdict:
     """The verdict of one of the two reviewers of a promotion."""
 
     schema: ClassVar[str] = "adjudge/review-verdict/1"
+    _layout: ClassVar[Layout] = _LAYOUT
 
     approved: bool
     confidence: float
@@ -70,8 +75,8 @@ class ReviewVerdict:
     chain_result: JudgeChainResult | None = None
 
     def __post_init__(self) -> None:
-        check_flag("approved of a verdict", self.approved)
-        check_share("confidence of a verdict", self.confidence)
+        check_flag("approved", self.approved, where="a verdict")
+        check_share("confidence", self.confidence, where="a verdict")
         _check_texts(self.reasoning)
         _check_approval(self)
 
@@ -79,20 +84,21 @@ class ReviewVerdict:
         return self.approved
 
     def to_dict(self) -> dict[str, Any]:
-        """This review as plain data; ``from_dict`` reads it back."""
-        return _to_dict(self, ("approved", "confidence", "reasoning", "chain_result"))
+        """Write this review as plain data, which ``from_dict`` reads back."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        return _make(cls, _read(data, cls.schema))
+        return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionVerdict:
-    """Whether a tool may rise by one tier; both reviewers have to approve."""
+    """The verdict on a promotion by one tier; both reviewers have to approve."""
 
     schema: ClassVar[str] = "adjudge/promotion-verdict/1"
+    _layout: ClassVar[Layout] = Layout(strict=True)
 
     approved: bool
     confidence: float
@@ -103,8 +109,8 @@ class PromotionVerdict:
     """What was reviewed: SHA-256 of source, steps, schemas and allowlist."""
 
     def __post_init__(self) -> None:
-        check_flag("approved of a verdict", self.approved)
-        check_share("confidence of a verdict", self.confidence)
+        check_flag("approved", self.approved, where="a verdict")
+        check_share("confidence", self.confidence, where="a verdict")
         for name in ("safety", "correctness"):
             if not isinstance(getattr(self, name), ReviewVerdict):
                 raise UsageError(f"{name} of a promotion is a ReviewVerdict, got {show(getattr(self, name))}")
@@ -119,19 +125,17 @@ class PromotionVerdict:
 
     @property
     def reasoning(self) -> str:
-        """What both reviewers said."""
+        """The reasoning of both reviewers."""
         return f"safety: {self.safety.reasoning}\ncorrectness: {self.correctness.reasoning}"
 
     def to_dict(self) -> dict[str, Any]:
-        """This verdict as plain data; ``from_dict`` reads it back."""
-        return _to_dict(self, ("approved", "confidence", "safety", "correctness", "tool_digest"))
+        """Write this verdict as plain data, which ``from_dict`` reads back."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        given = _read(data, cls.schema)
-        reviews = {name: ReviewVerdict.from_dict(given.get(name, {})) for name in ("safety", "correctness")}
-        return _make(cls, given | reviews)
+        return read_record(cls, data)
 
 
 ToolVerdict = CreationVerdict | PromotionVerdict
@@ -139,9 +143,10 @@ ToolVerdict = CreationVerdict | PromotionVerdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReuseVerdict:
-    """Whether a tool's output fits its schema; computed without asking anybody."""
+    """The verdict on whether a tool's output fits its schema; computed without asking anybody."""
 
     schema: ClassVar[str] = "adjudge/reuse-verdict/1"
+    _layout: ClassVar[Layout] = Layout(strict=True)
 
     valid: bool
     schema_errors: tuple[str, ...] = ()
@@ -149,36 +154,26 @@ class ReuseVerdict:
     anomaly: bool = False
     """Whether the output's size or shape lies outside the history that was given."""
 
+    def __post_init__(self) -> None:
+        if self.valid and self.schema_errors:
+            raise UsageError("a verdict that is valid has no schema_errors, and this one has")
+
     def __bool__(self) -> bool:
         return self.valid
 
     def to_dict(self) -> dict[str, Any]:
-        """This verdict as plain data."""
-        said = {"valid": self.valid, "schema_errors": list(self.schema_errors), "anomaly": self.anomaly}
-        return {"schema": self.schema, **said}
+        """Write this verdict as plain data."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        given = _read(data, cls.schema)
-        found = given.get("schema_errors", [])
-        # Exactly true or false: a text such as "false" would count as valid.
-        if not isinstance(found, list | tuple) or not all(isinstance(item, str) for item in found):
-            raise UsageError("schema_errors of a verdict must be texts")
-        if any(type(given.get(name, False)) is not bool for name in ("valid", "anomaly")):
-            raise UsageError("valid and anomaly of a verdict must be true or false")
-        if given.get("valid") and found:
-            raise UsageError("a verdict that is valid has no schema_errors, and this one has")
-        return _make(cls, {**given, "schema_errors": tuple(found)})
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        return read_record(cls, data)
 
 
 def read_verdict(data: Mapping[str, Any]) -> ToolVerdict:
-    """A verdict of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-    said = data.get("schema") if isinstance(data, Mapping) else None
-    kinds: dict[object, type[ToolVerdict]] = {kind.schema: kind for kind in (CreationVerdict, PromotionVerdict)}
-    if not isinstance(said, str) or said not in kinds:
-        raise UsageError(f"a verdict has one of the schemas {', '.join(map(str, kinds))}; got {show(said)}")
-    return kinds[said].from_dict(data)
+    """Read a verdict of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+    return read_any_record((CreationVerdict, PromotionVerdict), data)
 
 
 def _check_texts(*texts: object) -> None:
@@ -197,27 +192,3 @@ def _check_approval(verdict: CreationVerdict | ReviewVerdict) -> None:
         raise UsageError("a verdict that approves has a confidence above 0")
     if result is not None and not (result.passed and result.decided_by == "judge"):
         raise UsageError("a verdict that approves needs a result that a judge passed")
-
-
-def _to_dict(verdict: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    data: dict[str, Any] = {"schema": verdict.schema}
-    for name in names:
-        value = getattr(verdict, name)
-        data[name] = value.to_dict() if hasattr(value, "to_dict") else value
-    return data
-
-
-def _read(data: object, schema: str) -> dict[str, Any]:
-    if not isinstance(data, Mapping) or data.get("schema") != schema:
-        raise UsageError(f"a verdict is read from a dictionary of schema {schema!r} that to_dict wrote")
-    given = {name: item for name, item in data.items() if name != "schema"}
-    if given.get("chain_result") is not None:
-        given["chain_result"] = read_result(given["chain_result"])
-    return given
-
-
-def _make(kind: type[Any], given: Mapping[str, Any]) -> Any:
-    try:
-        return kind(**given)
-    except TypeError as error:  # a member too many, or too few
-        raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: {error}") from None

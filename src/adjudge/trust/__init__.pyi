@@ -8,7 +8,7 @@ from adjudge.trust.alternative import AnnotatorTest as AnnotatorTest
 from adjudge.trust.alternative import Closeness as Closeness
 from adjudge.trust.alternative import make_alternative_test as make_alternative_test
 from adjudge.trust.bias import Bias as Bias
-from adjudge.trust.bias import Effect as Effect
+from adjudge.trust.bias import BiasKind as BiasKind
 from adjudge.trust.bias import make_bias as make_bias
 from adjudge.trust.ceiling import Ceiling as Ceiling
 from adjudge.trust.ceiling import RaterPair as RaterPair

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from adjudge.formats.record import write_record
 from adjudge.formats.text import show
 from adjudge.trust.alpha import measure_alpha
 from adjudge.trust.confusion import (
@@ -49,7 +50,7 @@ class Baseline:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {"name": self.name, "category": self.category, "accuracy": self.accuracy.to_dict()}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +95,12 @@ class Agreement:
     @property
     def estimates(self) -> dict[str, Estimate]:
         """Every statistic by its name, in the order of the fields."""
-        named = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: value for name, value in named.items() if isinstance(value, Estimate)}
+        members = {member.name: getattr(self, member.name) for member in fields(self)}
+        return {name: value for name, value in members.items() if isinstance(value, Estimate)}
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown: dict[str, Any] = {"confusion": self.confusion.to_dict(), "groups": self.groups}
-        shown |= {"positive": self.positive, "seed": self.seed}
-        shown |= {name: value.to_dict() for name, value in self.estimates.items()}
-        return shown | {"baselines": [item.to_dict() for item in self.baselines]}
+        return write_record(self)
 
 
 def make_agreement(
@@ -209,8 +207,12 @@ def _make_measure(categories: Sequence[Category], positive: Category, *, ordered
         columns += [nothing if good is None else divide(2 * tables[:, good, good], either[:, good].sum(axis=1), np.nan)]
         columns += [measure_cohen(tables), measure_scott(tables), measure_gwet(tables)]
         columns += [measure_alpha(either.reshape(len(sums), -1), np.arange(size, dtype=float), "nominal")]
-        kept = tables[:, decided][:, :, decided]
-        columns += [measure_cohen(kept, "linear"), measure_cohen(kept, "quadratic")] if ordered else [nothing, nothing]
+        decided_tables = tables[:, decided][:, :, decided]
+        columns += (
+            [measure_cohen(decided_tables, "linear"), measure_cohen(decided_tables, "quadratic")]
+            if ordered
+            else [nothing, nothing]
+        )
         return np.stack(columns, axis=1)
 
     return measure

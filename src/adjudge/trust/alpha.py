@@ -59,7 +59,7 @@ def build_measure(coded: CodedRatings, scale: Scale) -> Callable[[Floats], Float
 
 
 def build_coincidences(coded: CodedRatings) -> csr_array:
-    """What each item adds to the coincidences: n_c (n_k - [c = k]) / (m - 1), one row for each item."""
+    """Build what each item adds to the coincidences: n_c (n_k - [c = k]) / (m - 1), one row for each item."""
     import numpy as np
     from scipy.sparse import csr_array
 
@@ -77,9 +77,9 @@ def build_coincidences(coded: CodedRatings) -> csr_array:
         columns.append(places)
         values.append(block.ravel() / (rated - 1))
     flat = (np.concatenate(item) if item else np.array([]) for item in (values, rows, columns))
-    data, row_places, column_places = flat
+    cell_values, row_places, column_places = flat
     where = (row_places.astype(int), column_places.astype(int))
-    return csr_array((data, where), shape=(coded.items, number * number))
+    return csr_array((cell_values, where), shape=(coded.items, number * number))
 
 
 def measure_alpha(sums: Floats, values: Floats, scale: Scale) -> Floats:
@@ -119,10 +119,15 @@ def _read_values(categories: Sequence[Category], scale: Scale) -> Floats:
         return np.arange(len(categories), dtype=float)
     for category in categories:
         if isinstance(category, str):
-            raise UsageError(f"the {scale} scale needs numbers, got {show(category)}; use scale='ordinal' or 'nominal'")
+            raise UsageError(
+                f"the {scale} scale needs numbers, got {show(category)}; use scale='ordinal' or 'nominal'",
+                argument="scale",
+            )
         check_score(category or 0)
         if scale == "ratio" and category is not None and category < 0:
-            raise UsageError(f"the ratio scale has no value below 0, got {show(category)}; use scale='interval'")
+            raise UsageError(
+                f"the ratio scale has no value below 0, got {show(category)}; use scale='interval'", argument="scale"
+            )
     values = np.array([float(category or 0) for category in categories])
     if scale == "interval":  # neither a shift nor another unit changes it, and squares of large numbers overflow
         values -= values.min()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_share, check_whole_number
+from adjudge.formats.record import write_record
 from adjudge.formats.text import show
 from adjudge.trust.confusion import Category, check_kinds
 from adjudge.trust.extra import check_extra
@@ -57,7 +58,7 @@ class AnnotatorTest:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,7 @@ class AlternativeTest:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown = {name: getattr(self, name) for name in self.__slots__}
-        shown["annotators"] = [item.to_dict() for item in self.annotators]
-        return shown | {name: list(shown[name]) for name in ("annotators_left_out", "notes")}
+        return write_record(self)
 
 
 def make_alternative_test(
@@ -115,20 +114,20 @@ def make_alternative_test(
     check_share("q", q)
     check_whole_number("least_items", least_items, least=2)
     people = _read_people(judged, ratings, closeness)
-    kept = {name: items for name, items in people.items() if len(items) >= least_items}
-    if not kept:
+    testable = {name: items for name, items in people.items() if len(items) >= least_items}
+    if not testable:
         most = max(map(len, people.values()), default=0)
         raise UsageError(
             f"an annotator needs {least_items} items that somebody else rated too, and the most is {most}; "
             "have more items rated by two people"
         )
     measure = _measure_share if closeness == "accuracy" else _measure_distance
-    compared = {name: _compare(name, rated, judged, ratings, measure) for name, rated in kept.items()}
+    compared = {name: _compare(name, rated, judged, ratings, measure) for name, rated in testable.items()}
     p_values = [_test(advantage, epsilon) for _, _, advantage in compared.values()]
     tests = tuple(
         AnnotatorTest(
             annotator=name,
-            items=len(kept[name]),
+            items=len(testable[name]),
             judge_wins=judge,
             annotator_wins=person,
             p_value=p_value,
@@ -149,7 +148,7 @@ def make_alternative_test(
         q=q,
         closeness=closeness,
         annotators=tests,
-        annotators_left_out=tuple(name for name in people if name not in kept),
+        annotators_left_out=tuple(name for name in people if name not in testable),
         items=len(items),
         items_left_out=len(ratings) - len(items),
         undecided=sum(judged[at] is None for at in items),
@@ -160,7 +159,9 @@ def make_alternative_test(
 def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closeness) -> dict[str, list[int]]:
     """For each annotator, the items that somebody else rated too."""
     if len(judged) != len(ratings):
-        raise UsageError(f"judged and ratings have {len(judged):,} and {len(ratings):,} items; give one of each")
+        raise UsageError(
+            f"judged and ratings have {len(judged):,} and {len(ratings):,} items; give one of each", argument="ratings"
+        )
     labels = [label for row in ratings for label in row.values() if label is not None]
     labels += [label for label in judged if label is not None]
     check_kinds(set(map(type, labels)))
@@ -168,7 +169,7 @@ def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closen
         if closeness == "neg_rmse" and isinstance(label, str):
             raise UsageError(f"the distance of {show(label)} from others is not defined; use closeness='accuracy'")
         if not isinstance(label, str):
-            check_score(label, what="a label", remedy="use None for undecided")
+            check_score(label, name="a label", remedy="use None for undecided")
     people: dict[str, list[int]] = {}
     for at, row in enumerate(ratings):
         raters = [name for name, label in row.items() if label is not None]
@@ -186,7 +187,7 @@ def _compare(
     ratings: Ratings,
     measure: Callable[[Category, Sequence[Category]], float],
 ) -> tuple[float, float, Floats]:
-    """How often the judge, and how often the annotator, is at least as close to the others; and the difference."""
+    """Compare how often the judge, and how often the annotator, is at least as close to the others."""
     import numpy as np
 
     judge, person = [], []

@@ -1,18 +1,20 @@
-"""Bias: does the judge's error follow the position, length, format or language of an answer?
+"""Bias: does the judge err to one side on answers of some length, format or language, or in some position?
 
-The error (judge minus truth) is regressed on all effects at once, so that a language whose answers are longer is not
-blamed for their length. Standard errors are robust (HC3), or follow the groups that items come in.
+The items are divided by one property at a time, numbers into quarters. Of each kind, what the judge says is compared
+with what people say, and the difference with that of all other items. Properties that go together, such as a language
+and the length of its answers, are each named: the figures say where the judge errs, and not why.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.text import clean, show
+from adjudge.formats.numbers import format_decimal
+from adjudge.formats.record import write_record
+from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 from adjudge.trust.multiplicity import adjust_holm
 from adjudge.trust.regression import fit_robustly
@@ -26,236 +28,225 @@ if TYPE_CHECKING:
     from adjudge.trust.extra import Floats
 
 LEAST_ITEMS = 30
-LEAST_PER_EFFECT = 10
-"""Items for each effect that is estimated (F. E. Harrell, "Regression Modeling Strategies", 2001, section 4.4)."""
-LEAST_PER_LEVEL = 5
-LEAST_GROUPS = 10
+LEAST_PER_KIND = 10
+"""The fewest items of a kind that are tested, and of all others."""
+LEAST_GROUPS = 5
+"""The fewest groups on either side: errors that follow the groups come out much too small where one group decides."""
 
 ALPHA = 0.05
 
-CLOSE = 1e-8
-"""An effect of which less than this share is its own is told by the others."""
+PropertyValues = Sequence[bool | float | str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """How the judge's error changes with one property of an answer, all others being equal."""
+class BiasKind:
+    """The items of one kind: what the judge says of them, beside what people say."""
 
-    name: str
+    by: str
     """The property."""
-    level: str | None
-    """The value of the property that is compared; ``None`` for a number."""
-    baseline: str | None
-    """The value that it is compared with, the most frequent; ``None`` for a number."""
-    effect: float
-    """How much higher the error (judge minus truth) is: per unit of a number, or at the level than at the baseline."""
-    low: float
-    high: float
-    """The 95 % interval of this effect alone: it may exclude 0 where ``adjusted`` says that chance explains it."""
-    p_value: float
-    adjusted: float
-    """The p-value adjusted for the number of effects (Holm)."""
-    words: str
-    """The result in one sentence."""
+    name: str
+    """The value, or the range of values of a quarter of the items."""
+    items: int
+    judge: float
+    """The judge's mean: of verdicts, the share that it passes."""
+    people: float
+    """The same of people."""
+    difference: float
+    """Judge minus people: above 0, the judge is more generous than people."""
+    low: float | None
+    high: float | None
+    """The 95 % interval of the difference, of this kind alone; ``None`` where one item or group alone decides it."""
+    p_value: float | None
+    """Two-sided, that the difference is as on all other items; ``None`` with too few items or groups to test."""
+    adjusted: float | None = None
+    """The p-value adjusted for the number of kinds tested, of all properties together (Holm)."""
 
     @property
     def is_shown(self) -> bool:
-        """Whether the effect is more than chance at 5 %, all effects considered."""
-        return self.adjusted < ALPHA
+        """Return whether the difference is another than elsewhere, beyond chance at 5 %, all kinds considered."""
+        return self.adjusted is not None and self.adjusted < ALPHA
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"is_shown": self.is_shown}
+        return write_record(self) | {"is_shown": self.is_shown}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bias:
-    """How the judge's error depends on properties of answers."""
+    """The judge's labels beside those of people, by properties of the items."""
 
     items: int
     groups: int | None
-    effects: tuple[Effect, ...]
-    refused: Mapping[str, str]
-    """Properties whose effect cannot be estimated, each with the reason in one sentence."""
+    kinds: tuple[BiasKind, ...]
+    """By property, in the order given; quarters from the lowest, other kinds from the most frequent."""
+    tests: int
+    """How many differences were tested."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Properties by which the items are not divided, each with the reason in one sentence."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown: dict[str, Any] = {"items": self.items, "groups": self.groups, "refused": dict(self.refused)}
-        return shown | {"effects": [effect.to_dict() for effect in self.effects]}
+        return {
+            "items": self.items,
+            "groups": self.groups,
+            "tests": self.tests,
+            "kinds": [kind.to_dict() for kind in self.kinds],
+            "refused": dict(self.refused),
+        }
 
 
 def make_bias(
-    errors: Sequence[float],
+    judged: Sequence[float],
+    truth: Sequence[float],
     properties: Mapping[str, Sequence[bool | float | str]],
     *,
     groups: Sequence[Hashable] | None = None,
 ) -> Bias:
-    """Regress a judge's errors on properties of what it judged, such as position, length, format and language.
+    """Compare what a judge and people say of items by properties such as position, length, format and language.
 
-    ``errors`` are judge minus truth: of scores, or of verdicts as 1 and 0. A property has one value for each item: true
-    or false, numbers (a change per unit; give lengths as a logarithm to base 2 for a change per doubling), or texts,
-    each compared with the most frequent. ``groups`` (one name for each item) makes the errors follow the groups.
+    ``judged`` and ``truth`` are scores, or verdicts as 1 and 0, one for each item. A property has one value for each
+    item: numbers, which are divided into quarters, or texts, true and false. ``groups`` (one name for each item) makes
+    intervals and tests follow the groups.
 
-    A property is refused, with the reason, if it does not vary, if it follows from those before it, or if a value has
-    fewer than 5 items (or occurs in fewer than 5 groups). Raises ``UsageError`` for fewer than 30 items, fewer than 10
-    items for each effect, fewer than 10 groups, errors that are all equal, and where no property remains.
+    A property that is the same for every item is refused, with the reason. A kind of fewer than 10 items, or of fewer
+    than 5 groups, is shown and not tested. Raises ``UsageError`` for lists of different length, fewer than 30 items,
+    and where no property remains.
     """
     check_extra()
     import numpy as np
 
-    outcome = _read_errors(errors, properties)
-    clusters = None if groups is None else number_groups(groups, len(outcome))
-    if clusters is not None and clusters[1] < LEAST_GROUPS:
-        raise UsageError(
-            f"errors that follow groups need at least {LEAST_GROUPS} groups, got {clusters[1]}; label more"
-        )
-    kept: list[_Column] = []
+    sides = _read_sides(judged, truth, properties)
+    clusters = None if groups is None else number_groups(groups, len(judged))
+    compared: list[list[BiasKind]] = []
     refused: dict[str, str] = {}
     for name, values in properties.items():
-        columns = _read_property(name, values)
-        why = _find_reason(columns, kept, values, clusters)
-        if why:
-            refused[name] = why
-        else:
-            kept += columns
-    if not kept:
+        divided = _divide(name, values)
+        if len(divided) < 2:
+            refused[name] = f"every item has the value {show(values[0])}"
+            continue
+        compared.append([_compare(name, kind, np.array(inside), sides, clusters) for kind, inside in divided])
+    if not compared:
         reasons = "; ".join(f"{show(name)}: {why}" for name, why in refused.items()) or "none was given"
-        raise UsageError(f"no property is left whose effect can be estimated ({reasons}); give one that varies")
-    if len(outcome) < LEAST_PER_EFFECT * len(kept):
-        raise UsageError(
-            f"{len(kept)} effects need {LEAST_PER_EFFECT * len(kept)} items, got {len(outcome)}; "
-            "leave properties out, or label more items"
-        )
-    design = np.column_stack(
-        [np.ones(len(outcome)), *((column.values - column.centre) / column.unit for column in kept)]
-    )
-    fit = fit_robustly(design, outcome, clusters)
-    p_values, (low, high) = fit.find_p_values()[1:], fit.find_limits()
-    adjusted = adjust_holm([float(value) for value in p_values])
-    effects = [
-        _make_effect(
-            column,
-            (float(fit.values[at + 1]), float(low[at + 1]), float(high[at + 1])),
-            (float(p_values[at]), adjusted[at]),
-            len(kept),
-        )
-        for at, column in enumerate(kept)
-    ]
+        raise UsageError(f"no property divides the items ({reasons}); give one that varies")
+    kinds, tests = _adjust(compared)
     number = None if clusters is None else clusters[1]
-    return Bias(items=len(outcome), groups=number, effects=tuple(effects), refused=refused)
+    return Bias(items=len(judged), groups=number, kinds=tuple(kinds), tests=tests, refused=refused)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Column:
-    """One column of the design, and what it compares."""
-
-    name: str
-    level: str | None
-    baseline: str | None
-    values: Floats
-    centre: float = 0.0
-    unit: float = 1.0
-    """The column is divided by it, so that numbers of any size can be inverted; effects are divided back."""
+_Sides = tuple["Floats", "Floats"]
 
 
-def _read_errors(errors: Sequence[float], properties: Mapping[str, Sequence[bool | float | str]]) -> Floats:
+def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Mapping[str, PropertyValues]) -> _Sides:
     import numpy as np
 
-    for error in errors:
-        check_score(error, what="an error", remedy="leave out items without one")
-    if len(errors) < LEAST_ITEMS:
-        raise UsageError(f"bias needs at least {LEAST_ITEMS} items, got {len(errors)}; label more")
-    for name, values in properties.items():
-        if len(values) != len(errors):
-            raise UsageError(f"{show(name)} has {len(values):,} values of {len(errors):,} items; give one of each")
-    outcome = np.array(errors, dtype=float)
-    if np.ptp(outcome) == 0:
+    if len(judged) != len(truth):
         raise UsageError(
-            f"the judge's error is {outcome[0]:g} on every item, so nothing explains it; label other items"
+            f"judged and truth have {len(judged):,} and {len(truth):,} items; give one of each", argument="truth"
         )
-    return outcome
+    if len(judged) < LEAST_ITEMS:
+        raise UsageError(f"bias needs at least {LEAST_ITEMS} items, got {len(judged)}; label more")
+    for value in (*judged, *truth):
+        check_score(value, remedy="leave out items without one")
+    for name, values in properties.items():
+        if len(values) != len(judged):
+            raise UsageError(f"{show(name)} has {len(values):,} values of {len(judged):,} items; give one of each")
+    return np.array(judged, dtype=float), np.array(truth, dtype=float)
 
 
-def _read_property(name: str, values: Sequence[bool | float | str]) -> list[_Column]:
-    """The columns of one property: none where it does not vary, one for a number, else one for each further level."""
-    import numpy as np
-
+def _divide(name: str, values: PropertyValues) -> list[tuple[str, list[bool]]]:
+    """The kinds of a property, each with which items are of it."""
     if not any(isinstance(value, bool | str) for value in values):
-        for value in values:
-            check_score(value, what=show(name), remedy="use numbers, texts, or true and false")
-        column = np.array(values, dtype=float)
-        if np.ptp(column) <= 1e-12 * np.abs(column).max():
-            return []
-        centre, unit = float(column.mean()), float(column.std())
-        return [_Column(name=name, level=None, baseline=None, values=column, centre=centre, unit=unit)]
+        return _divide_numbers(name, [value for value in values if not isinstance(value, str)])
     if len({type(value) for value in values}) > 1:
         raise UsageError(f"{show(name)} mixes texts, numbers or true and false; use one of them")
-    levels = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
-    (baseline, _), *others = sorted(Counter(levels).items(), key=lambda item: (-item[1], item[0]))
-    array = np.array(levels, dtype=object)
-    return [
-        _Column(name=name, level=level, baseline=baseline, values=(array == level).astype(float)) for level, _ in others
-    ]
+    texts = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+    names = sorted(dict.fromkeys(texts), key=lambda text: (-texts.count(text), text))
+    return [(kind, [text == kind for text in texts]) for kind in names]
 
 
-def _find_reason(
-    columns: Sequence[_Column],
-    kept: Sequence[_Column],
-    values: Sequence[bool | float | str],
-    clusters: tuple[NDArray[np.int64], int] | None,
-) -> str:
-    """Why a property cannot be estimated; empty if it can."""
+def _divide_numbers(name: str, values: Sequence[float]) -> list[tuple[str, list[bool]]]:
+    """Quarters of the items; equal numbers are in one, so there may be fewer."""
     import numpy as np
 
-    if not columns:
-        return f"every item has the value {show(values[0])}"
-    for column in columns:
-        if column.level is None:
-            continue
-        inside = column.values > 0
-        for side, level in ((inside, column.level), (~inside, column.baseline)):
-            if side.sum() < LEAST_PER_LEVEL:
-                return f"the value {show(level)} has {int(side.sum())} items; at least {LEAST_PER_LEVEL} are needed"
-            if clusters is not None and len(np.unique(clusters[0][side])) < LEAST_PER_LEVEL:
-                return f"the value {show(level)} occurs in fewer than {LEAST_PER_LEVEL} groups"
-    basis = np.column_stack([np.ones(len(values)), *((item.values - item.centre) / item.unit for item in kept)])
-    for column in columns:
-        centred = (column.values - column.centre) / column.unit
-        rest = centred - basis @ np.linalg.lstsq(basis, centred, rcond=None)[0]
-        if np.linalg.norm(rest) < CLOSE * np.linalg.norm(centred):
-            return "it follows from the properties before it, so their effects cannot be told apart"
-        basis = np.column_stack([basis, centred])
-    return ""
+    for value in values:
+        check_score(value, name=show(name), remedy="use numbers, texts, or true and false")
+    quarters = np.searchsorted(np.quantile(values, (0.25, 0.5, 0.75)), values, side="left")
+    divided = []
+    for quarter in np.unique(quarters):
+        inside = [bool(number_of_quarter == quarter) for number_of_quarter in quarters]
+        of = [value for value, is_inside in zip(values, inside, strict=True) if is_inside]
+        divided.append((_name_range(min(of), max(of)), inside))
+    return divided
 
 
-def _make_effect(
-    column: _Column, limits: tuple[float, float, float], p_values: tuple[float, float], number: int
-) -> Effect:
-    effect, low, high = (value / column.unit for value in limits)
-    found = Effect(
-        name=column.name,
-        level=column.level,
-        baseline=column.baseline,
-        effect=effect,
+def _name_range(low: float, high: float) -> str:
+    digits = 0 if max(abs(low), abs(high)) >= 10 else 2
+    first, last = format_decimal(low, digits), format_decimal(high, digits)
+    return first if first == last else f"{first} to {last}"
+
+
+def _compare(
+    name: str,
+    kind: str,
+    inside: NDArray[np.bool_],
+    sides: _Sides,
+    clusters: tuple[NDArray[np.int64], int] | None,
+) -> BiasKind:
+    judged, truth = sides
+    errors = judged - truth
+    number = int(inside.sum())
+    difference = float(errors[inside].mean())
+    low, high = _find_limits(errors[inside], None if clusters is None else clusters[0][inside])
+    return BiasKind(
+        by=name,
+        name=kind,
+        items=number,
+        judge=float(judged[inside].mean()),
+        people=float(truth[inside].mean()),
+        difference=difference,
         low=low,
         high=high,
-        p_value=p_values[0],
-        adjusted=p_values[1],
-        words="",
+        p_value=_test(errors, inside, clusters),
     )
-    return replace(found, words=_write_words(found, number))
 
 
-def _write_words(effect: Effect, number: int) -> str:
-    name = clean(effect.name, keep_lines=False)
-    what = f"for each unit of {name}"
-    if effect.level is not None and effect.baseline is not None:
-        level, baseline = clean(effect.level, keep_lines=False), clean(effect.baseline, keep_lines=False)
-        what = f"where {name} is {level} than where it is {baseline}"
-    alone, together = (" of this effect alone", f" with all {number} effects considered") if number > 1 else ("", "")
-    figures = f"95 % interval{alone} {effect.low:+.3g} to {effect.high:+.3g}; p = {effect.adjusted:.3g}{together}"
-    direction = "higher" if effect.effect > 0 else "lower"
-    size = f"The judge's error is {abs(effect.effect):.3g} {direction} {what}"
-    if effect.is_shown:
-        return f"{size} ({figures})."
-    return f"No effect of {name} is shown: {size[0].lower()}{size[1:]}, which chance can explain ({figures})."
+def _find_limits(errors: Floats, codes: NDArray[np.int64] | None) -> tuple[float, float] | tuple[None, None]:
+    """The limits of the mean error of some items, with the groups that they are of."""
+    import numpy as np
+
+    units = len(errors) if codes is None else len(np.unique(codes))
+    if units < 2:
+        return None, None
+    groups = None if codes is None else number_groups(codes.tolist(), len(errors))
+    low, high = fit_robustly(np.ones((len(errors), 1)), errors, groups).find_limits()
+    return float(low[0]), float(high[0])
+
+
+def _test(errors: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[np.int64], int] | None) -> float | None:
+    """The p-value that the mean error inside is that outside."""
+    import numpy as np
+
+    if min(inside.sum(), (~inside).sum()) < LEAST_PER_KIND:
+        return None
+    if clusters is not None:
+        codes, _ = clusters
+        if min(len(np.unique(codes[inside])), len(np.unique(codes[~inside]))) < LEAST_GROUPS:
+            return None
+    design = np.column_stack([np.ones(len(errors)), inside.astype(float)])
+    return float(fit_robustly(design, errors, clusters).find_p_values()[1])
+
+
+def _adjust(compared: Sequence[Sequence[BiasKind]]) -> tuple[list[BiasKind], int]:
+    """The kinds of all properties with adjusted p-values, and how many tests there were."""
+    # Two kinds of one property are one test, seen from both sides.
+    tests = [kind for kinds in compared for kind in (kinds[:1] if len(kinds) == 2 else kinds)]
+    tested = [(kind.by, kind.name, kind.p_value) for kind in tests if kind.p_value is not None]
+    adjusted = adjust_holm([value for *_, value in tested])
+    adjusted_values = {(name, kind): value for (name, kind, _), value in zip(tested, adjusted, strict=True)}
+    every = []
+    for kinds in compared:
+        for kind in kinds:
+            same = kinds[0] if len(kinds) == 2 else kind
+            value = adjusted_values.get((same.by, same.name))
+            every.append(replace(kind, p_value=same.p_value, adjusted=value))
+    return every, len(tested)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.record import Layout, write_record
 from adjudge.trust.alpha import Scale, build_coincidences, build_measure
 from adjudge.trust.confusion import Category
 from adjudge.trust.estimate import Estimate
@@ -33,6 +34,8 @@ LEAST_ITEMS = 10
 class RaterPair:
     """Two raters, on the items that both rated."""
 
+    _layout: ClassVar[Layout] = Layout(last=("agreement",))
+
     first: str
     second: str
     agreement: Share
@@ -41,13 +44,14 @@ class RaterPair:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown = {"first": self.first, "second": self.second, "kappa": self.kappa}
-        return shown | {"agreement": self.agreement.to_dict()}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
-    """How well raters agree with each other."""
+    """The agreement of raters with each other."""
+
+    _layout: ClassVar[Layout] = Layout(last=("pairs",))
 
     items: int
     """Items with at least two ratings."""
@@ -65,10 +69,7 @@ class Ceiling:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown = {name: getattr(self, name) for name in ("items", "raters", "pairs_left_out")}
-        for name in ("agreement", "kappa", "fleiss_kappa", "krippendorff_alpha"):
-            shown[name] = getattr(self, name).to_dict()
-        return shown | {"raters": list(self.raters), "pairs": [pair.to_dict() for pair in self.pairs]}
+        return write_record(self)
 
 
 def make_ceiling(
@@ -81,7 +82,7 @@ def make_ceiling(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Ceiling:
-    """How well raters agree: each pair, the means over pairs, Fleiss' kappa and Krippendorff's alpha on ``scale``.
+    """Measure how well raters agree: pairs, the means over pairs, Fleiss' kappa and Krippendorff's alpha on ``scale``.
 
     Intervals come from a bootstrap of items, or of ``groups`` (one for each item). A coefficient that the data do not
     define has no value and a note. Raises ``UsageError`` where no two raters have ``least_items`` items in common.
@@ -92,18 +93,18 @@ def make_ceiling(
     coded = code_ratings(ratings, categories)
     draw = _Drawing(coded, *number_groups(groups, coded.items), seed=seed, resamples=resamples)
     pairs = _find_pairs(coded)
-    kept = {key: items for key, items in pairs.items() if len(items[0]) >= least_items}
-    if not kept:
+    large_pairs = {key: items for key, items in pairs.items() if len(items[0]) >= least_items}
+    if not large_pairs:
         raise UsageError(
             f"no two of {len(coded.raters)} raters have {least_items} items in common; have the same items rated by "
             "two people, or lower least_items"
         )
-    agreement, kappa = draw.estimate_pairs(list(kept.values()))
+    agreement, kappa = draw.estimate_pairs(list(large_pairs.values()))
     return Ceiling(
         items=int((coded.count().sum(axis=1) > 1).sum()),
         raters=coded.raters,
-        pairs=tuple(_make_pair(coded, key, items) for key, items in kept.items()),
-        pairs_left_out=len(pairs) - len(kept),
+        pairs=tuple(_make_pair(coded, key, items) for key, items in large_pairs.items()),
+        pairs_left_out=len(pairs) - len(large_pairs),
         agreement=agreement,
         kappa=kappa,
         fleiss_kappa=draw.estimate_fleiss(),
@@ -121,12 +122,12 @@ def _find_pairs(coded: CodedRatings) -> Mapping[tuple[int, int], PairItems]:
     number = len(coded.categories)
     grid = np.full((len(coded.raters), coded.items), -1)
     grid[coded.rater, coded.item] = coded.category
-    found = {}
+    pair_items = {}
     for first, second in combinations(range(len(coded.raters)), 2):
         common = np.flatnonzero((grid[first] >= 0) & (grid[second] >= 0))
         if len(common):
-            found[first, second] = (common, grid[first, common] * number + grid[second, common])
-    return found
+            pair_items[first, second] = (common, grid[first, common] * number + grid[second, common])
+    return pair_items
 
 
 def _make_pair(coded: CodedRatings, key: tuple[int, int], items: PairItems) -> RaterPair:
@@ -145,7 +146,7 @@ def _make_pair(coded: CodedRatings, key: tuple[int, int], items: PairItems) -> R
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """How items, or groups of them, are drawn again."""
+    """The drawing of items, or groups of them, again and again."""
 
     coded: CodedRatings
     group: NDArray[np.int64]
@@ -167,9 +168,9 @@ class _Drawing:
             tables = sums.reshape(-1, number, number)
             shares = np.einsum("tkk->t", tables) / np.maximum(tables.sum(axis=(1, 2)), 1)
             shares[tables.sum(axis=(1, 2)) == 0] = np.nan
-            found = np.stack([shares, measure_cohen(tables)]).reshape(2, len(sums), len(pairs))
-            defined = np.isfinite(found)
-            total = np.where(defined, found, 0.0).sum(axis=2)
+            measures = np.stack([shares, measure_cohen(tables)]).reshape(2, len(sums), len(pairs))
+            defined = np.isfinite(measures)
+            total = np.where(defined, measures, 0.0).sum(axis=2)
             with np.errstate(invalid="ignore"):
                 return (total / defined.sum(axis=2)).T
 

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import show
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ CHUNK = 65_536
 class Confusion:
     """Counts of pairs of labels. Raises ``UsageError`` for a table that is not square or holds no count."""
 
+    _layout: ClassVar[Layout] = Layout(last=("items",))
+
     categories: tuple[Category, ...]
     """In order: false before true, numbers by size, texts by alphabet, undecided last; or the order that was given."""
     counts: tuple[tuple[int, ...], ...]
@@ -39,12 +42,12 @@ class Confusion:
         if not number or len(self.counts) != number or any(len(row) != number for row in self.counts):
             raise UsageError(f"a table of {number} categories needs {number} rows of {number}; got {show(self.counts)}")
         for count in chain.from_iterable(self.counts):
-            check_whole_number("a count", count, least=0, note="the number of pairs")
+            check_whole_number("counts", count, least=0, note="the number of pairs")
         check_categories(self.categories)
 
     @property
     def items(self) -> int:
-        """How many items were counted."""
+        """The number of items that were counted."""
         return sum(map(sum, self.counts))
 
     @property
@@ -76,15 +79,15 @@ class Confusion:
             for row, counts in enumerate(self.counts)
         ]
         used = sum(emptied[at]) + sum(row[at] for row in emptied)
-        kept = [place for place in range(len(emptied)) if place != at or used]
+        remaining = [place for place in range(len(emptied)) if place != at or used]
         return Confusion(
-            categories=tuple(self.categories[place] for place in kept),
-            counts=tuple(tuple(emptied[row][column] for column in kept) for row in kept),
+            categories=tuple(self.categories[place] for place in remaining),
+            counts=tuple(tuple(emptied[row][column] for column in remaining) for row in remaining),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {"categories": list(self.categories), "counts": [list(row) for row in self.counts], "items": self.items}
+        return write_record(self)
 
 
 def make_confusion(
@@ -108,7 +111,7 @@ def make_confusion_of_pairs(
 
 
 def count_pairs(judged: Iterable[Category], truth: Iterable[Category]) -> Counter[tuple[Category, Category]]:
-    """How often each pair (judge, truth) occurs; labels are checked as they come."""
+    """Count how often each pair (judge, truth) occurs; labels are checked as they come."""
     kinds: set[type] = set()
     pairs: Counter[tuple[Category, Category]] = Counter()
     both = iter(_pair_strictly(judged, truth))
@@ -128,7 +131,9 @@ def _pair_strictly(judged: Iterable[Category], truth: Iterable[Category]) -> Ite
     except UsageError:
         raise
     except ValueError:
-        raise UsageError("judged and truth have different lengths; give one label of each for every item") from None
+        raise UsageError(
+            "judged and truth have different lengths; give one label of each for every item", argument="truth"
+        ) from None
 
 
 def check_kinds(kinds: Iterable[type[object]]) -> None:
@@ -150,7 +155,10 @@ def check_categories(categories: Sequence[Category]) -> None:
             raise UsageError(f"a label must be a finite number, got {category!r}; use None for undecided")
     _check_alike(categories)
     if len(set(categories)) < len(categories):
-        raise UsageError(f"categories must differ from each other, got {show(tuple(categories))}; name each once")
+        raise UsageError(
+            f"categories must differ from each other, got {show(tuple(categories))}; name each once",
+            argument="categories",
+        )
     if len(categories) > MOST_CATEGORIES:
         raise UsageError(
             f"{len(categories):,} different labels are no categories, at most {MOST_CATEGORIES:,} are; "
@@ -160,8 +168,10 @@ def check_categories(categories: Sequence[Category]) -> None:
 
 def _check_alike(categories: Sequence[Category]) -> None:
     """Raise ``UsageError`` for a text beside what it spells: they would never agree, and nobody would see why."""
-    others = [item for item in categories if item is not None and not isinstance(item, str)]
-    spelled = {(f"{item:g}" if isinstance(item, float) else show(item)).lower(): item for item in others}
+    others = [category for category in categories if category is not None and not isinstance(category, str)]
+    spelled = {
+        (f"{category:g}" if isinstance(category, float) else show(category)).lower(): category for category in others
+    }
     for text in categories:
         if isinstance(text, str) and (same := spelled.get(text.strip().lower())) is not None:
             raise UsageError(f"the labels {show(text)} and {show(same)} are different, and look alike; convert one")
@@ -177,28 +187,28 @@ def check_labels(labels: Iterable[Category]) -> None:
     _check_alike(tuple(seen))
 
 
-def order_categories(seen: set[Category], given: Sequence[Category] | None) -> tuple[Category, ...]:
+def order_categories(seen: set[Category], listed: Sequence[Category] | None) -> tuple[Category, ...]:
     """The categories in order, with undecided last where it was seen."""
-    if given is not None:
-        check_categories(given)
-        for category in sorted(seen - {None} - set(given), key=str):
-            raise UsageError(f"the label {show(category)} is none of categories, {show(tuple(given))}; add it")
-        return (*given, *({None} & seen - set(given)))
+    if listed is not None:
+        check_categories(listed)
+        for category in sorted(seen - {None} - set(listed), key=str):
+            raise UsageError(f"the label {show(category)} is none of categories, {show(tuple(listed))}; add it")
+        return (*listed, *({None} & seen - set(listed)))
     check_categories(tuple(seen))
     decided = [category for category in seen if category is not None]
-    ordered = sorted(decided, key=lambda item: (isinstance(item, str), item))
+    ordered = sorted(decided, key=lambda label: (isinstance(label, str), label))
     return (*ordered, *({None} & seen))
 
 
 def has_category(categories: Sequence[Category], category: Category) -> bool:
-    """Whether a table has a category. The score 1 is not true, though they are equal in Python."""
-    return any(known == category and isinstance(known, bool) == isinstance(category, bool) for known in categories)
+    """Return whether a table has a category. The score 1 is not true, though they are equal in Python."""
+    return any(other == category and isinstance(other, bool) == isinstance(category, bool) for other in categories)
 
 
 def find_place(categories: Sequence[Category], category: Category) -> int:
     """The place of a category; raises ``UsageError`` for one that the table does not have."""
-    for place, known in enumerate(categories):
-        if known == category and isinstance(known, bool) == isinstance(category, bool):
+    for place, other in enumerate(categories):
+        if other == category and isinstance(other, bool) == isinstance(category, bool):
             return place
     raise UsageError(f"no label is {show(category)}; the table has {show(tuple(categories))}")
 
@@ -213,8 +223,8 @@ def compute_sensitivity(confusion: Confusion, *, positive: Category = True) -> f
 
     Undecided counts against the judge. Raises ``UsageError`` without a good item.
     """
-    kept, of = count_sensitivity(confusion, positive)
-    return _divide(kept, of, "sensitivity", f"no item is truly {show(positive)}")
+    passed, of = count_sensitivity(confusion, positive)
+    return _divide(passed, of, "sensitivity", f"no item is truly {show(positive)}")
 
 
 def compute_specificity(confusion: Confusion, *, positive: Category = True) -> float:
@@ -254,10 +264,10 @@ def compute_macro(confusion: Confusion) -> tuple[float, float, float]:
     check_extra()
     import numpy as np
 
-    found = measure_macro(np.array([confusion.counts], dtype=float), confusion.categories)[0]
-    if not np.isfinite(found).all():
+    means = measure_macro(np.array([confusion.counts], dtype=float), confusion.categories)[0]
+    if not np.isfinite(means).all():
         raise UsageError("macro precision, recall and F1 are not defined: no item has a decided label; label some")
-    return float(found[0]), float(found[1]), float(found[2])
+    return float(means[0]), float(means[1]), float(means[2])
 
 
 def measure_macro(tables: Floats, categories: Sequence[Category]) -> Floats:
@@ -266,11 +276,11 @@ def measure_macro(tables: Floats, categories: Sequence[Category]) -> Floats:
 
     decided = np.array([category is not None for category in categories])
     right = np.einsum("tkk->tk", tables)
-    true, said = tables.sum(axis=2), tables.sum(axis=1)
-    occurs = (true + said > 0) & decided
+    true, judged = tables.sum(axis=2), tables.sum(axis=1)
+    occurs = (true + judged > 0) & decided
     number = occurs.sum(axis=1).astype(float)
     means = []
-    for top, bottom in ((right, said), (right, true), (2 * right, true + said)):
+    for top, bottom in ((right, judged), (right, true), (2 * right, true + judged)):
         each = divide(top, bottom, 0.0)
         means.append(divide(np.where(occurs, each, 0.0).sum(axis=1), number, np.nan))
     return np.stack(means, axis=1)
@@ -338,7 +348,9 @@ def count_tables(
     except UsageError:
         raise
     except ValueError:
-        raise UsageError("groups must name one group for each item; give as many as labels") from None
+        raise UsageError(
+            "groups must name one group for each item; give as many as labels", argument="groups"
+        ) from None
     pairs: Counter[tuple[Category, Category]] = Counter()
     for (_, judge, true), count in apart.items():
         pairs[judge, true] += count

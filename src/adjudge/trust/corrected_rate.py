@@ -9,11 +9,12 @@ it errs here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, is_finite
+from adjudge.formats.record import write_record
 from adjudge.formats.text import show
 from adjudge.trust.double_sampling import (
     FEW_OF_A_KIND,
@@ -97,14 +98,12 @@ class CorrectedRate:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        changed = {"bounds": list(self.bounds) if self.bounds else None, "naive": self.naive.to_dict()}
-        return data | changed | {"assumptions": list(self.assumptions), "notes": list(self.notes)}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why no rate is given, and what would help. The judge's own rate is beside it."""
+    """A refusal to give a rate: the reason, and what would help. The judge's own rate is beside it."""
 
     because: RefusalReason
     reason: str
@@ -117,8 +116,7 @@ class Refusal:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        return data | {"naive": self.naive.to_dict() if self.naive else None, "notes": list(self.notes)}
+        return write_record(self)
 
 
 def make_corrected_rate(
@@ -142,7 +140,7 @@ def make_corrected_rate(
     _check_words(target, level)
     if method is not None:
         check_method(method)
-    labels, whole = sum(item.labels for item in heaps), sum(item.cases for item in heaps)
+    labels, whole = sum(heap.labels for heap in heaps), sum(heap.cases for heap in heaps)
     if labels and not sampled and labels < whole:
         return _refuse_chosen("it is not known that the labelled cases were drawn at random", heaps)
     if labels and (p_value := compute_sample_p_value(heaps, groups=groups)) < GUARD:
@@ -164,9 +162,9 @@ def compute_sample_p_value(heaps: Sequence[Heap], *, groups: GroupCounts | None 
     check_heaps(heaps, groups)
     check_extra()
     shrink = _find_verdict_shrink(heaps, groups)
-    names = {item.stratum for item in heaps}
-    found = [_compare_passes([item for item in heaps if item.stratum == name], shrink) for name in names]
-    return min(1.0, len(found) * min(found))
+    names = {heap.stratum for heap in heaps}
+    p_values = [_compare_passes([heap for heap in heaps if heap.stratum == name], shrink) for name in names]
+    return min(1.0, len(p_values) * min(p_values))
 
 
 def make_internal_rate(
@@ -191,7 +189,7 @@ def make_internal_rate(
     import numpy as np
 
     heaps, groups = merge_sparse(heaps, groups)
-    labels, unresolved = sum(item.labels for item in heaps), sum(item.unresolved for item in heaps)
+    labels, unresolved = sum(heap.labels for heap in heaps), sum(heap.unresolved for heap in heaps)
     if labels == unresolved:
         return Refusal(
             because="no_labels",
@@ -203,8 +201,8 @@ def make_internal_rate(
     if number is not None and number < FEWEST_GROUPS:
         return _refuse_groups(number, naive)
     estimates, deff = _estimate_internal(heaps, groups, target=target, level=level, method=method)
-    whole = sum(item.cases for item in heaps)
-    value, low, high = estimates[0][0], min(item[1] for item in estimates), max(item[2] for item in estimates)
+    whole = sum(heap.cases for heap in heaps)
+    value, low, high = estimates[0][0], min(part[1] for part in estimates), max(part[2] for part in estimates)
     alone = not unresolved and groups is None
     shrink = 1.0 if deff is None or number is None else float(compute_shrink(np.asarray(deff), number, level=level))
     near = method is None and _is_near_end(heaps, shrink)
@@ -224,8 +222,8 @@ def make_internal_rate(
         deff=deff,
         naive=naive,
         worth=worth if alone else None,
-        assumptions=_say_internal(heaps, number, unresolved, target),
-        notes=(*_say_groups(number), *_say_unequal(groups), *_say_few_of_a_kind(heaps, method, near=near)),
+        assumptions=_list_assumptions(heaps, number, unresolved, target),
+        notes=(*_say_groups(number), *_say_unequal(groups), *_note_few_of_a_kind(heaps, method, near=near)),
     )
 
 
@@ -238,14 +236,14 @@ def find_worth(
     level: float = LEVEL,
     method: IntervalMethod | None = None,
 ) -> int:
-    """How many labels people alone would need for an interval of this width around this rate; at most all ``cases``."""
+    """Find how many labels people alone need for an interval of this width around this rate: at most ``cases``."""
     check_extra()
     import numpy as np
 
     _check_words(target, level)
     if not (is_finite(width) and width >= 0 and read_count(cases, "cases")):
         raise UsageError(f"a rate needs a width of 0 or more and a case; got {show(width)} and {show(cases)}")
-    check_share("the rate", value)
+    check_share("rate", value)
 
     def measure(numbers: Floats) -> Floats:
         labels = numbers[:, None]
@@ -262,15 +260,15 @@ def find_worth(
     return round(float(grid[-1]))
 
 
-def refuse_unsupported(what: Literal["difference", "ordinal", "missing", "poisson"]) -> Refusal:
+def refuse_unsupported(subject: Literal["difference", "ordinal", "missing", "poisson"]) -> Refusal:
     """The refusal of something that is not done, because no method for it was shown to keep its promise.
 
     ``difference``: of the rates of two systems. ``ordinal``: labels that are scores. ``missing``: labels that are
     absent for a reason. ``poisson``: cases drawn each with a probability of its own.
     """
-    if what not in _NOT_DONE:
-        raise UsageError(f"{what!r} is nothing that is known to be refused; there are {', '.join(_NOT_DONE)}")
-    reason, remedy = _NOT_DONE[what]
+    if subject not in _NOT_DONE:
+        raise UsageError(f"{subject!r} is nothing that is known to be refused; there are {', '.join(_NOT_DONE)}")
+    reason, remedy = _NOT_DONE[subject]
     return Refusal(because="not_done", reason=reason, remedy=remedy)
 
 
@@ -303,9 +301,9 @@ def _estimate_internal(
     """Estimates without the unresolved cases, with each of them bad, and with each good; and the design effect."""
     import numpy as np
 
-    cases = np.asarray([item.cases for item in heaps], dtype=float)
-    tables = np.asarray([(item.good, item.bad, item.unresolved) for item in heaps], dtype=float).T
-    found, deffs = [], []
+    cases = np.asarray([heap.cases for heap in heaps], dtype=float)
+    tables = np.asarray([(heap.good, heap.bad, heap.unresolved) for heap in heaps], dtype=float).T
+    estimates, deffs = [], []
     for of_good, of_bad in ((0, 0), (0, 1), (1, 0)) if tables[2].any() else ((0, 0),):
         good, bad = tables[0] + of_good * tables[2], tables[1] + of_bad * tables[2]
         shrink: Floats | float = 1.0
@@ -316,7 +314,7 @@ def _estimate_internal(
             deff, between = compute_design_effects(each, every, cases)
             shrink = compute_shrink(deff, len(each), level=level)
             deffs.append(float(deff))
-        found.append(
+        estimates.append(
             compute_double_sampling(
                 good,
                 good + bad,
@@ -328,7 +326,7 @@ def _estimate_internal(
                 method=method,
             )
         )
-    return [(float(value), float(low), float(high)) for value, low, high in found], deffs[0] if deffs else None
+    return [(float(value), float(low), float(high)) for value, low, high in estimates], deffs[0] if deffs else None
 
 
 def _refuse_chosen(reason: str, heaps: Sequence[Heap]) -> Refusal:
@@ -336,7 +334,7 @@ def _refuse_chosen(reason: str, heaps: Sequence[Heap]) -> Refusal:
 
 
 def _ask_for_labels(heaps: Sequence[Heap]) -> str:
-    whole = sum(item.cases for item in heaps)
+    whole = sum(heap.cases for heap in heaps)
     many = f"{ENOUGH_LABELS} cases" if whole > ENOUGH_LABELS else f"all {whole:,} cases" if whole > 1 else "the case"
     return f"label {many} of this run{' at random' if whole > ENOUGH_LABELS else ''}"
 
@@ -353,12 +351,12 @@ def _refuse_groups(number: int, naive: Share) -> Refusal:
 
 
 def _find_naive(heaps: Sequence[Heap]) -> Share:
-    passes = sum(item.cases for item in heaps if item.verdict == "passed")
-    return Share(count=passes, of=sum(item.cases for item in heaps))
+    passes = sum(heap.cases for heap in heaps if heap.verdict == "passed")
+    return Share(count=passes, of=sum(heap.cases for heap in heaps))
 
 
-def _say_internal(heaps: Sequence[Heap], groups: int | None, unresolved: int, target: Target) -> tuple[str, ...]:
-    several = len({item.stratum for item in heaps}) > 1
+def _list_assumptions(heaps: Sequence[Heap], groups: int | None, unresolved: int, target: Target) -> tuple[str, ...]:
+    several = len({heap.stratum for heap in heaps}) > 1
     units = "groups" if groups is not None else "cases"
     sentences = [
         f"The labelled {units} were drawn at random {'from each stratum of' if several else 'from'} this run.",
@@ -400,16 +398,16 @@ _NAMES: dict[IntervalMethod, str] = {"wilson": "Wilson", "jeffreys": "Jeffreys",
 
 
 def _is_near_end(heaps: Sequence[Heap], shrink: float = 1.0) -> bool:
-    """Whether few of the labelled answers are good, or bad, and some case has no label."""
-    good, bad = sum(item.good for item in heaps), sum(item.bad for item in heaps)
-    return min(good, bad) / max(shrink, 1.0) < FEW_OF_A_KIND and good + bad < sum(item.cases for item in heaps)
+    """Return whether few of the labelled answers are good, or bad, and some case has no label."""
+    good, bad = sum(heap.good for heap in heaps), sum(heap.bad for heap in heaps)
+    return min(good, bad) / max(shrink, 1.0) < FEW_OF_A_KIND and good + bad < sum(heap.cases for heap in heaps)
 
 
-def _say_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod | None, *, near: bool) -> tuple[str, ...]:
+def _note_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod | None, *, near: bool) -> tuple[str, ...]:
     """A note for rates near 0 and 1, where Wilson's limits cover 85 to 93 % of 95."""
     if method == "exact" or not (near or _is_near_end(heaps)):
         return ()
-    good, bad = sum(item.good for item in heaps), sum(item.bad for item in heaps)
+    good, bad = sum(heap.good for heap in heaps), sum(heap.bad for heap in heaps)
     number, kind = (bad, "bad") if bad < good else (good, "good")
     seen = f"{number} of the labelled answers {'is' if number == 1 else 'are'} {kind}"
     if near:
@@ -427,20 +425,20 @@ def _compare_passes(heaps: Sequence[Heap], shrink: float) -> float:
     """Fisher's exact p-value: are labelled and unlabelled cases passed alike?"""
     from scipy.stats import fisher_exact
 
-    labelled = [sum(item.labels for item in heaps if (item.verdict == "passed") is passed) for passed in (True, False)]
-    whole = [sum(item.cases for item in heaps if (item.verdict == "passed") is passed) for passed in (True, False)]
-    rest = [size - number for size, number in zip(whole, labelled, strict=True)]
-    table = [[round(number / shrink) for number in row] for row in (labelled, rest)]
+    labelled = [sum(heap.labels for heap in heaps if (heap.verdict == "passed") is passed) for passed in (True, False)]
+    whole = [sum(heap.cases for heap in heaps if (heap.verdict == "passed") is passed) for passed in (True, False)]
+    unlabelled = [size - number for size, number in zip(whole, labelled, strict=True)]
+    table = [[round(number / shrink) for number in row] for row in (labelled, unlabelled)]
     return float(fisher_exact(table)[1])
 
 
 def _find_verdict_shrink(heaps: Sequence[Heap], groups: GroupCounts | None) -> float:
-    """What counts of passes are divided by because whole groups were labelled: 1 where each case is for itself."""
+    """Find the divisor of counts of passes where whole groups were labelled: 1 where each case is for itself."""
     if groups is None or len(groups.good) < 2:
         return 1.0
     import numpy as np
 
-    passed = np.asarray([item.verdict == "passed" for item in heaps])
+    passed = np.asarray([heap.verdict == "passed" for heap in heaps])
     labels = groups.good + groups.bad + groups.unresolved
     each = np.sum(labels * passed, axis=-1, keepdims=True).astype(float)
     every = np.sum(labels, axis=-1, keepdims=True).astype(float)
@@ -450,5 +448,7 @@ def _find_verdict_shrink(heaps: Sequence[Heap], groups: GroupCounts | None) -> f
 
 def _check_words(target: str, level: float) -> None:
     if target not in get_args(Target):
-        raise UsageError(f"there is no target {show(target)}; there are {' and '.join(get_args(Target))}")
+        raise UsageError(
+            f"there is no target {show(target)}; there are {' and '.join(get_args(Target))}", argument="target"
+        )
     check_level(level)

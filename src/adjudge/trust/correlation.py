@@ -6,10 +6,11 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import is_finite
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import show
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
@@ -40,12 +41,14 @@ class Coefficients:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: getattr(self, name).to_dict() for name in self.__slots__}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
-    """How scores go together with people's."""
+    """The correlation of scores with people's."""
+
+    _layout: ClassVar[Layout] = Layout(last=("per_item", "over_groups"))
 
     items: int
     """Items with a score on both sides."""
@@ -61,10 +64,7 @@ class Correlation:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown: dict[str, Any] = {name: getattr(self, name) for name in ("items", "left_out")}
-        shown |= {name: getattr(self, name) for name in ("groups_used", "groups_left_out")}
-        shown["per_item"] = self.per_item.to_dict()
-        return shown | {"over_groups": None if self.over_groups is None else self.over_groups.to_dict()}
+        return write_record(self)
 
 
 def compute_pearson(one: Sequence[float], other: Sequence[float]) -> float:
@@ -103,19 +103,23 @@ def make_correlation(
     check_extra()
     check_resampling(seed, resamples)
     if len(judged) != len(truth):
-        raise UsageError(f"judged and truth have {len(judged):,} and {len(truth):,} items; give one score of each")
-    kept = [at for at in range(len(judged)) if judged[at] is not None and truth[at] is not None]
-    one, other = _read_both([judged[at] for at in kept], [truth[at] for at in kept])
+        raise UsageError(
+            f"judged and truth have {len(judged):,} and {len(truth):,} items; give one score of each", argument="truth"
+        )
+    scored = [at for at in range(len(judged)) if judged[at] is not None and truth[at] is not None]
+    one, other = _read_both([judged[at] for at in scored], [truth[at] for at in scored])
     over, used, without, codes = None, 0, 0, None
     if groups is not None:
         if len(groups) != len(judged):
-            raise UsageError(f"groups must name one group for each of {len(judged):,} items, got {len(groups):,}")
-        names = [groups[at] for at in kept]
-        codes = number_groups(names, len(kept))
+            raise UsageError(
+                f"groups must name one group for each of {len(judged):,} items, got {len(groups):,}", argument="groups"
+            )
+        names = [groups[at] for at in scored]
+        codes = number_groups(names, len(scored))
         over, used, without = _average(one, other, names)
     return Correlation(
-        items=len(kept),
-        left_out=len(judged) - len(kept),
+        items=len(scored),
+        left_out=len(judged) - len(scored),
         per_item=_correlate(one, other, codes, seed, resamples),
         over_groups=over,
         groups_used=used,
@@ -237,8 +241,8 @@ def _average(one: Floats, other: Floats, names: Sequence[Hashable]) -> tuple[Coe
         members[name].append(at)
     pairs = [(one[items], other[items]) for items in members.values()]
     pairs = [(first, second) for first, second in pairs if _varies(first) and _varies(second)]
-    found = {name: np.array([measure(*pair) for pair in pairs]) for name, measure in _MEASURES.items()}
-    means = Coefficients(**{name: _average_one(values) for name, values in found.items()})
+    coefficients = {name: np.array([measure(*pair) for pair in pairs]) for name, measure in _MEASURES.items()}
+    means = Coefficients(**{name: _average_one(values) for name, values in coefficients.items()})
     return means, len(pairs), len(members) - len(pairs)
 
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from itertools import compress
 from random import Random
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 from adjudge.errors import UsageError
+from adjudge.formats.record import Layout, write_record
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL, check_level, compute_design_effect
 from adjudge.trust.label_counts import read_count
@@ -38,6 +39,8 @@ _LOW_BITS = bytes(number & 1 for number in range(256))
 class Means:
     """A mean before and after, over the cases that have a score in both runs."""
 
+    _layout: ClassVar[Layout] = Layout(last=("delta",))
+
     cases: int
     before: float | None
     """``None`` without such a case."""
@@ -56,7 +59,7 @@ class Means:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"delta": self.delta}
+        return write_record(self)
 
 
 @dataclass(slots=True)
@@ -131,9 +134,9 @@ def compute_mcnemar(worse: int, better: int) -> float | None:
 def _try_all_signs(differences: array[float]) -> float:
     sums = [0.0]
     for difference in differences:
-        sums = [item + difference for item in sums] + [item - difference for item in sums]
+        sums = [total + difference for total in sums] + [total - difference for total in sums]
     seen = _limit(differences)
-    return sum(abs(item) >= seen for item in sums) / len(sums)
+    return sum(abs(total) >= seen for total in sums) / len(sums)
 
 
 def _flip_signs(differences: array[float]) -> float:

@@ -11,8 +11,9 @@ estimate); G. Y. Zou and A. Donner, 2008 (the limits); L. Kish, "Survey sampling
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from adjudge.trust.intervals import LEVEL, IntervalMethod, combine_shares, compute_design_effect
 
@@ -53,13 +54,21 @@ def compute_double_sampling(
     import numpy as np
 
     if method is None:
-        how = (good, labelled, cases)
-        more: dict[str, Any] = {"target": target, "shrink": shrink, "between": between, "level": level}
-        value, low, high = compute_double_sampling(*how, **more, method="wilson")
+        compute = partial(
+            compute_double_sampling,
+            good,
+            labelled,
+            cases,
+            target=target,
+            shrink=shrink,
+            between=between,
+            level=level,
+        )
+        value, low, high = compute(method="wilson")
         near = is_near_end(good, labelled, shrink)
         if not np.any(near):
             return value, low, high
-        _, lower, higher = compute_double_sampling(*how, **more, method="exact")
+        _, lower, higher = compute(method="exact")
         return value, np.where(near, np.minimum(low, lower), low), np.where(near, np.maximum(high, higher), high)
     whole = np.sum(cases, axis=-1, keepdims=True)
     weights = cases / whole
@@ -69,7 +78,7 @@ def compute_double_sampling(
         left = np.where(cases > 0, 1 - labelled / np.where(cases > 0, cases, 1), 0.0)
         value, low, high = _clip(combine_shares(good / by, labelled / by, weights, left, level=level, method=method))
         # What is labelled good or bad stays so, whatever the other cases are.
-        known_good, known_bad = (np.sum(item, axis=-1) / whole[..., 0] for item in (good, labelled - good))
+        known_good, known_bad = (np.sum(count, axis=-1) / whole[..., 0] for count in (good, labelled - good))
         return value, np.minimum(np.maximum(low, known_good), value), np.maximum(np.minimum(high, 1 - known_bad), value)
     shares = compute_shares(good, labelled)
     rate = np.sum(weights * shares, axis=-1)
@@ -78,7 +87,7 @@ def compute_double_sampling(
 
 
 def is_near_end(good: Floats, labelled: Floats, shrink: Floats | float = 1.0) -> Flags:
-    """Whether so few labelled answers are good, or bad, that Wilson's limits alone would cover too little."""
+    """Return whether so few labelled answers are good, or bad, that Wilson's limits alone would cover too little."""
     import numpy as np
 
     # Counts that are worth more than their number are no more of a kind.
@@ -87,11 +96,11 @@ def is_near_end(good: Floats, labelled: Floats, shrink: Floats | float = 1.0) ->
     return np.asarray(np.minimum(of_good, of_bad) < FEW_OF_A_KIND)
 
 
-def _clip(found: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+def _clip(rates: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
     """Rates in 0 to 1: weights that add up to 1 may exceed it by rounding."""
     import numpy as np
 
-    value, low, high = (np.clip(item, 0.0, 1.0) for item in found)
+    value, low, high = (np.clip(values, 0.0, 1.0) for values in rates)
     return value, np.minimum(low, value), np.maximum(high, value)
 
 
@@ -103,7 +112,7 @@ def compute_shares(good: Floats, labelled: Floats) -> Floats:
 
 
 def compute_design_effects(good: Floats, labelled: Floats, cases: Floats) -> tuple[Floats, Floats]:
-    """How much more the rate varies because labels come in groups: within the heaps, and between them.
+    """Compute how much more the rate varies because labels come in groups: within the heaps, and between them.
 
     ``good`` and ``labelled`` have the groups in the axis before the last; there must be two or more. The first is the
     larger one of two estimates of the variance: linearised, and by leaving out each group in turn (the jackknife). They
@@ -131,7 +140,7 @@ def compute_design_effects(good: Floats, labelled: Floats, cases: Floats) -> tup
 
 
 def compute_shrink(deff: Floats, groups: int, *, level: float = LEVEL) -> Floats:
-    """What counts are divided by: the design effect, and Student's t for having measured it from few groups."""
+    """Compute the divisor of counts: the design effect, and Student's t for having measured it from few groups."""
     from scipy.special import stdtrit
 
     tail = (1 + level) / 2

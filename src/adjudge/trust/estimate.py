@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from adjudge.formats.record import write_record
 from adjudge.trust.intervals import LEVEL
 
 
@@ -32,4 +33,4 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return write_record(self)

@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import is_finite
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 
@@ -38,6 +39,14 @@ IntervalMethod = Literal["wilson", "jeffreys", "exact"]
 class Share:
     """A share of something, and where the true one may be."""
 
+    _layout: ClassVar[Layout] = Layout(
+        last=("rate", "low", "high"),
+        computed={
+            "low": lambda share: share.interval[0] if share.interval else None,
+            "high": lambda share: share.interval[1] if share.interval else None,
+        },
+    )
+
     count: float
     """How many; a tie counts as half a win."""
     of: int
@@ -55,8 +64,7 @@ class Share:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        low, high = self.interval or (None, None)
-        return {"count": self.count, "of": self.of, "rate": self.rate, "low": low, "high": high}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +77,7 @@ class WeightedShare:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {"value": self.value, "low": self.low, "high": self.high}
+        return write_record(self)
 
 
 def find_interval(
@@ -85,21 +93,22 @@ def find_interval(
     T. T. Cai and A. DasGupta, "Interval estimation for a binomial proportion", 2001, for the others.
     """
     try:
-        got, total = float(count), float(of)
+        number, total = float(count), float(of)
     except (TypeError, ValueError, OverflowError):
-        got = total = math.nan
-    if not (total >= 1 / LARGEST_COUNT and 0 <= got <= total < math.inf and is_level(level)):
+        number = total = math.nan
+    if not (total >= 1 / LARGEST_COUNT and 0 <= number <= total < math.inf and is_level(level)):
         raise UsageError(
-            f"an interval needs a count from 0 to {show(of)}, of more than 0; got {show(count)} at level {show(level)}"
+            f"an interval needs a count from 0 to {show(of)}, of more than 0; got {show(count)} at level {show(level)}",
+            argument="count",
         )
     if total > LARGEST_COUNT:
         raise UsageError(f"an interval is of at most {LARGEST_COUNT:,.0f}, got {show(of)}; count fewer")
     if method != "wilson":
-        low, high = find_limits([got], [total], level=level, method=method)
+        low, high = find_limits([number], [total], level=level, method=method)
         return float(low[0]), float(high[0])
-    below, above = _find_wilson(got, total, level, math.sqrt)
+    below, above = _find_wilson(number, total, level, math.sqrt)
     # At the ends the two are equal but for rounding, which must not exclude a rate that was seen.
-    return 0.0 if got == 0 else max(below, 0.0), 1.0 if got == total else min(above, 1.0)
+    return 0.0 if number == 0 else max(below, 0.0), 1.0 if number == total else min(above, 1.0)
 
 
 def find_limits(
@@ -112,10 +121,10 @@ def find_limits(
     check_extra()
     import numpy as np
 
-    got, total = np.broadcast_arrays(np.asarray(counts, dtype=float), np.asarray(of, dtype=float))
+    numbers, total = np.broadcast_arrays(np.asarray(counts, dtype=float), np.asarray(of, dtype=float))
     check_level(level)
     check_method(method)
-    if not bool(np.all((got >= 0) & (got <= total) & (total <= LARGEST_COUNT))):
+    if not bool(np.all((numbers >= 0) & (numbers <= total) & (total <= LARGEST_COUNT))):
         raise UsageError(
             f"intervals need counts from 0 to what they are of, and at most {LARGEST_COUNT:,.0f}; "
             f"got {show(counts)} of {show(of)}"
@@ -123,10 +132,13 @@ def find_limits(
     # Whatever is computed for a share of nothing is replaced below.
     some = np.where(total > 0, total, 1)
     if method == "wilson":
-        low, high = _find_wilson(got, some, level, np.sqrt)
-        low, high = np.where(got == 0, 0.0, np.maximum(low, 0.0)), np.where(got == some, 1.0, np.minimum(high, 1.0))
+        low, high = _find_wilson(numbers, some, level, np.sqrt)
+        low, high = (
+            np.where(numbers == 0, 0.0, np.maximum(low, 0.0)),
+            np.where(numbers == some, 1.0, np.minimum(high, 1.0)),
+        )
     else:
-        low, high = _find_beta(got, some, level, method)
+        low, high = _find_beta(numbers, some, level, method)
     return np.where(total > 0, low, 0.0), np.where(total > 0, high, 1.0)
 
 
@@ -151,12 +163,14 @@ def find_weighted_share(
     import numpy as np
 
     left = [1.0] * len(weights) if unlabelled is None else unlabelled
-    given = [np.asarray(item, dtype=float) for item in (counts, of, weights, left)]
-    if len({len(item) for item in given}) > 1 or not len(given[0]):
+    columns = [np.asarray(column, dtype=float) for column in (counts, of, weights, left)]
+    if len({len(column) for column in columns}) > 1 or not len(columns[0]):
         raise UsageError("a weighted sum of shares needs as many counts as sizes and weights, and at least one of each")
-    if not bool(np.all((given[2] >= 0) & np.isfinite(given[2]) & (given[3] >= 0) & (given[3] <= 1))):
-        raise UsageError(f"weights must be 0 or more, and unlabelled shares from 0 to 1; got {list(weights)}")
-    value, low, high = combine_shares(*given, level=level, method=method)
+    if not bool(np.all((columns[2] >= 0) & np.isfinite(columns[2]) & (columns[3] >= 0) & (columns[3] <= 1))):
+        raise UsageError(
+            f"weights must be 0 or more, and unlabelled shares from 0 to 1; got {list(weights)}", argument="weights"
+        )
+    value, low, high = combine_shares(*columns, level=level, method=method)
     return WeightedShare(value=float(value), low=float(low), high=float(high))
 
 
@@ -195,20 +209,24 @@ def combine_shares(
 
 
 def is_level(level: float) -> bool:
-    """Whether an interval can have this level; one that rounds to 1 would have no end."""
+    """Return whether an interval can have this level; one that rounds to 1 would have no end."""
     return is_finite(level) and level > 0 and (1 + level) / 2 < 1
 
 
 def check_level(level: float) -> None:
     """Raise ``UsageError`` unless an interval can have this level."""
     if not is_level(level):
-        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95; got {show(level)}")
+        raise UsageError(
+            f"the level of an interval is between 0 and 1, such as 0.95; got {show(level)}", argument="level"
+        )
 
 
 def check_method(method: str) -> None:
     """Raise ``UsageError`` unless there is an interval of this name."""
     if method not in get_args(IntervalMethod):
-        raise UsageError(f"there is no interval {show(method)}; there are {', '.join(get_args(IntervalMethod))}")
+        raise UsageError(
+            f"there is no interval {show(method)}; there are {', '.join(get_args(IntervalMethod))}", argument="method"
+        )
 
 
 def _find_wilson(
@@ -256,7 +274,7 @@ def compute_design_effect(ratio: Floats, errors: Floats, alike: Floats) -> Float
     variance. Otherwise groups of a rare kind, none of which is labelled, would leave intervals of 95 % a coverage of
     33 %.
 
-    Source: L. Kish, "Survey sampling", 1965. The rule for less than 1 is our own; ``scripts/coverage`` simulates it.
+    Source: L. Kish, "Survey sampling", 1965. The rule for less than 1 is our own; ``research/coverage`` simulates it.
     """
     import numpy as np
 

@@ -56,10 +56,10 @@ def compute_gwet_ac1(confusion: Confusion) -> float:
 
 def keep_ordered(confusion: Confusion) -> Confusion:
     """The table without undecided, which has no place in an order; raises ``UsageError`` if nothing remains."""
-    kept = confusion.leave_out(None) if None in confusion.categories else confusion
-    if not kept.items:
+    decided = confusion.leave_out(None) if None in confusion.categories else confusion
+    if not decided.items:
         raise UsageError("weighted kappa is not defined: no item is decided on both sides; label some")
-    return kept
+    return decided
 
 
 def _compute(confusion: Confusion, measure: Callable[[Floats], Floats], name: str) -> float:
@@ -74,7 +74,7 @@ def _compute(confusion: Confusion, measure: Callable[[Floats], Floats], name: st
 
 
 def explain_undefined(confusion: Confusion) -> str:
-    """Why no coefficient can be computed."""
+    """Explain why no coefficient can be computed."""
     used = {
         place
         for counts in (confusion.truth_counts, confusion.judge_counts)
@@ -132,6 +132,6 @@ def _correct(seen: Floats, expected: Floats) -> Floats:
 
 
 def can_order(categories: Sequence[Category]) -> bool:
-    """Whether categories have an order of their own: at least two numbers."""
+    """Return whether categories have an order of their own: at least two numbers."""
     decided = [category for category in categories if category is not None]
     return len(decided) > 1 and not any(isinstance(category, str) for category in decided)

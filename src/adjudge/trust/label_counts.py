@@ -46,15 +46,16 @@ class Heap:
 
     def __post_init__(self) -> None:
         for name in ("cases", "good", "bad", "unresolved"):
-            object.__setattr__(self, name, read_count(getattr(self, name), f"{name} of a heap"))
+            object.__setattr__(self, name, read_count(getattr(self, name), name, where="a heap"))
         if self.stratum is not None and not isinstance(self.stratum, str):
             raise UsageError(f"the stratum of a heap is a text or None, got {show(self.stratum)}; name it")
         if self.verdict not in get_args(HeapVerdict):
-            known = ", ".join(get_args(HeapVerdict))
-            raise UsageError(f"the verdict of a heap is one of {known}; got {self.verdict!r}")
+            verdicts = ", ".join(get_args(HeapVerdict))
+            raise UsageError(f"the verdict of a heap is one of {verdicts}; got {self.verdict!r}", argument="verdict")
         if self.labels > self.cases:
             raise UsageError(
-                f"a heap of {self.cases:,} cases cannot have {self.labels:,} labels; cases include labelled ones"
+                f"a heap of {self.cases:,} cases cannot have {self.labels:,} labels; cases include labelled ones",
+                argument="labels",
             )
 
     @property
@@ -73,7 +74,7 @@ class GroupCounts:
 
     @property
     def is_grouped(self) -> bool:
-        """Whether any group has more than one labelled case."""
+        """Return whether any group has more than one labelled case."""
         return bool(((self.good + self.bad + self.unresolved).sum(axis=-1) > 1).any())
 
 
@@ -114,9 +115,9 @@ def count_groups(
 
 def check_heaps(heaps: Sequence[Heap], groups: GroupCounts | None = None) -> None:
     """Raise ``UsageError`` unless these counts can be those of a run, and those of the groups add up to them."""
-    if not sum(item.cases for item in heaps):
+    if not sum(heap.cases for heap in heaps):
         raise UsageError("a rate needs a run of one case or more; the heaps are empty")
-    strata = len({item.stratum for item in heaps})
+    strata = len({heap.stratum for heap in heaps})
     if strata > MOST_STRATA:
         raise UsageError(f"a run may have up to {MOST_STRATA} strata, and this has {strata}; merge some of them")
     if groups is not None:
@@ -147,14 +148,14 @@ def merge_sparse(heaps: Sequence[Heap], groups: GroupCounts | None) -> tuple[Seq
     Merging is right whatever the labels are, since within a stratum each case had the same chance of being drawn.
     Without strata nothing is merged.
     """
-    if len({item.stratum for item in heaps}) < 2:
+    if len({heap.stratum for heap in heaps}) < 2:
         return heaps, groups
     import numpy as np
 
-    strata = list(dict.fromkeys(item.stratum for item in heaps))
+    strata = list(dict.fromkeys(heap.stratum for heap in heaps))
     parts: list[list[int]] = []
     for name in strata:
-        part = [place for place, item in enumerate(heaps) if item.stratum == name and item.cases]
+        part = [place for place, heap in enumerate(heaps) if heap.stratum == name and heap.cases]
         sparse = any(heaps[place].labels < min(FEWEST_IN_HEAP, heaps[place].cases) for place in part)
         parts += [part] if sparse else [[place] for place in part]
     merged = [_merge([heaps[place] for place in part]) for part in parts]
@@ -171,10 +172,10 @@ def _merge(heaps: Sequence[Heap]) -> Heap:
     # The verdict means nothing any more; the judge's own rate is counted before heaps are merged.
     return Heap(
         verdict=heaps[0].verdict,
-        cases=sum(item.cases for item in heaps),
-        good=sum(item.good for item in heaps),
-        bad=sum(item.bad for item in heaps),
-        unresolved=sum(item.unresolved for item in heaps),
+        cases=sum(heap.cases for heap in heaps),
+        good=sum(heap.good for heap in heaps),
+        bad=sum(heap.bad for heap in heaps),
+        unresolved=sum(heap.unresolved for heap in heaps),
         stratum=heaps[0].stratum,
     )
 
@@ -182,14 +183,14 @@ def _merge(heaps: Sequence[Heap]) -> Heap:
 def _check_groups(heaps: Sequence[Heap], groups: GroupCounts) -> None:
     for name in ("good", "bad", "unresolved"):
         table = getattr(groups, name)
-        expected = [getattr(item, name) for item in heaps]
+        expected = [getattr(heap, name) for heap in heaps]
         if table.ndim != 2 or table.sum(axis=0).tolist() != expected:
             raise UsageError(
                 f"{name} of the groups must add up to the heaps' {expected}; use count_groups on the labels"
             )
 
 
-def read_count(value: object, name: str) -> int:
+def read_count(value: object, name: str, *, where: str | None = None) -> int:
     """A count as Python's own integer, from one of numpy's as well."""
     plain = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
-    return check_whole_number(name, plain, least=0, most=int(LARGEST_COUNT))
+    return check_whole_number(name, plain, least=0, most=int(LARGEST_COUNT), where=where)

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_whole_number, is_finite
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL, check_level
@@ -64,7 +65,7 @@ FIRST_LABELS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """How labels are shared out among the strata, from some label on. Only the width of the interval depends on it."""
+    """The shares of labels among the strata, from some label on. Only the width of the interval depends on it."""
 
     first: int
     """The first label that is drawn like this, from 0."""
@@ -77,6 +78,7 @@ class LiveRate:
     """A rate with an interval that holds at all times at once: look after every label, and stop when it will do."""
 
     schema: ClassVar[str] = "adjudge/live-rate/1"
+    _layout: ClassVar[Layout] = Layout(last=("method", "target"))
 
     value: float
     """The share of good cases in the whole run as far as it is known: the labelled shares, by the strata's sizes."""
@@ -104,8 +106,7 @@ class LiveRate:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        names = ("value", "low", "high", "level", "labels", "open", "cases", "in_random_order", "method", "target")
-        return {"schema": self.schema} | {name: getattr(self, name) for name in names}
+        return write_record(self)
 
 
 def compute_live_rate(
@@ -129,23 +130,27 @@ def compute_live_rate(
     ``adjudge[trust]``; raises ``UsageError`` for numbers that no such run has.
     """
     check_extra()
-    given = _check_draws(sizes, draws)
+    checked_draws = _check_draws(sizes, draws)
     _check_allocations(allocations, len(sizes))
     check_level(level)
-    unsure = sum(good is None for _, good in given)
-    worst = Fortune(sizes, [(stratum, good is True) for stratum, good in given], allocations, level)
-    best = worst if not unsure else Fortune(sizes, [(s, good is not False) for s, good in given], allocations, level)
+    unsure = sum(good is None for _, good in checked_draws)
+    worst = Fortune(sizes, [(stratum, good is True) for stratum, good in checked_draws], allocations, level)
+    best = (
+        worst
+        if not unsure
+        else Fortune(sizes, [(s, good is not False) for s, good in checked_draws], allocations, level)
+    )
     low, high = worst.find_limit(lower=True), best.find_limit(lower=False)
-    kept = low is not None and high is not None
+    has_limits = low is not None and high is not None
     return LiveRate(
         value=(worst.value + best.value) / 2,
         low=worst.least if low is None or high is None else low,
         high=best.most if low is None or high is None else high,
         level=level,
-        labels=len(given),
+        labels=len(checked_draws),
         open=unsure,
         cases=sum(sizes),
-        in_random_order=kept,
+        in_random_order=has_limits,
     )
 
 
@@ -173,35 +178,35 @@ def estimate_more_labels(rate: LiveRate, *, within: float) -> int | None:
 
 def _check_draws(sizes: Sequence[int], draws: Iterable[tuple[int, bool | None]]) -> list[tuple[int, bool | None]]:
     if not sizes:
-        raise UsageError("a rate needs at least one stratum, got none; name the sizes of the strata")
+        raise UsageError("a rate needs at least one stratum, got none; name the sizes of the strata", argument="sizes")
     for size in sizes:
-        check_whole_number("the size of a stratum", size, least=1)
-    found, counts = [], [0] * len(sizes)
+        check_whole_number("sizes", size, least=1)
+    checked, counts = [], [0] * len(sizes)
     for stratum, good in draws:
-        check_whole_number("the stratum of a label", stratum, least=0, most=len(sizes) - 1)
+        check_whole_number("stratum", stratum, least=0, most=len(sizes) - 1)
         if good is not None and not isinstance(good, bool):
             raise UsageError(f"a label is True, False or None for open, got {show(good)}")
         counts[stratum] += 1
-        found.append((int(stratum), good))
+        checked.append((int(stratum), good))
     for stratum, (count, size) in enumerate(zip(counts, sizes, strict=True)):
         if count > size:
             raise UsageError(f"stratum {stratum} has {size} cases, and {count} labels were given; count each case once")
-    return found
+    return checked
 
 
 def _check_allocations(allocations: Sequence[Allocation], strata: int) -> None:
     before = -1
-    for item in allocations:
-        check_whole_number("the first label of an allocation", item.first, least=before + 1)
-        before = item.first
-        if len(item.shares) != strata or any(not is_finite(share) or share < 0 for share in item.shares):
-            raise UsageError(f"an allocation needs {strata} shares of 0 or more, got {show(item.shares)}")
-        if abs(sum(item.shares) - 1) > 1e-6:
-            raise UsageError(f"the shares of an allocation must add up to 1, got {show(item.shares)}")
+    for allocation in allocations:
+        check_whole_number("first", allocation.first, least=before + 1, where="an allocation")
+        before = allocation.first
+        if len(allocation.shares) != strata or any(not is_finite(share) or share < 0 for share in allocation.shares):
+            raise UsageError(f"an allocation needs {strata} shares of 0 or more, got {show(allocation.shares)}")
+        if abs(sum(allocation.shares) - 1) > 1e-6:
+            raise UsageError(f"the shares of an allocation must add up to 1, got {show(allocation.shares)}")
 
 
 class Fortune:
-    """What betting on labels came to, as a function of the null: how many good cases each stratum has."""
+    """The fortune of betting on labels, as a function of the null: how many good cases each stratum has."""
 
     def __init__(
         self,
@@ -280,8 +285,8 @@ class Fortune:
         room = self.limit - total + float(gradient @ null)
         low, high = self.known_good, self.known_good + self.room
         edges = (low, high) if lower else (-high, -low)
-        found = _minimise_over_halfspace(sign * gradient, room, *edges)
-        return None if found is None else sign * found / float(self.sizes.sum())
+        least = _minimise_over_halfspace(sign * gradient, room, *edges)
+        return None if least is None else sign * least / float(self.sizes.sum())
 
     def _solve(self, sign: float) -> Floats:
         """About the null with the smallest or largest rate that is not excluded."""
@@ -309,7 +314,7 @@ class Fortune:
         with warnings.catch_warnings():
             # Older versions warn when a step ends a rounding error outside the bounds; what comes out is clipped.
             warnings.simplefilter("ignore", RuntimeWarning)
-            found = minimize(
+            solution = minimize(
                 weigh,
                 start / self.sizes,
                 jac=True,
@@ -318,7 +323,7 @@ class Fortune:
                 method="SLSQP",
                 options={"maxiter": 100, "ftol": 1e-8},
             )
-        return clip(np.nan_to_num(found.x, nan=0.5))
+        return clip(np.nan_to_num(solution.x, nan=0.5))
 
     def _guess(self) -> Floats:
         drawn = self.sizes - self.room

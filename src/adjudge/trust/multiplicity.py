@@ -16,7 +16,7 @@ def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
     In the order given. Source: S. Holm, "A simple sequentially rejective multiple test procedure", 1979.
     """
     order, number = _rank(p_values), len(p_values)
-    raised = accumulate(((number - place) * p_values[item] for place, item in enumerate(order)), max)
+    raised = accumulate(((number - place) * p_values[test] for place, test in enumerate(order)), max)
     return _restore(order, raised)
 
 
@@ -40,7 +40,7 @@ def adjust_benjamini_yekutieli(p_values: Sequence[float]) -> tuple[float, ...]:
 def _step_up(p_values: Sequence[float], penalty: float) -> tuple[float, ...]:
     order, number = _rank(p_values)[::-1], len(p_values)
     lowered = accumulate(
-        (p_values[item] * number * penalty / (number - place) for place, item in enumerate(order)), min
+        (p_values[test] * number * penalty / (number - place) for place, test in enumerate(order)), min
     )
     return _restore(order, lowered)
 
@@ -49,9 +49,9 @@ def _rank(p_values: Sequence[float]) -> list[int]:
     for value in p_values:
         if not is_finite(value) or not 0 <= value <= 1:
             raise UsageError(f"a p-value is a number between 0 and 1, got {show(value)}; leave out tests without one")
-    return sorted(range(len(p_values)), key=lambda item: p_values[item])
+    return sorted(range(len(p_values)), key=lambda test: p_values[test])
 
 
 def _restore(order: Sequence[int], adjusted: Iterable[float]) -> tuple[float, ...]:
     placed = dict(zip(order, adjusted, strict=True))
-    return tuple(min(1.0, placed[item]) for item in range(len(order)))
+    return tuple(min(1.0, placed[test]) for test in range(len(order)))

@@ -21,6 +21,7 @@ from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_share, check_whole_number
+from adjudge.formats.record import write_record
 from adjudge.formats.text import show
 from adjudge.trust.intervals import LEVEL, check_level
 
@@ -46,19 +47,23 @@ RESERVE = 1.2
 """By how much more labels are needed than the formula for the normal distribution says: measured, not derived."""
 
 LIVE_WIDTH = 1.5
-"""How many times as wide the interval for every moment is as the one for a single look: see scripts/coverage_live."""
+"""How many times as wide the interval for every moment is as the one for a single look: see research/coverage_live."""
 
 
 def score_signals(*, verdict: bool | None, votes: Sequence[bool] = (), score: float | None = None) -> float:
-    """How likely a case is good, from what is known without a label: above 0 and below 1.
+    """Score how likely a case is good, by what is known without a label: above 0 and below 1.
 
     ``verdict`` is the judge's (``None``: undecided), ``votes`` are those of other seats or judges, ``score`` is the
     judge's score. The verdict counts as much as all others together. It is used to group cases and for nothing else,
     so it need not be right: a bad one costs labels and no coverage.
     """
-    own = [0.5 if verdict is None else float(verdict)] * max(1, len(votes))
-    given = [*own, *(float(vote) for vote in votes), *([] if score is None else [check_share("score", score)])]
-    return (sum(given) + 0.5) / (len(given) + 1)
+    verdict_votes = [0.5 if verdict is None else float(verdict)] * max(1, len(votes))
+    votes_and_score = [
+        *verdict_votes,
+        *(float(vote) for vote in votes),
+        *([] if score is None else [check_share("score", score)]),
+    ]
+    return (sum(votes_and_score) + 0.5) / (len(votes_and_score) + 1)
 
 
 def group_scores(scores: Sequence[float], *, most: int = STRATA) -> tuple[int, ...]:
@@ -69,25 +74,25 @@ def group_scores(scores: Sequence[float], *, most: int = STRATA) -> tuple[int, .
     ``UsageError`` for scores that are not from 0 to 1.
     """
     check_whole_number("most", most, least=1, most=MOST_STRATA)
-    counted = Counter(check_share("a score", score) for score in scores)
+    counted = Counter(check_share("scores", score) for score in scores)
     # At 0 and 1 nothing would be expected to be disputed, which no judge earns.
     masses = {score: count * _find_deviation(min(max(score, 0.02), 0.98)) for score, count in counted.items()}
     total, before = sum(masses.values()), 0.0
-    found: dict[float, int] = {}
+    group_of_score: dict[float, int] = {}
     for score in sorted(masses):
-        found[score] = min(int(most * (before + masses[score] / 2) / total), most - 1)
+        group_of_score[score] = min(int(most * (before + masses[score] / 2) / total), most - 1)
         before += masses[score]
-    joined = _join_small(found, counted)
+    joined = _join_small(group_of_score, counted)
     return tuple(joined[score] for score in scores)
 
 
-def _join_small(found: dict[float, int], counted: Counter[float]) -> dict[float, int]:
+def _join_small(group_of_score: dict[float, int], counted: Counter[float]) -> dict[float, int]:
     """The strata numbered from 0, without any of too few cases."""
     groups: list[list[float]] = []
     cases: list[int] = []
-    for score in sorted(found):
+    for score in sorted(group_of_score):
         small = bool(groups) and cases[-1] < LEAST_CASES
-        if groups and (small or found[groups[-1][-1]] == found[score]):
+        if groups and (small or group_of_score[groups[-1][-1]] == group_of_score[score]):
             groups[-1].append(score)
             cases[-1] += counted[score]
         else:
@@ -123,7 +128,7 @@ class LabelsNeeded:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return write_record(self)
 
 
 def compute_labels_needed(
@@ -139,13 +144,13 @@ def compute_labels_needed(
     check_above_zero("within", within)
     check_level(level)
     if len(rates) != len(sizes):
-        raise UsageError(f"{len(sizes)} strata need as many expected shares, got {len(rates)}")
-    given = [check_share("an expected share", rate) for rate in rates]
+        raise UsageError(f"{len(sizes)} strata need as many expected shares, got {len(rates)}", argument="rates")
+    shares = [check_share("rates", rate) for rate in rates]
     cases = sum(sizes)
     weights = [size / cases for size in sizes]
-    mean = sum(w * p for w, p in zip(weights, given, strict=True))
-    apart = sum(w * p * (1 - p) for w, p in zip(weights, given, strict=True))
-    spread = sum(w * _find_deviation(p) for w, p in zip(weights, given, strict=True)) ** 2
+    mean = sum(w * p for w, p in zip(weights, shares, strict=True))
+    apart = sum(w * p * (1 - p) for w, p in zip(weights, shares, strict=True))
+    spread = sum(w * _find_deviation(p) for w, p in zip(weights, shares, strict=True)) ** 2
     square = (NormalDist().inv_cdf((1 + level) / 2) / within) ** 2
 
     def count(variance: float, wider: float = 1.0) -> int:
@@ -167,7 +172,7 @@ def compute_labels_needed(
 
 
 def allocate_pilot(sizes: Sequence[int], labels: int) -> tuple[int, ...]:
-    """How many of ``labels`` planned ones each stratum gets in the pilot: in proportion to its size, at least 5 each.
+    """Allocate ``labels`` planned ones to the strata of the pilot: in proportion to its size, at least 5 each.
 
     The pilot has a quarter of the labels and at least 60; a stratum never gets more than it has.
     """
@@ -181,17 +186,19 @@ def allocate_pilot(sizes: Sequence[int], labels: int) -> tuple[int, ...]:
 def allocate_labels(
     sizes: Sequence[int], labels: int, *, labelled: Sequence[int], good: Sequence[int]
 ) -> tuple[int, ...]:
-    """How many more labels each stratum gets, so that ``labels`` in all are where people disagree most (Neyman).
+    """Allocate further labels to the strata, so that ``labels`` in all are where people disagree most (Neyman).
 
     ``labelled`` and ``good`` are the counts so far. The share of good ones is smoothed, ``(x + 1) / (n + 2)``: a
     stratum in which everybody agreed so far still gets labels. One that has more than its part keeps them.
     """
     _check_sizes(sizes)
     if not len(sizes) == len(labelled) == len(good):
-        raise UsageError(f"{len(sizes)} strata need as many counts, got {len(labelled)} and {len(good)}")
+        raise UsageError(
+            f"{len(sizes)} strata need as many counts, got {len(labelled)} and {len(good)}", argument="labelled"
+        )
     for size, count, x in zip(sizes, labelled, good, strict=True):
-        check_whole_number("the labels of a stratum", count, least=0, most=size)
-        check_whole_number("the good ones of a stratum", x, least=0, most=count)
+        check_whole_number("labelled", count, least=0, most=size)
+        check_whole_number("good", x, least=0, most=count)
     check_whole_number("labels", labels, least=0)
     spread = [
         size * _find_deviation((x + 1) / (count + 2)) for size, count, x in zip(sizes, labelled, good, strict=True)
@@ -216,12 +223,12 @@ def _share_out(total: int, sizes: Sequence[int], parts: Sequence[float], least: 
         else:
             high = middle
     exact = [_bound(high * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)]
-    found = [math.floor(item + 1e-9) for item in exact]
+    whole_shares = [math.floor(share + 1e-9) for share in exact]
     # What rounding down left over goes to the largest remainders.
-    for place in sorted(range(len(found)), key=lambda place: (found[place] - exact[place], place)):
-        if sum(found) < total and found[place] < sizes[place]:
-            found[place] += 1
-    return tuple(found)
+    for place in sorted(range(len(whole_shares)), key=lambda place: (whole_shares[place] - exact[place], place)):
+        if sum(whole_shares) < total and whole_shares[place] < sizes[place]:
+            whole_shares[place] += 1
+    return tuple(whole_shares)
 
 
 def _bound(value: float, least: int, most: int) -> float:
@@ -230,6 +237,6 @@ def _bound(value: float, least: int, most: int) -> float:
 
 def _check_sizes(sizes: Sequence[int]) -> None:
     if not 0 < len(sizes) <= MOST_STRATA:
-        raise UsageError(f"a plan has 1 to {MOST_STRATA} strata, got {show(len(sizes))}; join some")
+        raise UsageError(f"a plan has 1 to {MOST_STRATA} strata, got {show(len(sizes))}; join some", argument="sizes")
     for size in sizes:
-        check_whole_number("the size of a stratum", size, least=1)
+        check_whole_number("sizes", size, least=1)

@@ -32,7 +32,7 @@ class CodedRatings:
     category: NDArray[np.int64]
 
     def count(self) -> Floats:
-        """How many raters gave each item (row) each category (column)."""
+        """Count the raters who gave each item (row) each category (column)."""
         import numpy as np
 
         number = len(self.categories)
@@ -44,23 +44,23 @@ def code_ratings(ratings: Ratings, categories: Sequence[Category] | None = None)
     """Ratings as numbers. Raises ``UsageError`` for none at all, and for labels that are no categories."""
     import numpy as np
 
-    given = [
+    listed = [
         (item, rater, label) for item, row in enumerate(ratings) for rater, label in row.items() if label is not None
     ]
-    if not given:
+    if not listed:
         raise UsageError("agreement of raters is not defined: no item has a rating; give at least two ratings of one")
-    kinds = [label for _, _, label in given]
+    kinds = [label for _, _, label in listed]
     check_kinds_of(kinds)
     order = order_categories(set(kinds), categories)
     places = {category: place for place, category in enumerate(order)}
-    raters = tuple(dict.fromkeys(rater for _, rater, _ in given))
+    raters = tuple(dict.fromkeys(rater for _, rater, _ in listed))
     names = {rater: place for place, rater in enumerate(raters)}
     return CodedRatings(
         items=len(ratings),
         raters=raters,
         categories=order,
-        item=np.array([item for item, _, _ in given]),
-        rater=np.array([names[rater] for _, rater, _ in given]),
+        item=np.array([item for item, _, _ in listed]),
+        rater=np.array([names[rater] for _, rater, _ in listed]),
         category=np.array([places[label] for label in kinds]),
     )
 
@@ -104,7 +104,7 @@ def check_equal(counts: Floats) -> None:
 
 
 def build_fleiss_rows(counts: Floats) -> Floats:
-    """What each item adds: itself, the share of its pairs of raters that agree, and the shares of the categories."""
+    """Build what each item adds: itself, the share of its pairs of raters that agree, the shares of categories."""
     import numpy as np
 
     raters = counts.sum(axis=1, keepdims=True)

@@ -100,9 +100,9 @@ def _measure_alike(
     if not variance:
         # No error was left over, which does not show that none ever would be: as if one more item had been off by all.
         variance = spread**2 / (len(residuals) + 1)
-    own = (influence**2).sum(axis=0)
+    own_influence = (influence**2).sum(axis=0)
     if groups is None:
-        return variance * own
+        return variance * own_influence
     if not residuals.any():
         return variance * _add_up_groups(influence, groups)
     codes, number = groups
@@ -111,7 +111,7 @@ def _measure_alike(
     together = np.bincount(codes, residuals, number)
     likeness = (float(together @ together) - float(residuals @ residuals)) / (variance * pairs) if pairs else 0.0
     likeness = min(max(likeness, 0.0), 1.0)
-    return variance * (own * (1 - likeness) + likeness * _add_up_groups(influence, groups))
+    return variance * (own_influence * (1 - likeness) + likeness * _add_up_groups(influence, groups))
 
 
 def _add_up_groups(influence: Floats, groups: tuple[NDArray[np.int64], int]) -> Floats:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from adjudge.errors import UsageError
+from adjudge.formats.record import write_record
 from adjudge.formats.text import show
 from adjudge.trust.confusion import Category, check_labels, divide
 from adjudge.trust.estimate import Estimate
@@ -39,7 +40,7 @@ Side = Literal["first", "second", "tie"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeatability:
-    """How much a judge's answers to the same question differ."""
+    """The differences of a judge's answers to the same question."""
 
     items: int
     """Items with at least two repeats."""
@@ -52,8 +53,7 @@ class Repeatability:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown: dict[str, Any] = {"items": self.items, "left_out": self.left_out}
-        return shown | {"flips": self.flips.to_dict(), "disagreement": self.disagreement.to_dict()}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +76,7 @@ class ErrorParts:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown: dict[str, Any] = {"items": self.items, "left_out": self.left_out}
-        names = ("error", "noise", "systematic", "noise_share", "intraclass")
-        return shown | {name: getattr(self, name).to_dict() for name in names}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +98,7 @@ class OrderFlips:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        return shown | {"flips": self.flips.to_dict()}
+        return write_record(self)
 
 
 def make_repeatability(
@@ -111,7 +108,7 @@ def make_repeatability(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Repeatability:
-    """How often repeated labels of an item differ; ``None`` is undecided and differs from every label.
+    """Measure how often repeated labels of an item differ; ``None`` is undecided and differs from every label.
 
     ``repeats`` has one sequence of labels for each item; ``groups`` one name for each item. Raises ``UsageError``
     where no item has two repeats.
@@ -121,15 +118,15 @@ def make_repeatability(
     import numpy as np
 
     check_labels(label for row in repeats for label in row)
-    kept = [at for at, row in enumerate(repeats) if len(row) > 1]
-    if not kept:
+    repeated = [at for at, row in enumerate(repeats) if len(row) > 1]
+    if not repeated:
         raise UsageError("no item has two repeats, so nothing can differ; judge each item at least twice")
-    clusters = _number(groups, len(repeats), kept)
-    flips = np.array([len(set(repeats[at])) > 1 for at in kept], dtype=float)
-    pairs = np.array([_find_disagreement(repeats[at]) for at in kept])
+    clusters = _number_clusters(groups, len(repeats), repeated)
+    flips = np.array([len(set(repeats[at])) > 1 for at in repeated], dtype=float)
+    pairs = np.array([_find_disagreement(repeats[at]) for at in repeated])
     return Repeatability(
-        items=len(kept),
-        left_out=len(repeats) - len(kept),
+        items=len(repeated),
+        left_out=len(repeats) - len(repeated),
         flips=_estimate_share(flips, clusters),
         disagreement=_estimate_means(pairs[:, None], clusters, seed, resamples)[0],
     )
@@ -158,18 +155,20 @@ def make_error_parts(
     import numpy as np
 
     if len(repeats) != len(truth):
-        raise UsageError(f"repeats and truth have {len(repeats):,} and {len(truth):,} items; give one of each")
+        raise UsageError(
+            f"repeats and truth have {len(repeats):,} and {len(truth):,} items; give one of each", argument="truth"
+        )
     rows = [[value for value in row if value is not None] for row in repeats]
-    kept = [at for at, row in enumerate(rows) if len(row) > 1 and truth[at] is not None]
-    if not kept:
+    repeated = [at for at, row in enumerate(rows) if len(row) > 1 and truth[at] is not None]
+    if not repeated:
         raise UsageError("no item has two repeats and a true value; judge labelled items at least twice")
-    clusters = _number(groups, len(repeats), kept)
-    parts = np.array([_divide_error(rows[at], truth[at]) for at in kept])
+    clusters = _number_clusters(groups, len(repeats), repeated)
+    parts = np.array([_divide_error(rows[at], truth[at]) for at in repeated])
     means = _estimate_means(parts[:, :3], clusters, seed, resamples)
     table = _estimate_ratios(parts, clusters, seed, resamples)
     return ErrorParts(
-        items=len(kept),
-        left_out=len(repeats) - len(kept),
+        items=len(repeated),
+        left_out=len(repeats) - len(repeated),
         error=means[0],
         noise=means[1],
         systematic=means[2],
@@ -210,12 +209,15 @@ def make_order_flips(forward: Sequence[Side | None], backward: Sequence[Side | N
 Clusters = tuple["NDArray[np.int64]", int] | None
 
 
-def _number(groups: Sequence[Hashable] | None, items: int, kept: Sequence[int]) -> Clusters:
+def _number_clusters(groups: Sequence[Hashable] | None, items: int, places: Sequence[int]) -> Clusters:
     if groups is None:
         return None
     if len(groups) != items:
-        raise UsageError(f"groups must name one group for each of {items:,} items, got {len(groups):,}; give as many")
-    return number_groups([groups[at] for at in kept], len(kept))
+        raise UsageError(
+            f"groups must name one group for each of {items:,} items, got {len(groups):,}; give as many",
+            argument="groups",
+        )
+    return number_groups([groups[at] for at in places], len(places))
 
 
 def _find_disagreement(row: Sequence[Category]) -> float:

@@ -69,14 +69,14 @@ def find_bootstrap_interval(
     import numpy as np
 
     for value in values:
-        check_score(value, what="a value", remedy="leave it out")
+        check_score(value, name="a value", remedy="leave it out")
     if not len(values):
         raise UsageError("the mean of no values is not defined; give at least one")
     codes, count = number_groups(groups, len(values))
     if count < LEAST_UNITS:
         raise UsageError(f"an interval needs at least {LEAST_UNITS} values or groups of them, got {count}; add more")
-    data = np.asarray(values, dtype=float)
-    rows = np.column_stack([add_up(data, codes, count), add_up(np.ones(len(data)), codes, count)])
+    numbers = np.asarray(values, dtype=float)
+    rows = np.column_stack([add_up(numbers, codes, count), add_up(np.ones(len(numbers)), codes, count)])
     drawn = resample(rows, lambda sums: (sums[:, 0] / sums[:, 1])[:, None], seed=seed, resamples=resamples)
     low, high = np.quantile(drawn[:, 0], [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
@@ -89,12 +89,15 @@ def number_groups(groups: Iterable[Hashable] | None, items: int) -> tuple[NDArra
     if groups is None:
         return np.arange(items), items
     names: dict[Hashable, int] = {}
-    given = list(groups)
-    for group in given:
+    listed = list(groups)
+    for group in listed:
         check_group(group)
-    codes = np.fromiter((names.setdefault(group, len(names)) for group in given), dtype=np.int64)
+    codes = np.fromiter((names.setdefault(group, len(names)) for group in listed), dtype=np.int64)
     if len(codes) != items:
-        raise UsageError(f"groups must name one group for each of {items:,} items, got {len(codes):,}; give as many")
+        raise UsageError(
+            f"groups must name one group for each of {items:,} items, got {len(codes):,}; give as many",
+            argument="groups",
+        )
     check_groups(len(names))
     return codes, len(names)
 
@@ -159,7 +162,7 @@ def find_limits(drawn: Floats, units: int, level: float = LEVEL) -> tuple[float,
     if units < LEAST_UNITS:
         return _say_few(units)
     tail = float(norm.sf(math.sqrt(units / (units - 1)) * t.ppf((1 + level) / 2, units - 1)))
-    low, high = (float(item) for item in np.quantile(defined, [tail, 1 - tail]))
+    low, high = (float(limit) for limit in np.quantile(defined, [tail, 1 - tail]))
     if high - low < 1e-12:
         return "no interval: every resample gives the same value, which says nothing of other items; label more"
     return low, high
@@ -188,8 +191,8 @@ def find_clustered_share(counts: Floats, sizes: Floats, level: float = LEVEL) ->
         effect = compute_design_effect(variance / (rate * (1 - rate) / items), errors, np.sum(n**2) / items)
     if math.isinf(factor):
         return 0.0, 1.0
-    left = float(items / (effect * factor))
-    return find_interval(min(float(rate) * left, left), left, level)
+    effective_items = float(items / (effect * factor))
+    return find_interval(min(float(rate) * effective_items, effective_items), effective_items, level)
 
 
 def estimate_clustered_share(counts: Floats, sizes: Floats) -> Estimate:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.record import Layout, write_record
 from adjudge.trust.confusion import Category, check_labels
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
@@ -39,6 +40,8 @@ ALPHA = 0.05
 class Slice:
     """One kind of item, compared with all the others."""
 
+    _layout: ClassVar[Layout] = Layout(last=("is_worse",))
+
     name: str
     accuracy: Estimate
     rest: float
@@ -50,18 +53,22 @@ class Slice:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the judge does worse here than elsewhere, beyond chance at 5 %, all kinds considered."""
+        """Return whether the judge does worse here than elsewhere, beyond chance at 5 %, all kinds considered."""
         return self.adjusted is not None and self.adjusted < ALPHA and (self.accuracy.value or 0.0) < self.rest
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        shown = {"name": self.name, "accuracy": self.accuracy.to_dict(), "rest": self.rest}
-        return shown | {"p_value": self.p_value, "adjusted": self.adjusted, "is_worse": self.is_worse}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
     """Agreement by kind of item."""
+
+    _layout: ClassVar[Layout] = Layout(
+        members=("worst", "tests", "slices"),
+        computed={"worst": lambda slices: slices.worst.name if slices.worst else None},
+    )
 
     slices: tuple[Slice, ...]
     """From the lowest accuracy to the highest; kinds with too few items last."""
@@ -75,8 +82,7 @@ class Slices:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        worst = None if self.worst is None else self.worst.name
-        return {"worst": worst, "tests": self.tests, "slices": [item.to_dict() for item in self.slices]}
+        return write_record(self)
 
 
 def make_slices(
@@ -99,7 +105,8 @@ def make_slices(
     check_whole_number("least_items", least_items, least=2)
     if not len(judged) == len(truth) == len(kinds):
         raise UsageError(
-            f"judged, truth and kinds have {len(judged):,}, {len(truth):,} and {len(kinds):,} items; give one of each"
+            f"judged, truth and kinds have {len(judged):,}, {len(truth):,} and {len(kinds):,} items; give one of each",
+            argument="kinds",
         )
     check_labels((*judged, *truth))
     if any(not isinstance(name, str) for name in kinds):
@@ -111,20 +118,20 @@ def make_slices(
     places = {name: place for place, name in enumerate(names)}
     kind = np.array([places[name] for name in kinds])
     clusters = None if groups is None else number_groups(groups, len(right))
-    found = [_test(right, kind == place, clusters, least_items) for place in range(len(names))]
-    tested = [place for place, item in enumerate(found) if item is not None]
-    adjusted = dict(zip(tested, adjust_holm([found[place] or 0.0 for place in tested]), strict=True))
+    p_values = [_test(right, kind == place, clusters, least_items) for place in range(len(names))]
+    tested = [place for place, part in enumerate(p_values) if part is not None]
+    adjusted = dict(zip(tested, adjust_holm([p_values[place] or 0.0 for place in tested]), strict=True))
     slices = [
         Slice(
             name=name,
             accuracy=_estimate(right, kind == place, clusters),
             rest=float(right[kind != place].mean()),
-            p_value=found[place],
+            p_value=p_values[place],
             adjusted=adjusted.get(place),
         )
         for place, name in enumerate(names)
     ]
-    slices.sort(key=lambda item: (item.p_value is None, item.accuracy.value, item.name))
+    slices.sort(key=lambda part: (part.p_value is None, part.accuracy.value, part.name))
     return Slices(slices=tuple(slices), tests=len(tested))
 
 

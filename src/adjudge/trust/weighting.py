@@ -61,23 +61,24 @@ def weigh_agreement(
     whole = whole and bool(held.all() or (labelled[held] < cases[held]).any())
     counts, cases = counts[held], cases[held]
     shares = _list_shares(agreement)
-    found: dict[str, Any] = {
+    estimates: dict[str, Any] = {
         name: _estimate_share(getattr(agreement, name).note, counts, cases, cells, whole=whole)
         for name, cells in shares.items()
     }
-    found |= _estimate_coefficients(agreement, counts, cases)
+    estimates |= _estimate_coefficients(agreement, counts, cases)
     total = (counts * (cases / counts.sum(axis=(1, 2)))[:, None, None]).sum(axis=0)
-    known = zip(agreement.confusion.categories, total.sum(axis=1), strict=True)
-    prevalence = {category: float(number / total.sum()) for category, number in known}
+    totals = zip(agreement.confusion.categories, total.sum(axis=1), strict=True)
+    prevalence = {category: float(number / total.sum()) for category, number in totals}
     of = agreement.confusion.items
     baselines = [
-        replace(item, accuracy=Share(count=prevalence[item.category] * of, of=of)) for item in agreement.baselines
+        replace(baseline, accuracy=Share(count=prevalence[baseline.category] * of, of=of))
+        for baseline in agreement.baselines
     ]
     nothing = Estimate(value=None, of=of, note="left out: categories have no order here")
-    ordered = {"linear_kappa": found["cohen_kappa"], "quadratic_kappa": found["cohen_kappa"]}
-    if len([item for item in agreement.confusion.categories if item is not None]) > 2:
+    ordered = {"linear_kappa": estimates["cohen_kappa"], "quadratic_kappa": estimates["cohen_kappa"]}
+    if len([baseline for baseline in agreement.confusion.categories if baseline is not None]) > 2:
         ordered = dict.fromkeys(ordered, nothing)
-    changed: dict[str, Any] = {**found, **ordered, "baselines": tuple(baselines)}
+    changed: dict[str, Any] = {**estimates, **ordered, "baselines": tuple(baselines)}
     return replace(agreement, **changed)
 
 
@@ -86,7 +87,7 @@ Cells = tuple["NDArray[np.bool_]", "NDArray[np.bool_]"]
 
 
 def _list_shares(agreement: Agreement) -> dict[str, Cells]:
-    """Of each share, which cells are counted and of which."""
+    """List the cells that each share counts, and those it is of."""
     import numpy as np
 
     categories = agreement.confusion.categories

@@ -127,3 +127,35 @@ CREATE TABLE adjudge_server_sessions (
     PRIMARY KEY (digest),
     FOREIGN KEY(account) REFERENCES adjudge_server_accounts (name)
 );
+
+CREATE TABLE adjudge_ledger_columns (
+    seq BIGINT,
+    at TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    state TEXT,
+    gate TEXT,
+    execution TEXT,
+    outcome TEXT,
+    judge TEXT,
+    score DOUBLE PRECISION,
+    decided_by TEXT,
+    ident TEXT,
+    result TEXT,
+    approval TEXT,
+    duration_ms DOUBLE PRECISION,
+    cost_usd DOUBLE PRECISION,
+    PRIMARY KEY (seq)
+);
+
+CREATE TABLE adjudge_ledger_names (
+    seq BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL
+);
+
+CREATE TABLE adjudge_ledger_words (
+    seq BIGINT NOT NULL,
+    words TEXT NOT NULL,
+    PRIMARY KEY (seq)
+);

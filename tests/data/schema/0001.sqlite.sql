@@ -139,3 +139,38 @@ CREATE TABLE adjudge_server_sessions (
     FOREIGN KEY(account) REFERENCES adjudge_server_accounts (name)
 )
  STRICT;
+
+CREATE TABLE adjudge_ledger_columns (
+    seq INTEGER,
+    at TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    state TEXT,
+    gate TEXT,
+    execution TEXT,
+    outcome TEXT,
+    judge TEXT,
+    score REAL,
+    decided_by TEXT,
+    ident TEXT,
+    result TEXT,
+    approval TEXT,
+    duration_ms REAL,
+    cost_usd REAL,
+    PRIMARY KEY (seq)
+)
+ STRICT;
+
+CREATE TABLE adjudge_ledger_names (
+    seq INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL
+)
+ STRICT;
+
+CREATE TABLE adjudge_ledger_words (
+    seq INTEGER NOT NULL,
+    words TEXT NOT NULL,
+    PRIMARY KEY (seq)
+)
+ STRICT;

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.keys import (
     ApproverName,
     GateNames,
@@ -25,17 +26,9 @@ from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import flatten
 
-accounts_app = typer.Typer(
-    help="Add the people who sign in to the server, and set their passwords.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
 _Name = Annotated[str, typer.Argument(metavar="NAME", hidden=True)]
 
 
-@accounts_app.command("add")
 def add(
     name: _Name,
     scope: ScopeNames = None,
@@ -53,17 +46,16 @@ def add(
     check_installed()
     from adjudge.server.accounts import add_account
 
-    found = read_config(config)
-    permissions = read_permissions(found, scope, gate, approver, rater)
+    configuration = read_config(config)
+    permissions = read_permissions(configuration, scope, gate, approver, rater)
     password = read_password()
     use_database(
-        found, ledger, lambda opened: add_account(opened, name=name, password=password, permissions=permissions)
+        configuration, ledger, lambda opened: add_account(opened, name=name, password=password, permissions=permissions)
     )
     note(f"account {flatten(name, 80)} is added")
     return 0
 
 
-@accounts_app.command("password")
 def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
     """Set another password and end all sessions of the account."""
     check_installed()
@@ -75,7 +67,6 @@ def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place
     return 0
 
 
-@accounts_app.command("disable")
 def disable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
     """Let an account sign in no more, and end its sessions. What it decided stays."""
     check_installed()
@@ -86,7 +77,6 @@ def disable(name: _Name, config: option.ConfigFile = None, ledger: Place = None)
     return 0
 
 
-@accounts_app.command("enable")
 def enable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
     """Let a disabled account sign in again, with its old password."""
     check_installed()
@@ -97,21 +87,20 @@ def enable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) 
     return 0
 
 
-@accounts_app.command("list")
 def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
     """List accounts, with what each may do."""
     check_installed()
     from adjudge.server.accounts import list_accounts
 
-    found = use_database(read_config(config), ledger, list_accounts, for_writing=False)
+    accounts = use_database(read_config(config), ledger, list_accounts, for_writing=False)
     if as_json:
-        write_json({"schema": "adjudge/accounts/1", "accounts": [to_plain(account) for account in found]})
+        write_json({"schema": "adjudge/accounts/1", "accounts": [to_plain(account) for account in accounts]})
         return 0
-    if not found:
+    if not accounts:
         note("no accounts: adjudge accounts add NAME --scope approve --approver NAME adds one")
         return 0
     table = make_table("", ("name", "state", "scopes", "gates", "approver", "rater", "made"), whole=1)
-    for account in found:
+    for account in accounts:
         state = "enabled" if account.disabled_at is None else "disabled"
         add_row(table, account.name, state, *list_permissions(account.permissions), account.created_at)
     show_drawing(table)
@@ -121,13 +110,20 @@ def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, l
 def read_password() -> str:
     """A password from the terminal, asked for twice and not shown, or the first line of standard input."""
     if not sys.stdin.isatty():
-        given = sys.stdin.readline().rstrip("\r\n")
-        if not given:
+        line = sys.stdin.readline().rstrip("\r\n")
+        if not line:
             raise UsageError("no password was given; write it to standard input, one line, or run this on a terminal")
-        return given
+        return line
     from getpass import getpass
 
     password = getpass("Password: ")
     if getpass("Once more: ") != password:
         raise UsageError("the two passwords differ; nothing was changed")
     return password
+
+
+accounts_app = make_group(
+    "accounts",
+    "Add the people who sign in to the server, and set their passwords.",
+    {"add": add, "password": change_password, "disable": disable, "enable": enable, "list": list_all},
+)

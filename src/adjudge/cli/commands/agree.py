@@ -10,10 +10,11 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.run import DONE, UNKNOWN
-from adjudge.cli.measurement import check_target, print_measurement, read_labels, read_limits
-from adjudge.cli.output import note, print_line, show_progress, write_file, write_json
+from adjudge.cli.measurement import check_target, read_labels, read_limits
+from adjudge.cli.option_sets import Only
+from adjudge.cli.output import note, print_document, print_line, show_progress, write_file, write_json
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.formats.arguments import check_whole_number
 
 if TYPE_CHECKING:
     from adjudge.measurement.measurement import Measurement
@@ -26,6 +27,7 @@ _MOST = 2_000
 
 def agree(
     source: Annotated[Path, typer.Argument(metavar="RUN|FILE", hidden=True)],
+    measuring: Annotated[option.MeasureOptions, Only("labels_are", "target", "limits")],
     labels: option.LabelFiles = None,
     criterion: Annotated[
         str | None, typer.Option("--criterion", metavar="NAME", help="Compare this criterion instead of the whole.")
@@ -37,9 +39,6 @@ def agree(
     judge: Annotated[
         str | None, typer.Option("--judge", metavar="NAME", help="Of a FILE: the rater who is the judge.")
     ] = None,
-    labels_are: option.LabelsAre = None,
-    target: option.RateTarget = "run",
-    limits: option.RateLimits = None,
     alternative: Annotated[
         bool, typer.Option("--alternative", help="Make the alternative annotator test: may the judge replace people?")
     ] = False,
@@ -67,34 +66,34 @@ def agree(
     Exit status: 0 measured, 2 wrong usage, no run or unreadable labels, 3 no judged case has a label.
     """
     _check(html, top, epsilon, as_json=as_json, markdown=markdown, alternative=alternative)
-    check_target(target, labels_are)
-    method = read_limits(limits)
+    check_target(measuring.target, measuring.labels_are)
+    method = read_limits(measuring.limits)
     most = _MOST if top is None else top
     with show_progress("comparing"):
         handicap = {} if epsilon is None else {"epsilon": epsilon}
-        options = {"criterion": criterion, "by": by, "target": target, "alternative": alternative, **handicap}
+        options = {"criterion": criterion, "by": by, "target": measuring.target, "alternative": alternative, **handicap}
         options |= {
-            "labels_are_random": labels_are == "random",
+            "labels_are_random": measuring.labels_are == "random",
             "limits": method,
             "most_disagreements": min(most, _MOST),
         }
-        found = _measure(source, labels, judge, **options)
+        measurements = _measure(source, labels, judge, **options)
     if html is not None:
-        from adjudge.report.html_agree import render_measurement_html
+        from adjudge.report.render import render_measurement_html
 
-        write_file(html, [render_measurement_html(found)])
+        write_file(html, [render_measurement_html(measurements)])
     if as_json:
-        write_json(found[0].to_dict() if len(found) == 1 else _gather(found))
+        write_json(measurements[0].to_dict() if len(measurements) == 1 else _gather(measurements))
     elif markdown:
-        from adjudge.report.markdown_measurement import render_measurement_markdown
+        from adjudge.report.render import render_measurement_markdown
 
-        print_line(render_measurement_markdown(found, most=_LISTED if top is None else top).rstrip("\n"))
+        print_line(render_measurement_markdown(measurements, most=_LISTED if top is None else top).rstrip("\n"))
     else:
-        for place, item in enumerate(found):
-            if place:
-                print_line()
-            print_measurement(item, _LISTED if top is None else top)
-    if not any(item.labelled for item in found):
+        from adjudge.report.measurement_document import make_measurement_document
+
+        document = make_measurement_document(measurements, top=_LISTED if top is None else top)
+        print_document(document, more="--top shows more, --html FILE those to read")
+    if not any(item.labelled for item in measurements):
         note("no judged case has a label; label some (adjudge label RUN), or name a file (--labels FILE)")
         return UNKNOWN
     return DONE
@@ -109,11 +108,9 @@ def _check(
     if html == Path("-"):
         raise UsageError("--html writes a file, and - is standard output; name a file")
     if top is not None:
-        check_whole_number("--top", top, least=0, most=_MOST)
-    if epsilon is not None:
-        check_share("--epsilon", epsilon)
-        if not alternative:
-            raise UsageError("--epsilon is the handicap of --alternative; give both, or leave it out")
+        check_whole_number("top", top, least=0, most=_MOST)
+    if epsilon is not None and not alternative:
+        raise UsageError("--epsilon is the handicap of --alternative; give both, or leave it out")
 
 
 def _measure(source: Path, labels: list[Path] | None, judge: str | None, **options: object) -> tuple[Measurement, ...]:
@@ -122,16 +119,16 @@ def _measure(source: Path, labels: list[Path] | None, judge: str | None, **optio
     from adjudge.measurement.verdict_file import measure_file
     from adjudge.runs.folder import open_run
 
-    given = read_labels(labels)
+    decisions = read_labels(labels)
     if source.is_dir():
         if judge is not None:
             raise UsageError("--judge is for a FILE: the verdicts of a run are those of its own judge; leave it out")
         with open_run(source) as run:
-            found = make_measurement(run, labels=given, **options)  # type: ignore[arg-type] - checked by name
-            record_look(run, found, by="agree")
-        return (found,)
-    return measure_file(source, judge=judge, labels=given or (), **options)  # type: ignore[arg-type] - checked by name
+            measurement = make_measurement(run, labels=decisions, **options)  # type: ignore[arg-type] - checked by name
+            record_look(run, measurement, by="agree")
+        return (measurement,)
+    return measure_file(source, judge=judge, labels=decisions or (), **options)  # type: ignore[arg-type] - checked by name
 
 
-def _gather(found: Sequence[Measurement]) -> dict[str, object]:
-    return {"schema": "adjudge/measurements/1", "measurements": [item.to_dict() for item in found]}
+def _gather(measurements: Sequence[Measurement]) -> dict[str, object]:
+    return {"schema": "adjudge/measurements/1", "measurements": [item.to_dict() for item in measurements]}

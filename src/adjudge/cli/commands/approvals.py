@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import Key, Place, find_user, name_option
 from adjudge.cli.entries import describe_entry
 from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json, write_screen
@@ -43,13 +44,13 @@ _SHORT = 12
 _LONGEST = 100
 
 
-def draw_approvals(found: Sequence[Approval]) -> None:
+def draw_approvals(approvals: Sequence[Approval]) -> None:
     """A table of requests."""
     now = datetime.now(UTC)
-    several = len({item.status for item in found}) > 1 or found[0].status != "open"
+    several = len({item.status for item in approvals}) > 1 or approvals[0].status != "open"
     columns = ("id", *["status"] * several, "what", "who may decide", "expires in", "score", "reason")
     table = make_table("", columns, whole=1)
-    for item in found:
+    for item in approvals:
         ident = item.id[-_SHORT:] if draws() else item.id
         what = f"gate {item.gate}" if item.gate is not None else _cut(item.message)
         score = "-" if item.score is None else format_score(item.score)
@@ -155,8 +156,8 @@ def _list_said(result: JudgeResult) -> Iterator[tuple[str, str]]:
         score, needed = format_apart(item.score, item.threshold)
         score = "-" if item.score is None else score
         needs = "" if item.threshold is None else f" (needs {needed})"
-        said = f": {item.reasoning}" if item.reasoning else ""
-        yield "criterion", f"{name_mark(item, '-')}  {score}{needs}  {item.name}{said}"
+        reason = f": {item.reasoning}" if item.reasoning else ""
+        yield "criterion", f"{name_mark(item, '-')}  {score}{needs}  {item.name}{reason}"
         yield from (("  quoted", text) for text in item.evidence)
     for rule in result.rule_results:
         word = "pass" if rule.passed else rule.severity
@@ -166,8 +167,8 @@ def _list_said(result: JudgeResult) -> Iterator[tuple[str, str]]:
     for text in result.suggestions:
         yield "suggestion", text
     for seat in getattr(result, "results", ()):
-        said = seat.detail or seat.reasoning
-        yield "seat", f"{seat.judge}: {describe_outcome(seat)}" + (f": {said}" if said else "")
+        reason = seat.detail or seat.reasoning
+        yield "seat", f"{seat.judge}: {describe_outcome(seat)}" + (f": {reason}" if reason else "")
     yield from (("warning", text) for text in describe_models(result))
 
 
@@ -208,13 +209,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-approvals_app = typer.Typer(
-    help="List requests for approval, and decide them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
 T = TypeVar("T")
 
 _MOST_HOURS = 8_760
@@ -232,7 +226,6 @@ Seen = Annotated[str, name_option("seen", "What you have read: the digest that `
 Reason = Annotated[str, name_option("reason", "Why; it explains the decision later.")]
 
 
-@approvals_app.command("list")
 def list_approvals(
     status: Annotated[str, name_option("status", "Only open, approved or denied; or all.")] = "open",
     approver: Annotated[str | None, name_option("approver", "Only what this person may decide.")] = None,
@@ -259,7 +252,6 @@ def list_approvals(
         note(f"no requests{which}{whose}" + ("; --status all shows every one" if which else ""))
 
 
-@approvals_app.command("show")
 def show_approval(
     ident: Ident,
     ledger: Place = None,
@@ -285,7 +277,6 @@ def show_approval(
         print_approval(approval, history, pending, ledger=ledger)
 
 
-@approvals_app.command("approve")
 def approve(
     ident: Ident,
     reason: Reason,
@@ -306,7 +297,6 @@ def approve(
     _decide(ident, reason, ledger, key, config, approved=True, seen=seen, as_json=as_json)
 
 
-@approvals_app.command("deny")
 def deny(
     ident: Ident,
     reason: Reason,
@@ -326,7 +316,6 @@ def deny(
     _decide(ident, reason, ledger, key, config, approved=False, seen=seen, as_json=as_json)
 
 
-@approvals_app.command("wait")
 def wait(
     ident: Ident,
     timeout: Annotated[
@@ -364,7 +353,6 @@ def wait(
     return 3 if approved is None else 0 if approved else 1
 
 
-@approvals_app.command("link")
 def link(
     ident: Ident,
     hours: Annotated[
@@ -396,7 +384,6 @@ def link(
     print_line(_use(ledger, config, key, work))
 
 
-@approvals_app.command("export")
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
     ledger: Place = None,
@@ -411,7 +398,6 @@ def export(
     print_line(f"{count} override{'s' * (count != 1)} written to {file}")
 
 
-@approvals_app.command("forget")
 def forget(
     ident: Ident,
     ledger: Place = None,
@@ -467,7 +453,7 @@ def _decide(
                 raise
             who = ", ".join((await approvals.get(found)).approvers)
             said = f"{who} may decide this, and the command decides as the account it runs under"
-            raise DecisionRefused(f"{said}: {error}", because=error.because) from None
+            raise DecisionRefused(f"{said}: ", error, because=error.because) from None
         return decided, await _find_pending(approvals, decided)
 
     approval, pending = _use(ledger, config, key, work, decides=True)
@@ -522,14 +508,33 @@ def _use(
     decides: bool = False,
 ) -> T:
     """What some work makes of the approvals beside the ledger that was named."""
-    found = read_config(config)
-    if decides and is_secret_missing(found):
-        name = found.approvals["webhook"]["secret_env"]
+    configuration = read_config(config)
+    if decides and is_secret_missing(configuration):
+        name = configuration.approvals["webhook"]["secret_env"]
         note(f"no webhook is sent from here: {name} is not set")
 
     async def run() -> T:
         # With the key of [ledger] even to look: what has expired is closed by that, and every entry is signed.
-        async with open_ledger(found, url, key=key) as ledger, open_approvals(found, ledger) as approvals:
+        async with (
+            open_ledger(configuration, url, key=key) as ledger,
+            open_approvals(configuration, ledger) as approvals,
+        ):
             return await work(approvals)
 
     return asyncio.run(run())
+
+
+approvals_app = make_group(
+    "approvals",
+    "List requests for approval, and decide them.",
+    {
+        "list": list_approvals,
+        "show": show_approval,
+        "approve": approve,
+        "deny": deny,
+        "wait": wait,
+        "link": link,
+        "export": export,
+        "forget": forget,
+    },
+)

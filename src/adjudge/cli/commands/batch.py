@@ -11,19 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.command_groups import make_group
 from adjudge.cli.output import add_row, make_table, note, show_drawing, watch, write_json
 from adjudge.formats.arguments import check_above_zero
 
 if TYPE_CHECKING:
     # Every command is imported for each of them, and a live run has no use for what is only for batches.
     from adjudge.runs.batch.store import KeptBatch
-
-batch_app = typer.Typer(
-    help="List, collect and cancel the batches of a run.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", hidden=True)]
 
@@ -32,7 +26,6 @@ Numbers = Annotated[
 ]
 
 
-@batch_app.command("list")
 def list_all(folder: Folder, as_json: option.AsJson = False) -> None:
     """List the batches of a run, as they were when they were last looked at. No provider is asked."""
     from adjudge.runs.batch.folder import list_batches
@@ -40,7 +33,6 @@ def list_all(folder: Folder, as_json: option.AsJson = False) -> None:
     show(folder, list_batches(folder), as_json=as_json)
 
 
-@batch_app.command("collect")
 def collect(
     folder: Folder,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until every batch has ended.")] = False,
@@ -57,7 +49,7 @@ def collect(
     from adjudge.runs.batch.folder import collect_batches
     from adjudge.runs.batch.store import OPEN
 
-    check_above_zero("--batch-poll", poll)
+    check_above_zero("poll", poll)
     known: list[Sequence[KeptBatch]] = [()]
 
     def describe() -> str:
@@ -65,11 +57,10 @@ def collect(
         return f"waiting for {len(left):,} of {len(known[-1]):,} batches"
 
     with watch(describe):
-        found = asyncio.run(collect_batches(folder, wait=wait, poll=poll, tell=known.append))
-    show(folder, found, as_json=as_json)
+        batches = asyncio.run(collect_batches(folder, wait=wait, poll=poll, on_poll=known.append))
+    show(folder, batches, as_json=as_json)
 
 
-@batch_app.command("cancel")
 def cancel(folder: Folder, numbers: Numbers = None, as_json: option.AsJson = False) -> None:
     """Ask the providers to end the batches of a run; what is answered by then is paid for, and can be collected.
 
@@ -81,31 +72,31 @@ def cancel(folder: Folder, numbers: Numbers = None, as_json: option.AsJson = Fal
     show(folder, asyncio.run(cancel_batches(folder, numbers or ())), as_json=as_json)
 
 
-def show(folder: Path, found: Sequence[KeptBatch], *, as_json: bool) -> None:
+def show(folder: Path, batches: Sequence[KeptBatch], *, as_json: bool) -> None:
     """Print batches, as a table or as JSON."""
     if as_json:
         write_json(
             {
                 "schema": "adjudge/batch-list/1",
                 "folder": str(folder),
-                "batches": [_make_dict(item) for item in found],
+                "batches": [_make_dict(item) for item in batches],
             }
         )
         return
-    if not found:
+    if not batches:
         note(f"no batch of {folder} is under way")
         return
     table = make_table(
         "", ("batch", "state", "requests", "answered", "model", "sent", "provider's id", "provider says")
     )
-    for item in found:
+    for item in batches:
         cells = (str(item.number), item.state, f"{item.requests:,}", f"{item.done:,}", item.model)
         add_row(table, *cells, _show_time(item.created_at), item.job, item.word)
     show_drawing(table)
-    for item in found:
+    for item in batches:
         if item.message:
             note(f"batch {item.number}: {item.message}")
-    if any(item.state == "doubtful" for item in found):
+    if any(item.state == "doubtful" for item in batches):
         note(
             "a doubtful batch may be at its provider, or has ended without an answer to each request; adjudge batch "
             "collect looks again, and nothing sends it again but adjudge run --resume --pay-again"
@@ -131,3 +122,10 @@ def _make_dict(item: KeptBatch) -> dict[str, Any]:
 
 def _show_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+batch_app = make_group(
+    "batch",
+    "List, collect and cancel the batches of a run.",
+    {"list": list_all, "collect": collect, "cancel": cancel},
+)

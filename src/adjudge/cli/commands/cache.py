@@ -11,34 +11,27 @@ from typing import Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.commands.judge import Session, choose_rubric
+from adjudge.cli.command_groups import make_group
+from adjudge.cli.commands.judge import Session
 from adjudge.cli.input import list_inputs
+from adjudge.cli.judging import choose_rubric, list_arguments, make_panel
+from adjudge.cli.option_sets import Only
 from adjudge.cli.output import add_row, complain, make_table, print_line, show_drawing, write_json
 from adjudge.cli.results import name_item
+from adjudge.cli.spelling import spell
 from adjudge.config.file import read_config
-from adjudge.config.judges import Panel, choose
+from adjudge.config.judges import choose
 from adjudge.errors import UsageError
 from adjudge.judges.chain import list_judges
-from adjudge.models.cache_store import ReplyCache
-
-cache_app = typer.Typer(
-    help="See what a cache of replies holds, and empty it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
+from adjudge.models.replies.cache_file import ReplyCache
 
 File = Annotated[Path, typer.Argument(metavar="CACHE", hidden=True)]
 
 
-@cache_app.command("explain")
 def explain(
+    criteria: Annotated[option.CriteriaOptions, Only("rubric", "criteria", "threshold")],
+    judging: Annotated[option.JudgeOptions, Only("judges")],
     paths: option.Contents = None,
-    rubric: option.RubricName = None,
-    criteria: option.Criteria = None,
-    threshold: option.Threshold = None,
-    judges: option.Judges = None,
     cache: Annotated[
         Path | None, typer.Option("--cache", metavar="FILE", help="Say whether FILE has the reply.")
     ] = None,
@@ -50,13 +43,12 @@ def explain(
     PATH, the rubric and the judges are as for `adjudge judge`. With --cache, the command also says whether that file
     has a reply under the key. Compare two explanations to see why a reply was not found.
     """
-    found = read_config(config)
-    wanted = choose_rubric(rubric, criteria, threshold, found)
-    how: dict[str, Any] = {} if wanted is not None else {"criteria": criteria}
-    how |= {} if threshold is None else {"threshold": threshold}
-    chosen = choose(Panel(judges=tuple(judges or ())), found, wanted)
+    configuration = read_config(config)
+    rubric = choose_rubric(criteria, configuration)
+    arguments = list_arguments(criteria)
+    chosen = choose(make_panel(judging), configuration, rubric)
     opened = None if cache is None else _open(cache)
-    session = Session(choice=chosen, how=how, inputs=list_inputs(paths), as_json=as_json)
+    session = Session(choice=chosen, how=arguments, inputs=list_inputs(paths), as_json=as_json)
     status, explained = asyncio.run(_explain_all(session, opened))
     if opened is not None:
         opened.close()
@@ -68,7 +60,6 @@ def explain(
     return status
 
 
-@cache_app.command("list")
 def list_replies(file: File, as_json: option.AsJson = False) -> None:
     """List the replies in a cache, oldest first: key, time, model and size, without any content."""
     with _open(file) as opened:
@@ -85,7 +76,6 @@ def list_replies(file: File, as_json: option.AsJson = False) -> None:
     show_drawing(table)
 
 
-@cache_app.command("stats")
 def stats(file: File, as_json: option.AsJson = False) -> None:
     """Count the replies in a cache, by model."""
     with _open(file) as opened:
@@ -103,7 +93,6 @@ def stats(file: File, as_json: option.AsJson = False) -> None:
         print_line(f"{count}\t{' '.join(name.split())}")
 
 
-@cache_app.command("clear")
 def clear(
     file: File,
     model: Annotated[
@@ -132,8 +121,9 @@ def _open(path: Path) -> ReplyCache:
 
 
 async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int, list[dict[str, Any]]]:
-    from adjudge.judges.layers import rewire
-    from adjudge.models.cache import CachedModel, describe_call, make_reply_key
+    from adjudge.judges.layers import wrap_models
+    from adjudge.models.replies.cache import CachedModel
+    from adjudge.models.replies.key import describe_call, make_call_key
 
     seats: dict[int, int] = {}
 
@@ -141,7 +131,7 @@ async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int,
         seats[len(seats)] = seat
         return model
 
-    rewire(session.choice.judge, number)
+    wrap_models(session.choice.judge, number)
     explained: list[dict[str, Any]] = []
     status = 0
     for item in session.inputs.items:
@@ -149,13 +139,13 @@ async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int,
             question = await session.find_question(item)
             for place, leaf in enumerate(list_judges(session.choice.judge)):
                 request = leaf.preview(question)
-                described = describe_call(leaf.own_model, request, seat=seats[place])
-                key, known = make_reply_key(described), {}
+                described = describe_call(leaf.model, request, seat=seats[place])
+                key, known = make_call_key(described), {}
                 if cache is not None:
-                    known["found"] = CachedModel(leaf.own_model, cache, seat=seats[place]).explain(request)["found"]
+                    known["found"] = CachedModel(leaf.model, cache, seat=seats[place]).explain(request)["found"]
                 explained.append(name_item(item) | {"judge": leaf.name, "key": key, **known, "ingredients": described})
         except UsageError as error:
-            complain(str(error))
+            complain(spell(error))
             status = 2
     return status, explained
 
@@ -169,11 +159,18 @@ def _print_explanation(item: dict[str, Any]) -> None:
 
 
 def _flatten(data: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    lines: list[tuple[str, Any]] = []
     for name, value in data.items():
-        found += _flatten(value, f"{before}{name}.") if isinstance(value, dict) else [(before + name, value)]
-    return found
+        lines += _flatten(value, f"{before}{name}.") if isinstance(value, dict) else [(before + name, value)]
+    return lines
 
 
 def _show_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+cache_app = make_group(
+    "cache",
+    "See what a cache of replies holds, and empty it.",
+    {"explain": explain, "list": list_replies, "stats": stats, "clear": clear},
+)

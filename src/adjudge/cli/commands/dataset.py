@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.commands.judge import read_own
+from adjudge.cli.command_groups import make_group
 from adjudge.cli.input import ANNOTATED, OwnCriteria, open_from_options
+from adjudge.cli.judging import read_own_criteria
+from adjudge.cli.option_sets import Only, Without
 from adjudge.cli.output import (
     add_row,
     make_table,
@@ -24,6 +26,7 @@ from adjudge.cli.output import (
     write_json,
     write_lines,
 )
+from adjudge.cli.spelling import spell
 from adjudge.config.file import Config, read_config
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
@@ -51,31 +54,13 @@ _OWN = ("criteria", "rubric", "rules", "threshold")
 """Parts that are there only where they were asked for."""
 
 
-dataset_app = typer.Typer(
-    help="Check a data set, write it in another format, or write labels of one.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+CaseCriteria = Annotated[option.CriteriaOptions, Only("case_criteria", "criteria_field")]
 
 
-@dataset_app.command("check")
 def check_dataset(
     data: option.DataPath,
-    kind: option.DataKind = None,
-    content: option.FieldContent = None,
-    reference: option.FieldReference = None,
-    task: option.FieldTask = None,
-    context: option.FieldContext = None,
-    label: option.FieldLabel = None,
-    name: option.FieldId = None,
-    group: option.FieldGroup = None,
-    other: option.FieldOther = None,
-    label_map: option.LabelMapText = None,
-    label_file: option.LabelFile = None,
-    label_name: option.LabelName = None,
-    case_criteria: option.CaseCriteria = False,
-    criteria_field: option.CriteriaField = None,
+    fields: Annotated[option.DataOptions, Without("on_bad_row")],
+    criteria: CaseCriteria,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
 ) -> int:
@@ -85,11 +70,7 @@ def check_dataset(
 
     Exit status: 0 every row is a case, 1 some rows are not, 2 it cannot be read or holds no case.
     """
-    parts = {"content": content, "reference": reference, "task": task, "context": context}
-    parts |= {"label": label, "id": name, "group": group}
-    own = _read_own(config, case_criteria=case_criteria, criteria_field=criteria_field)
-    given: Any = {"label_map": label_map, "label_file": label_file, "label_name": label_name, "own": own}
-    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row="skip", **given)
+    dataset = open_from_options(data, replace(fields, on_bad_row="skip"), own=_read_own(criteria, config))
     tally = _Tally()
     for case in _follow(dataset, "read"):
         tally.add(case)
@@ -102,25 +83,11 @@ def check_dataset(
     return 1 if dataset.skipped else 0
 
 
-@dataset_app.command("convert")
 def convert_dataset(
     data: option.DataPath,
     to: Annotated[str, typer.Argument(metavar="OUT|-", hidden=True)],
-    kind: option.DataKind = None,
-    content: option.FieldContent = None,
-    reference: option.FieldReference = None,
-    task: option.FieldTask = None,
-    context: option.FieldContext = None,
-    label: option.FieldLabel = None,
-    name: option.FieldId = None,
-    group: option.FieldGroup = None,
-    other: option.FieldOther = None,
-    label_map: option.LabelMapText = None,
-    label_file: option.LabelFile = None,
-    label_name: option.LabelName = None,
-    case_criteria: option.CaseCriteria = False,
-    criteria_field: option.CriteriaField = None,
-    on_bad_row: option.OnBadRow = "fail",
+    fields: option.DataOptions,
+    criteria: CaseCriteria,
     for_spreadsheet: ForSpreadsheet = False,
     config: option.ConfigFile = None,
 ) -> None:
@@ -129,11 +96,7 @@ def convert_dataset(
     DATA is as in `adjudge dataset check`. OUT must not exist. Its suffix gives the format; - writes lines of JSON
     to standard output.
     """
-    parts = {"content": content, "reference": reference, "task": task, "context": context}
-    parts |= {"label": label, "id": name, "group": group}
-    own = _read_own(config, case_criteria=case_criteria, criteria_field=criteria_field)
-    given: Any = {"label_map": label_map, "label_file": label_file, "label_name": label_name, "own": own}
-    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row=on_bad_row, **given)
+    dataset = open_from_options(data, fields, own=_read_own(criteria, config))
     count = _write(dataset, to, for_spreadsheet=for_spreadsheet)
     if not count:
         if to != "-":
@@ -143,14 +106,12 @@ def convert_dataset(
     note(f"{count:,} case{'s' * (count != 1)} written" + ("" if to == "-" else f" to {to}"))
 
 
-def _read_own(config: Path | None, *, case_criteria: bool, criteria_field: str | None) -> OwnCriteria:
+def _read_own(criteria: option.CriteriaOptions, config: Path | None) -> OwnCriteria:
     # The configuration is read for the rubrics that rows name, and matters to nothing else here.
-    asked = case_criteria or criteria_field is not None
-    found = read_config(config) if asked or config is not None else Config()
-    return read_own(found, case_criteria=case_criteria, criteria_field=criteria_field)
+    needed = criteria.case_criteria or criteria.criteria_field is not None or config is not None
+    return read_own_criteria(criteria, read_config(config) if needed else Config())
 
 
-@dataset_app.command("labels")
 def write_label_file(
     data: Annotated[str, typer.Argument(metavar="DATA", hidden=True)],
     to: Annotated[str, typer.Argument(metavar="OUT", hidden=True)],
@@ -172,32 +133,31 @@ def write_label_file(
     from adjudge.dataset.label_file import write_labels
     from adjudge.dataset.label_map import parse_label_map
 
-    check_choice("--from", kind, ANNOTATED)
-    check_choice("--on-bad-row", on_bad_row, ("fail", "skip"))
-    how: Any = {"format": kind, "label_name": label_name, "on_bad_row": on_bad_row}
-    how["label_map"] = parse_label_map(label_map) if label_map is not None else None
-    found = import_labels(data, **how)
-    report_skipped(found)
-    if not found.labels:
+    check_choice("format", kind, ANNOTATED)
+    choice: Any = {"format": kind, "label_name": label_name, "on_bad_row": on_bad_row}
+    choice["label_map"] = parse_label_map(label_map) if label_map is not None else None
+    imported = import_labels(data, **choice)
+    report_skipped(imported)
+    if not imported.labels:
         raise UsageError(f"{data} holds no annotation that is a label, so nothing was written; --label-map maps words")
-    count = write_labels(to, found.labels, for_spreadsheet=for_spreadsheet)
-    people = sum(item.kind == "person" for item in found.labels)
+    count = write_labels(to, imported.labels, for_spreadsheet=for_spreadsheet)
+    people = sum(item.kind == "person" for item in imported.labels)
     note(f"{count:,} label{'s' * (count != 1)} written to {to}, {people:,} of people")
 
 
-def report_skipped(found: Dataset | ImportedLabels) -> None:
+def report_skipped(source: Dataset | ImportedLabels) -> None:
     """What was skipped or could not be carried over, on standard error."""
-    for item in found.bad_rows:
-        note(f"skipped: {item.where}: {item.why}")
-    more = found.skipped - len(found.bad_rows)
+    for item in source.bad_rows:
+        note(f"skipped: {item.where}: {spell(item.error)}")
+    more = source.skipped - len(source.bad_rows)
     if more:
-        note(f"skipped: {more:,} more; {found.skipped:,} in all")
-    report_notes(found)
+        note(f"skipped: {more:,} more; {source.skipped:,} in all")
+    report_notes(source)
 
 
-def report_notes(found: Dataset | ImportedLabels) -> None:
+def report_notes(source: Dataset | ImportedLabels) -> None:
     """What an importer could not carry over, on standard error."""
-    for said, count in found.notes.items():
+    for said, count in source.notes.items():
         note(f"{said}: {count:,}")
 
 
@@ -249,9 +209,9 @@ class _Tally:
         if isinstance(label, int | float) and not isinstance(label, bool):
             self.numbers += 1
             self.low, self.high = min(self.low, label), max(self.high, label)
-        said = flatten(str(label).lower() if isinstance(label, bool) else str(label), 40)
-        if said in self.labels or len(self.labels) < MOST_LABELS:
-            self.labels[said] += 1
+        name = flatten(str(label).lower() if isinstance(label, bool) else str(label), 40)
+        if name in self.labels or len(self.labels) < MOST_LABELS:
+            self.labels[name] += 1
         else:
             self.others += 1
 
@@ -269,7 +229,7 @@ def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
         "number_labels": dict(numbers) if tally.numbers else None,
         "bad_rows": dataset.skipped,
         "first_bad_rows": [
-            {"where": _to_unicode(item.where), "line": item.line, "why": item.why} for item in dataset.bad_rows
+            {"where": _to_unicode(item.where), "line": item.line, "why": spell(item.error)} for item in dataset.bad_rows
         ],
         "notes": dict(dataset.notes),
     }
@@ -297,7 +257,7 @@ def _draw(dataset: Dataset, tally: _Tally) -> None:
     if tally.numbers:
         print_line(f"labels that are numbers: {tally.numbers:,}, from {tally.low:g} to {tally.high:g}")
     for item in dataset.bad_rows:
-        print_line(f"bad row: {item.where}: {item.why}")
+        print_line(f"bad row: {item.where}: {spell(item.error)}")
     if dataset.skipped:
         print_line(f"bad rows: {dataset.skipped:,}" + _hint(dataset))
     for said, count in dataset.notes.items():
@@ -307,3 +267,10 @@ def _draw(dataset: Dataset, tally: _Tally) -> None:
 def _hint(dataset: Dataset) -> str:
     listed = len(dataset.bad_rows)
     return f"; the first {listed} are shown" if listed < dataset.skipped else ""
+
+
+dataset_app = make_group(
+    "dataset",
+    "Check a data set, write it in another format, or write labels of one.",
+    {"check": check_dataset, "convert": convert_dataset, "labels": write_label_file},
+)

@@ -113,17 +113,17 @@ def _make_folder(out: Path | None) -> Path:
 
 async def _judge_all(example: Example, folder: Path | None) -> dict[str, list[JudgeResult]]:
     """The results by the name of who decided: the rules, each judge alone, and each strategy."""
-    found = {"rules": await _judge(Judge("rules"), example.cases, example.rules)}
+    results = {"rules": await _judge(Judge("rules"), example.cases, example.rules)}
     for judge in example.judges:
-        found[judge.name] = await _judge(judge, example.cases, example.rubric)
+        results[judge.name] = await _judge(judge, example.cases, example.rubric)
     for strategy in STRATEGIES:
-        found[strategy] = await _judge(example.make_chain(strategy), example.cases, example.rubric)
+        results[strategy] = await _judge(example.make_chain(strategy), example.cases, example.rubric)
     if folder is not None:
         from adjudge.runs.launch import run
 
         chain = example.make_chain(REPORTED)
         await run(example.cases, chain, example.rubric, out=folder / "run", command=["adjudge", "demo"])
-    return found
+    return results
 
 
 async def _judge(judge: Judge | JudgeChain, cases: list[Case], rubric: Rubric) -> list[JudgeResult]:
@@ -131,15 +131,15 @@ async def _judge(judge: Judge | JudgeChain, cases: list[Case], rubric: Rubric) -
 
 
 def _write_report(folder: Path) -> Path:
-    from adjudge.report.html import render_html
+    from adjudge.report.render import render_html
     from adjudge.report.report import Report
     from adjudge.report.summary import read_status, summarise
     from adjudge.runs.folder import open_run
 
     with open_run(folder / "run") as opened:
-        found: Report = summarise(opened.items(), opened.manifest, status=read_status(opened))
+        report: Report = summarise(opened.items(), opened.manifest, status=read_status(opened))
     path = folder / "report.html"
-    write_file(path, [render_html(found)], tell=False)
+    write_file(path, [render_html(report)], tell=False)
     return path
 
 
@@ -206,12 +206,12 @@ def _print_judges(example: Example, results: Mapping[str, list[JudgeResult]]) ->
     show_drawing(_draw_judges(example, results))
     print_line("Where the two strategies differ:")
     for place, case in enumerate(example.cases):
-        said = {judge.name: results[judge.name][place] for judge in example.judges}
+        replies = {judge.name: results[judge.name][place] for judge in example.judges}
         decided = {name: results[name][place].outcome for name in STRATEGIES}
         if len(set(decided.values())) > 1:
-            print_line(f"  {case.id}: {_count_votes(said)}")
+            print_line(f"  {case.id}: {_count_votes(replies)}")
             for name, outcome in decided.items():
-                print_line(f"    {name} needs {_count_needed(name, len(said))}: {SIGNS[outcome]} {outcome}")
+                print_line(f"    {name} needs {_count_needed(name, len(replies))}: {SIGNS[outcome]} {outcome}")
     print_line("A judge that fails never counts as a pass: undecided is not passed.")
     print_line("\nFor your own answers, with judges that read:")
     print_line(f'  adjudge judge answer.txt --criteria "{CRITERIA}" --judge {EXAMPLE}')
@@ -222,23 +222,23 @@ def _draw_judges(example: Example, results: Mapping[str, list[JudgeResult]]) -> 
     names = [judge.name for judge in example.judges]
     table = make_table("The same answers, read by three judges", ("answer", *names, *STRATEGIES), whole=6)
     for place, case in enumerate(example.cases):
-        said = [_describe_seat(results[name][place]) for name in names]
+        verdicts = [_describe_seat(results[name][place]) for name in names]
         decided = [results[name][place].outcome for name in STRATEGIES]
         style = None if len(set(decided)) == 1 else "bold"
-        add_row(table, case.id, *said, *[f"{SIGNS[outcome]} {outcome}" for outcome in decided], style=style)
+        add_row(table, case.id, *verdicts, *[f"{SIGNS[outcome]} {outcome}" for outcome in decided], style=style)
     return table
 
 
 def _describe_seat(result: JudgeResult) -> str:
-    said = result.undecided_because if result.score is None else format_score(result.score)
-    return f"{SIGNS[result.outcome]} {said}"
+    score = result.undecided_because if result.score is None else format_score(result.score)
+    return f"{SIGNS[result.outcome]} {score}"
 
 
-def _count_votes(said: Mapping[str, JudgeResult]) -> str:
+def _count_votes(results: Mapping[str, JudgeResult]) -> str:
     """How many judges said what, and why one of them said nothing."""
-    votes = {outcome: [name for name, item in said.items() if item.outcome == outcome] for outcome in SIGNS}
+    votes = {outcome: [name for name, item in results.items() if item.outcome == outcome] for outcome in SIGNS}
     counted = ", ".join(f"{len(names)} {outcome}" for outcome, names in votes.items() if names)
-    silent = "; ".join(f"{name}: {said[name].detail}" for name in votes["undecided"])
+    silent = "; ".join(f"{name}: {results[name].detail}" for name in votes["undecided"])
     return f"{counted} ({silent})" if silent else counted
 
 

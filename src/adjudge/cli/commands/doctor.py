@@ -14,6 +14,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.output import complain_once, print_line, show_progress, write_json
+from adjudge.cli.spelling import spell
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import list_webhook_hosts
 from adjudge.config.judges import Panel, choose, find_configured, find_keys, find_local, refuse_code
@@ -113,28 +114,28 @@ def count_bad_replies() -> int:
 
 async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> Seat:
     """Ask a judge the planted questions; offline, find out only whether it could be asked."""
-    in_code = find_function(judge.own_model) is not None
-    seat = Seat(name=judge.name, model=judge.own_model.name, hosts=hosts_of(judge.own_model), in_code=in_code)
+    in_code = find_function(judge.model) is not None
+    seat = Seat(name=judge.name, model=judge.model.name, hosts=hosts_of(judge.model), in_code=in_code)
     try:
-        if offline or judge.own_model.name == "rules":
+        if offline or judge.model.name == "rules":
             return _check_only(judge, seat)
-        limited = replace(judge, timeout=timeout)
+        limited = judge.replace(timeout=timeout)
         seat = await _find_end(judge, seat)
         results = await _ask(limited)
     except UsageError as error:
-        return replace(seat, trouble=str(error), misused=True)
+        return replace(seat, trouble=spell(error), misused=True)
     seat = _count(seat, results)
     # A judge in code has no token to do without.
     if not in_code and judge.token and any(result.undecided_because == "unparseable" for result in results):
-        seat = _advise(seat, _count(seat, await _ask(replace(limited, token=False))))
+        seat = _advise(seat, _count(seat, await _ask(limited.replace(token=False))))
     return seat
 
 
 async def _find_end(judge: Judge, seat: Seat) -> Seat:
     """The seat with what its provider says of the model's end."""
-    found = await find_retirement(judge.own_model)
-    said = None if found is None else found.warn(datetime.now(UTC).date())
-    return replace(seat, retirement=found, warnings=() if said is None else (said,))
+    retirement = await find_retirement(judge.model)
+    warning = None if retirement is None else retirement.warn(datetime.now(UTC).date())
+    return replace(seat, retirement=retirement, warnings=() if warning is None else (warning,))
 
 
 async def plant_bad_replies() -> list[str]:
@@ -164,8 +165,8 @@ async def _ask(judge: Judge) -> list[JudgeResult]:
 
 
 def _check_only(judge: Judge, seat: Seat) -> Seat:
-    ready = getattr(judge.own_model, "check", None)
-    if ready is not None and judge.own_model.name != "rules":
+    ready = getattr(judge.model, "check", None)
+    if ready is not None and judge.model.name != "rules":
         ready()
     return seat
 
@@ -261,8 +262,8 @@ class Diagnosis:
     @property
     def complaints(self) -> list[str]:
         """A sentence for everything that is wrong."""
-        said = [text for item in self.findings for text in item.complaints]
-        return [*said, *self.rubric_troubles, *(f"a known-bad reply passed: {text}" for text in self.slipped)]
+        texts = [text for item in self.findings for text in item.complaints]
+        return [*texts, *self.rubric_troubles, *(f"a known-bad reply passed: {text}" for text in self.slipped)]
 
     @property
     def status(self) -> int:
@@ -292,19 +293,19 @@ def doctor(
     is a warning. Exit status: 0 all is well, 1 replies cannot be read, 2 a judge is written wrong or has no key, 3 a
     judge cannot be reached.
     """
-    found = read_config(config)
+    configuration = read_config(config)
     Panel(timeout=timeout).check()
     with show_progress("looking for judges"):
-        named = list(dict.fromkeys(judges or _list_configured(found, offline=offline)))
+        named = list(dict.fromkeys(judges or _list_configured(configuration, offline=offline)))
     limit = _PATIENCE if timeout is None else timeout
-    hosts, troubles = _list_rubric_hosts(found)
-    written = set() if judges else set(_list_written(found))
-    asked = {name: found.folder if name in written else None for name in named}
-    findings, slipped = asyncio.run(_examine_all(asked, found, limit, offline=offline))
+    hosts, troubles = _list_rubric_hosts(configuration)
+    written = set() if judges else set(_list_written(configuration))
+    asked = {name: configuration.folder if name in written else None for name in named}
+    findings, slipped = asyncio.run(_examine_all(asked, configuration, limit, offline=offline))
     report = Diagnosis(
-        config=found,
+        config=configuration,
         findings=tuple(findings),
-        named_hosts=(*hosts, *list_hosts(found), *list_webhook_hosts(found)),
+        named_hosts=(*hosts, *list_hosts(configuration), *list_webhook_hosts(configuration)),
         rubric_troubles=tuple(troubles),
         slipped=tuple(slipped),
         offline=offline,
@@ -355,7 +356,7 @@ async def _examine(name: str, named_in: Path | None, config: Config, limit: floa
     try:
         judge = choose(Panel(judges=(name,), named_in=named_in), config).judge
     except UsageError as error:
-        return JudgeDiagnosis(judge=name, trouble=str(error))
+        return JudgeDiagnosis(judge=name, trouble=spell(error))
     try:
         seats = [await ask_planted(leaf, timeout=limit, offline=offline) for leaf in list_judges(judge)]
     finally:
@@ -373,7 +374,7 @@ def _list_rubric_hosts(config: Config) -> tuple[list[str], list[str]]:
             if rubric.model is not None and ":" in rubric.model:
                 hosts += hosts_of(open_model(rubric.model))
         except UsageError as error:
-            troubles.append(f"rubric {name}: {error}")
+            troubles.append(f"rubric {name}: {spell(error)}")
     return hosts, troubles
 
 
@@ -381,8 +382,8 @@ def _list_proxies() -> list[str]:
     """The hosts of the proxies that requests go through; the rest of their addresses may hold a password."""
     from urllib.request import getproxies_environment
 
-    found = getproxies_environment()
-    return sorted({_find_place(found[scheme]) for scheme in ("http", "https") if found.get(scheme)})
+    proxies = getproxies_environment()
+    return sorted({_find_place(proxies[scheme]) for scheme in ("http", "https") if proxies.get(scheme)})
 
 
 def _find_place(address: str) -> str:

@@ -7,12 +7,14 @@ import shlex
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.input import InputItem, Inputs, list_inputs, read_text_file
+from adjudge.cli.command_groups import make_group
+from adjudge.cli.input import InputItem, Inputs, list_inputs, read_material
+from adjudge.cli.option_sets import Only
 from adjudge.cli.output import (
     add_row,
     complain,
@@ -25,6 +27,7 @@ from adjudge.cli.output import (
     write_json,
 )
 from adjudge.cli.results import name_item
+from adjudge.cli.spelling import spell
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
@@ -33,47 +36,33 @@ from adjudge.content import content_text, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
-from adjudge.guards.approval_digest import DATA
+from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.decision import Decision
-from adjudge.guards.gate import Gate, read_parts
-from adjudge.judges.evaluate import merge_data
-
-if TYPE_CHECKING:
-    from adjudge.guards.approval.approval import Approval
-    from adjudge.ledger.ledger import Ledger
-
-
-gate_app = typer.Typer(
-    help="List gates, and put contents through one.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
+from adjudge.guards.gate import Gate
+from adjudge.judges.evaluate import merge_case_data
 
 Decided = tuple[InputItem, Decision | None]
 """An item and what was decided; ``None`` where it could not be read, and the item says why."""
 
 
-@gate_app.command("list")
 def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False) -> int:
     """List the gates of adjudge.toml, and say whether they can be opened."""
-    found = read_config(config)
+    configuration = read_config(config)
     gates: dict[str, Gate] = {}
     status = 0
-    for name in found.gates:
+    for name in configuration.gates:
         try:
-            gates[name] = open_gate(name, found)
+            gates[name] = open_gate(name, configuration)
         except UsageError as error:
-            complain(str(error))
+            complain(spell(error))
             status = 2
     if as_json:
         if status == 0:
             described = {name: _describe(item) for name, item in gates.items()}
-            write_json({"schema": "adjudge/gates/1", "config_digest": found.digest, "gates": described})
+            write_json({"schema": "adjudge/gates/1", "config_digest": configuration.digest, "gates": described})
         return status
-    if not found.gates:
-        note(f"no gates: write [gates.NAME] into {found.path or 'adjudge.toml'}")
+    if not configuration.gates:
+        note(f"no gates: write [gates.NAME] into {configuration.path or 'adjudge.toml'}")
         return status
     table = make_table(
         "", ("gate", "rules", "rubric", "judge", "rule", "failed", "undecided", "tampering", "mode", "sample"), whole=1
@@ -84,18 +73,14 @@ def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False)
     return status
 
 
-@gate_app.command("check")
 def check_gate(
     name: Annotated[str, typer.Argument(metavar="NAME", hidden=True)],
+    material: option.MaterialOptions,
+    recording: option.LedgerOptions,
     paths: option.Contents = None,
-    reference: option.Reference = None,
-    task: option.Task = None,
-    context: option.Context = None,
     as_json: option.AsJson = False,
     concurrency: option.Concurrency = 8,
     config: option.ConfigFile = None,
-    ledger: option.LedgerPlace = None,
-    no_ledger: option.NoLedger = False,
     wait: option.Wait = False,
 ) -> int:
     """Put contents through a gate of adjudge.toml.
@@ -112,15 +97,14 @@ def check_gate(
     blocked because it is undecided or a person has to decide, or not recorded. Of several inputs, 2 beats 1 beats 3
     beats 0.
     """
-    check_whole_number("--concurrency", concurrency, least=1)
-    found = read_config(config)
-    recorder = open_recorder(found, ledger, off=no_ledger)
-    gate = open_gate(name, found, recorder=recorder)
-    files = {"reference": reference, "task": task, "context": context}
-    how = {key: read_text_file(path, what=f"--{key}") for key, path in files.items() if path is not None}
+    check_whole_number("concurrency", concurrency, least=1)
+    configuration = read_config(config)
+    recorder = open_recorder(configuration, recording.ledger, off=recording.no_ledger)
+    gate = open_gate(name, configuration, recorder=recorder)
+    texts = read_material(material)
     inputs = list_inputs(paths)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
-    done = asyncio.run(_check_all(gate, inputs, how, concurrency, recorder, wait=wait))
+    done = asyncio.run(_check_all(gate, inputs, texts, concurrency, recorder, wait=wait))
     (_print_json if as_json else print_decisions)(done, single=inputs.single)
     complain_once([*(item.error for item, _ in done if item.error is not None), *recorder.troubles])
     # One that was let through to be observed, and is on no record, is nothing to go on with.
@@ -145,13 +129,13 @@ def _failed(decision: Decision) -> bool:
 
 
 async def _check_all(
-    gate: Gate, inputs: Inputs, how: dict[str, Any], concurrency: int, recorder: CommandRecorder, *, wait: bool
+    gate: Gate, inputs: Inputs, texts: dict[str, Any], concurrency: int, recorder: CommandRecorder, *, wait: bool
 ) -> list[Decided]:
     """Every input with its decision, in order; ``wait`` ends when people have decided what was held back."""
 
     async def work(item: InputItem) -> Decided:
         try:
-            return await _check_one(gate, item, how)
+            return await _check_one(gate, item, texts)
         finally:
             progress.step()
 
@@ -187,12 +171,12 @@ async def _await_people(gate: Gate, done: list[Decided]) -> None:
                 group.create_task(work(number, item, decision))
 
 
-async def _check_one(gate: Gate, item: InputItem, how: dict[str, Any]) -> Decided:
+async def _check_one(gate: Gate, item: InputItem, texts: dict[str, Any]) -> Decided:
     if item.error is not None:
         return item, None
     if not isinstance(item.content, Case):
-        return item, await gate.check(item.content, **how)
-    return item, await gate.check(item.content.content, **merge_data(item.content, how))
+        return item, await gate.check(item.content, **texts)
+    return item, await gate.check(item.content.content, **merge_case_data(item.content, texts))
 
 
 def _print_json(done: Sequence[Decided], *, single: bool) -> None:
@@ -211,9 +195,9 @@ def print_decisions(done: Sequence[Decided], *, single: bool) -> None:
     for item, decision in done:
         if decision is not None:
             # On one line, whatever a judge or a rule wrote.
-            said = " ".join(decision.explain().split())
-            said += f"; approval {decision.approval_id}" if decision.pending else ""
-            print_line(said if single else f"{item.label}: {said}")
+            line = " ".join(decision.explain().split())
+            line += f"; approval {decision.approval_id}" if decision.pending else ""
+            print_line(line if single else f"{item.label}: {line}")
     waiting = [
         (item.name, decision.approval_id) for item, decision in done if decision is not None and decision.pending
     ]
@@ -235,11 +219,10 @@ def _list_fields(gate: Gate) -> tuple[Any, ...]:
 
 
 def _describe(gate: Gate) -> dict[str, Any]:
-    parts = read_parts(gate)
     return {
-        "rules": [item.name for item in parts.rules],
-        "rubric": parts.rubric.name if parts.rubric is not None else None,
-        "judge": parts.judge.name if parts.judge is not None else None,
+        "rules": [item.name for item in gate.rules],
+        "rubric": gate.rubric.name if gate.rubric is not None else None,
+        "judge": gate.judge.name if gate.judge is not None else None,
         "on_rule": gate.policy.on_rule,
         "on_failed": gate.on_failed,
         "on_undecided": gate.on_undecided,
@@ -251,14 +234,12 @@ def _describe(gate: Gate) -> dict[str, Any]:
 
 def resume(
     ident: Annotated[str, typer.Argument(metavar="ID", hidden=True)],
+    material: option.MaterialOptions,
+    recording: Annotated[option.LedgerOptions, Only("ledger")],
     path: Annotated[str | None, typer.Argument(metavar="PATH", hidden=True)] = None,
-    reference: option.Reference = None,
-    task: option.Task = None,
-    context: option.Context = None,
     wait: option.Wait = False,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
-    ledger: option.LedgerPlace = None,
 ) -> int:
     """Finish the decision about content that a gate held back, after a person has decided.
 
@@ -270,11 +251,10 @@ def resume(
 
     Exit status: 0 allowed, 1 denied, 2 wrong usage, or PATH is something else, 3 not decided yet, or not recorded.
     """
-    found = read_config(config)
-    recorder = CommandRecorder(open_ledger(found, ledger))
-    files = {"reference": reference, "task": task, "context": context}
-    given = {key: read_text_file(file, what=f"--{key}") for key, file in files.items() if file is not None}
-    decision = asyncio.run(_resume(ident, path, given, found, recorder, wait=wait))
+    configuration = read_config(config)
+    recorder = CommandRecorder(open_ledger(configuration, recording.ledger))
+    texts = read_material(material)
+    decision = asyncio.run(_resume(ident, path, texts, configuration, recorder, wait=wait))
     if as_json:
         write_json(decision.to_dict())
     else:
@@ -284,7 +264,7 @@ def resume(
 
 
 async def _resume(
-    part: str, path: str | None, given: dict[str, str], config: Config, recorder: CommandRecorder, *, wait: bool
+    part: str, path: str | None, texts: dict[str, str], config: Config, recorder: CommandRecorder, *, wait: bool
 ) -> Decision:
     ledger = recorder.ledger
     assert ledger is not None  # noqa: S101 - for the type checker; the caller opened it
@@ -293,8 +273,13 @@ async def _resume(
         approvals = await stack.enter_async_context(open_approvals(config, ledger))
         approval = await approvals.get(await approvals.find(part))
         stored = await approvals.pending(approval.id)
-        pending = stored.decision if stored is not None else await find_pending(ledger, approval)
-        _check_same(path, given, pending)
+        if stored is None:
+            raise UsageError(
+                f"no gate's decision in this ledger waits for approval {approval.id}; "
+                f"`adjudge approvals show {approval.id}` shows what does"
+            )
+        pending = stored.decision
+        _check_same(path, texts, pending)
         if approval.status == "open" and not wait:
             return pending
         gate = open_gate(pending.gate, config, recorder=recorder, approvals=approvals)
@@ -308,34 +293,17 @@ async def _resume(
         return await gate.resume(pending)
 
 
-async def find_pending(ledger: Ledger, approval: Approval) -> Decision:
-    """The pending decision of an approval, from the ledger's entries, for requests of earlier versions.
-
-    Raises ``UsageError`` when there is none.
-    """
-    from adjudge.ledger.payload import drop_digests
-
-    async for entry in ledger.query(kind="decision", subject=approval.subject):
-        said = entry.payload or {}
-        if said.get("approval_id") == approval.id and said.get("pending") is True:
-            return Decision.from_dict(drop_digests(said))
-    raise UsageError(
-        f"no gate's decision in this ledger waits for approval {approval.id}; "
-        f"`adjudge approvals show {approval.id}` shows what does"
-    )
-
-
-def _check_same(path: str | None, given: dict[str, str], pending: Decision) -> None:
+def _check_same(path: str | None, texts: dict[str, str], pending: Decision) -> None:
     """Raise ``UsageError`` for a file that is not what was held back: approved is what a person was asked about."""
     if path is None:
-        for name, text in given.items():
+        for name, text in texts.items():
             if digest_text(text) != pending.basis.get(name):
                 raise UsageError(f"--{name} is not what was held back with; put the content through the gate again")
         return
     for item in list_inputs([path]).items:
         if item.error is not None:
             raise UsageError(item.error)
-        if _is_same(item.content, given, pending):
+        if _is_same(item.content, texts, pending):
             return
     raise UsageError(f"{path} is not what was held back, which had another digest; put it through the gate again")
 
@@ -344,14 +312,19 @@ def _is_same(found: object, given: dict[str, str], pending: Decision) -> bool:
     """Whether this is what was held back, with the same task, context and reference: a case as a whole."""
     own: dict[str, object] = dict(given)
     if isinstance(found, Case):
-        said = {name: getattr(found, name) for name in DATA}
-        own = dict.fromkeys(DATA) | given | {name: value for name, value in said.items() if value is not None}
+        said = {name: getattr(found, name) for name in CONTEXT}
+        own = dict.fromkeys(CONTEXT) | given | {name: value for name, value in said.items() if value is not None}
         found = found.content
     if digest_text(content_text(found)) != pending.subject:
         return False
-    if not pending.basis:  # of an older version, which did not keep what they were; such a decision does not open
-        return True
     return all(
         (None if value is None else digest_text(content_text(value))) == pending.basis.get(name)
         for name, value in own.items()
     )
+
+
+gate_app = make_group(
+    "gate",
+    "List gates, and put contents through one.",
+    {"list": list_gates, "check": check_gate, "resume": resume},
+)

@@ -6,11 +6,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from adjudge.cli import options as option
-from adjudge.cli.input import InputItem, Inputs, OwnCriteria, list_inputs, read_rule, read_text_file
+from adjudge.cli.input import InputItem, Inputs, list_inputs, read_material
+from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_panel, read_own_criteria
 from adjudge.cli.output import complain, complain_once, note, print_line, show_progress, write_json
 from adjudge.cli.results import (
     Done,
@@ -23,18 +23,19 @@ from adjudge.cli.results import (
     print_results,
     write_results,
 )
+from adjudge.cli.spelling import spell
 from adjudge.concurrency import map_concurrently
-from adjudge.config.file import Config, ConfiguredRubrics, read_config
-from adjudge.config.judges import Choice, Panel, choose
-from adjudge.config.layers import ConfiguredLayers, explain_uncached, open_layers
+from adjudge.config.file import read_config
+from adjudge.config.judges import Choice, choose
+from adjudge.config.layers import explain_uncached, open_layers
 from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.content import content_text
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.formats.arguments import check_whole_number
 from adjudge.models.open import asks_nobody
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult
-from adjudge.rubric.rubric import Rubric, make_rubric
+from adjudge.rubric.rubric import make_rubric
 
 if TYPE_CHECKING:
     from adjudge.judges.evaluate import RubricSource
@@ -74,12 +75,12 @@ class Session:
 
         rubric, criteria, threshold = self.choice.rubric, self.how.get("criteria"), self.how.get("threshold")
         terms = Terms(rubric=rubric if criteria is None else make_rubric(criteria), threshold=threshold)
-        own: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for item, _ in done:
             case = get_case(item)
-            own.update(terms.count(case) if case is not None else {})
-        for said in list_own(own, terms.needed):
-            note(said)
+            counts.update(terms.count(case) if case is not None else {})
+        for sentence in list_own(counts, terms.needed):
+            note(sentence)
 
     async def show_prompts(self) -> int:
         """Write what would be sent to every judge; nobody is asked and no key is needed."""
@@ -87,14 +88,14 @@ class Session:
         status = 0
         for item in self.inputs.items:
             try:
-                found = await self._list_prompts(item)
+                listed = await self._list_prompts(item)
             except UsageError as error:
-                complain(str(error))
+                complain(spell(error))
                 status = 2
                 continue
-            prompts += found
+            prompts += listed
             if not self.as_json:
-                _print_prompts(item, found)
+                _print_prompts(item, listed)
         if self.as_json and prompts:
             write_json({"schema": "adjudge/prompts/1", "prompts": prompts})
         return status
@@ -116,10 +117,10 @@ class Session:
         question = await self.find_question(item)
         return [] if decide_by_rules(question) is not None else list_prompts(item, question, self.choice.judge)
 
-    async def _prepare(self, content: object, rubric: RubricSource | None, how: dict[str, Any]) -> Question:
+    async def _prepare(self, content: object, rubric: RubricSource | None, arguments: dict[str, Any]) -> Question:
         from adjudge.judges.evaluate import EvaluateArguments, prepare
 
-        return await prepare(content, rubric, None, cast("EvaluateArguments", how))
+        return await prepare(content, rubric, None, cast("EvaluateArguments", arguments))
 
     async def _check(self) -> None:
         """Raise ``UsageError`` for what is wrong with the judges (no key, no address) before a content is read.
@@ -130,7 +131,7 @@ class Session:
         if rubric is not None and all(item.rule for item in rubric.criteria):
             return
         if rubric is None and self.how.get("criteria") is None:  # each case brings its own, of rules alone it may be
-            if asks_nobody(getattr(self.choice.judge, "own_model", None)):
+            if asks_nobody(getattr(self.choice.judge, "model", None)):
                 return
             rubric = make_rubric("-")
         question = await self._prepare("-", rubric, {**self.how, "rules": ()})
@@ -154,7 +155,7 @@ class Session:
         try:
             results = [result async for result in judge.evaluate_many([item.content], rubric, **self.how)]
         except UsageError as error:
-            return replace(item, error=f"{item.label}: {error}"), None
+            return replace(item, error=f"{item.label}: {spell(error)}"), None
         return await self._record(item, results[0]) if results else _leave_out(item)
 
     async def _record(self, item: InputItem, result: JudgeResult) -> Done:
@@ -179,36 +180,16 @@ def _print_prompts(item: InputItem, prompts: Sequence[dict[str, Any]]) -> None:
 
 
 def judge(
+    criteria: option.CriteriaOptions,
+    material: option.MaterialOptions,
+    judging: option.JudgeOptions,
+    cost: option.CostOptions,
+    recording: option.LedgerOptions,
     paths: option.Contents = None,
-    rubric: option.RubricName = None,
-    criteria: option.Criteria = None,
-    threshold: option.Threshold = None,
-    rules: option.Rules = None,
-    case_criteria: option.CaseCriteria = False,
-    criteria_field: option.CriteriaField = None,
-    reference: option.Reference = None,
-    task: option.Task = None,
-    context: option.Context = None,
-    judges: option.Judges = None,
-    strategy: option.StrategyName = None,
-    timeout: option.Timeout = None,
-    fail_open: option.FailOpen = False,
-    quorum: option.Quorum = None,
-    hedge_after: option.HedgeAfter = None,
-    escalate_below: option.EscalateBelow = None,
-    reader: option.ReaderName = None,
-    reader_labels: option.ReaderLabels = None,
-    reader_passes: option.ReaderPasses = None,
-    no_token: option.NoToken = False,
-    record: option.Record = None,
-    cache: option.CacheFile = None,
-    budget: option.BudgetUsd = None,
     show_prompt: option.ShowPrompt = False,
     as_json: option.AsJson = False,
     concurrency: option.Concurrency = 8,
     config: option.ConfigFile = None,
-    ledger: option.LedgerPlace = None,
-    no_ledger: option.NoLedger = False,
     label_map: option.LabelMapText = None,
 ) -> int:
     """Judge contents by a rubric or a sentence.
@@ -227,37 +208,25 @@ def judge(
     Exit status: 0 passed, 1 failed, 2 wrong usage or unreadable input, 3 undecided or not recorded. Of several
     inputs, 2 beats 1 beats 3 beats 0.
     """
-    found = read_config(config)
-    own = read_own(found, case_criteria=case_criteria, criteria_field=criteria_field)
-    wanted = choose_rubric(rubric, criteria, threshold, found, needed=not own.asked)
-    how = list_arguments(criteria, threshold, rules)
-    how |= _read_files({"reference": reference, "task": task, "context": context})
-    chain = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
-    panel = Panel(
-        judges=tuple(judges or ()),
-        timeout=timeout,
-        chain=tuple(
-            (name, value) for name, value in {**chain, "fail_open": fail_open or None}.items() if value is not None
-        ),
-        reader=reader,
-        labels=reader_labels,
-        passes=reader_passes,
-        token=not no_token,
-        record=record,
-    )
-    check_whole_number("--concurrency", concurrency, least=1)
+    configuration = read_config(config)
+    own = read_own_criteria(criteria, configuration)
+    rubric = choose_rubric(criteria, configuration, needed=not own.asked)
+    arguments = list_arguments(criteria) | read_material(material)
+    panel = make_panel(judging)
+    check_whole_number("concurrency", concurrency, least=1)
     inputs = list_inputs(paths, own, label_map=label_map, folders=True)
-    for said in inputs.left_out:
-        note(said)
-    layers = _open_layers(cache, budget, record, found)
-    chosen = choose(panel, found, wanted)
-    if cache is not None:
+    for sentence in inputs.left_out:
+        note(sentence)
+    check_cost(judging, cost)
+    layers = open_layers(cache=cost.cache, budget=cost.budget, prices=configuration.prices)
+    chosen = choose(panel, configuration, rubric)
+    if cost.cache is not None:
         note(explain_uncached(chosen.judge))
     chosen = chosen if show_prompt else replace(chosen, judge=layers.apply(chosen.judge))
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
-    recorder = open_recorder(found, ledger, off=no_ledger)
-    session = Session(choice=chosen, how=how, inputs=inputs, as_json=as_json, recorder=recorder)
+    recorder = open_recorder(configuration, recording.ledger, off=recording.no_ledger)
+    session = Session(choice=chosen, how=arguments, inputs=inputs, as_json=as_json, recorder=recorder)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
     if show_prompt:
         return asyncio.run(session.show_prompts())
@@ -265,52 +234,3 @@ def judge(
         return asyncio.run(session.judge(concurrency))
     finally:
         note(layers.close())
-
-
-def _open_layers(cache: Path | None, budget: float | None, record: str | None, config: Config) -> ConfiguredLayers:
-    if cache is not None and record is not None:
-        raise UsageError("--record keeps what is asked, and --cache keeps it from being asked; give one of them")
-    try:
-        return open_layers(cache=cache, budget=budget, prices=config.prices)
-    except UsageError as error:
-        raise UsageError(f"--budget: {error}") from None
-
-
-def read_own(config: Config, *, case_criteria: bool, criteria_field: str | None) -> OwnCriteria:
-    """What cases may say of how they are judged; they may name the rubrics of the configuration."""
-    if criteria_field == "":
-        raise UsageError("--criteria-field must name a field")
-    return OwnCriteria(members=case_criteria, criteria_field=criteria_field, rubrics=ConfiguredRubrics(config))
-
-
-def choose_rubric(
-    name: str | None, criteria: str | None, threshold: float | None, config: Config, *, needed: bool = True
-) -> Rubric | None:
-    """The rubric the command line or the configuration names.
-
-    ``None`` when ``--criteria`` says what is good, and when none is needed, because cases bring their own.
-    """
-    if threshold is not None:
-        check_share("--threshold", threshold)
-    if name is not None and criteria is not None:
-        raise UsageError("give --rubric or --criteria, not both")
-    if criteria is not None:
-        if not criteria.strip():
-            raise UsageError("--criteria is empty; say in a sentence what is good")
-        return None
-    found = config.find_rubric(name) if name is not None else config.find_default_rubric()
-    if found is None and needed:
-        extra = "; --threshold alone says nothing about what is good" if threshold is not None else ""
-        raise UsageError(f"nothing says what good means: give --rubric NAME or --criteria TEXT{extra}")
-    return found
-
-
-def list_arguments(criteria: str | None, threshold: float | None, rules: Sequence[str] | None) -> dict[str, Any]:
-    """The arguments of ``evaluate`` that the command line gives."""
-    how: dict[str, Any] = {} if criteria is None else {"criteria": criteria}
-    how |= {} if threshold is None else {"threshold": threshold}
-    return how | ({"rules": [read_rule(text) for text in rules]} if rules else {})
-
-
-def _read_files(files: dict[str, Path | None]) -> dict[str, str]:
-    return {name: read_text_file(path, what=f"--{name}") for name, path in files.items() if path is not None}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import Place, find_user
 from adjudge.cli.commands.serve import check_installed
 from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
     from adjudge.server.permissions import Permissions
 
 T = TypeVar("T")
-
-keys_app = typer.Typer(
-    help="Make and revoke the keys of programs that ask the server.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
 
 ScopeNames = Annotated[
     list[str] | None,
@@ -54,7 +48,6 @@ RaterName = Annotated[str | None, typer.Option("--rater", metavar="NAME", help="
 _Prefix = Annotated[str, typer.Argument(metavar="PREFIX", hidden=True)]
 
 
-@keys_app.command("create")
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", hidden=True)],
     scope: ScopeNames = None,
@@ -76,11 +69,11 @@ def create(
     from adjudge.server.database import get_now
     from adjudge.server.keys import create_key
 
-    found = read_config(config)
-    permissions = read_permissions(found, scope, gate, approver, rater)
-    until = None if expires_in is None else get_now() + timedelta(days=check_above_zero("--expires-in", expires_in))
+    configuration = read_config(config)
+    permissions = read_permissions(configuration, scope, gate, approver, rater)
+    until = None if expires_in is None else get_now() + timedelta(days=check_above_zero("expires_in", expires_in))
     made = use_database(
-        found,
+        configuration,
         ledger,
         lambda opened: create_key(opened, name=name, permissions=permissions, expires_at=until, by=_find_operator()),
     )
@@ -88,7 +81,6 @@ def create(
     return 0
 
 
-@keys_app.command("rotate")
 def rotate(
     prefix: _Prefix,
     keep: Annotated[
@@ -116,7 +108,6 @@ def rotate(
     return 0
 
 
-@keys_app.command("revoke")
 def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = None) -> int:
     """Revoke a key, for all servers at once. PREFIX is the 12 characters after adj_."""
     check_installed()
@@ -127,23 +118,22 @@ def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = No
     return 0
 
 
-@keys_app.command("list")
 def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
     """List keys, by prefix; nobody can list their secrets."""
     check_installed()
     from adjudge.server.database import get_now
     from adjudge.server.keys import list_keys
 
-    found = use_database(read_config(config), ledger, list_keys, for_writing=False)
+    keys = use_database(read_config(config), ledger, list_keys, for_writing=False)
     if as_json:
-        write_json({"schema": "adjudge/keys/1", "keys": [to_plain(key) for key in found]})
+        write_json({"schema": "adjudge/keys/1", "keys": [to_plain(key) for key in keys]})
         return 0
-    if not found:
+    if not keys:
         note("no keys: adjudge keys create NAME --scope judge makes one")
         return 0
     now = get_now()
     table = make_table("", ("prefix", "name", "state", *_PERMISSIONS, "made", "ends"), whole=1)
-    for key in found:
+    for key in keys:
         state = "valid" if key.is_valid(now) else "ended"
         ends = key.revoked_at or key.expires_at or "never"
         add_row(table, key.prefix, key.name, state, *list_permissions(key.permissions), key.created_at, ends)
@@ -201,3 +191,10 @@ def _print_new(key: ApiKey, text: str, *, as_json: bool) -> None:
         return
     print_line(text)
     note("keep it now: it cannot be shown again")
+
+
+keys_app = make_group(
+    "keys",
+    "Make and revoke the keys of programs that ask the server.",
+    {"create": create, "rotate": rotate, "revoke": revoke, "list": list_all},
+)

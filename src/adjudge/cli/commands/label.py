@@ -14,7 +14,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import find_user
 from adjudge.cli.commands.run import DONE, UNKNOWN
-from adjudge.cli.keyboard import Keyboard, forget_typed, reading_keys
+from adjudge.cli.keyboard import forget_typed, read_key, watching_terminal
 from adjudge.cli.labelling import KEYS, Labelling, LabellingOptions
 from adjudge.cli.output import complain, draws, is_terminal, note, print_line, write_lines, write_screen
 from adjudge.cli.screen import Pages, Passage, ScreenLine, fit
@@ -92,8 +92,8 @@ def label(
 
     if export is not None and import_file is None:
         _check_begun(source, store)
-    how = {"per_case": per_case, "by_criterion": criteria, "rubric": rubric, "pairs": pairs, "seed": seed}
-    with open_label_queue(source, store=store, **how) as queue:
+    choice = {"per_case": per_case, "by_criterion": criteria, "rubric": rubric, "pairs": pairs, "seed": seed}
+    with open_label_queue(source, store=store, **choice) as queue:
         if import_file is not None:
             _import(queue, import_file, label_map, rater)
         if export is not None:
@@ -122,26 +122,26 @@ def _import(queue: LabelQueue, path: Path, label_map: str | None, rater: str | N
 
     words = parse_label_map(label_map) if label_map is not None else None
     labels = load_labels(path, label_map=words, rater=rater if rater is not None else find_user())
-    found = queue.import_labels(labels)
-    if labels and not found.added and not found.known:
-        raise UsageError(_explain_nothing(len(labels), path, found))
-    if found.other_contents:
-        some = ", ".join(show(name) for name in found.other_contents[:3])
+    imported = queue.import_labels(labels)
+    if labels and not imported.added and not imported.known:
+        raise UsageError(_explain_nothing(len(labels), path, imported))
+    if imported.other_contents:
+        some = ", ".join(show(name) for name in imported.other_contents[:3])
         print_line(
-            f"labels of {len(found.other_contents):,} cases were left out: they are of another content than the cases "
-            f"have here ({some})"
+            f"labels of {len(imported.other_contents):,} cases were left out: they are of another content than the "
+            f"cases have here ({some})"
         )
-    print_line(f"{found.added:,} label{'s' * (found.added != 1)} taken in, {found.known:,} known already")
-    if found.elsewhere:
-        some = ", ".join(show(name) for name in found.elsewhere[:3])
-        note(f"labels of {len(found.elsewhere):,} cases that are not here were left out ({some})")
+    print_line(f"{imported.added:,} label{'s' * (imported.added != 1)} taken in, {imported.known:,} known already")
+    if imported.elsewhere:
+        some = ", ".join(show(name) for name in imported.elsewhere[:3])
+        note(f"labels of {len(imported.elsewhere):,} cases that are not here were left out ({some})")
 
 
-def _explain_nothing(number: int, path: Path, found: LabelImport) -> str:
-    if found.other_contents:
+def _explain_nothing(number: int, path: Path, imported: LabelImport) -> str:
+    if imported.other_contents:
         return (
             f"none of the {number:,} labels in {path} is of the contents that are here: those of "
-            f"{len(found.other_contents):,} cases are of another content under the same id; name their run"
+            f"{len(imported.other_contents):,} cases are of another content under the same id; name their run"
         )
     return f"none of the {number:,} labels in {path} is for a case that is here; name their run"
 
@@ -244,6 +244,8 @@ class LabelScreen:
         self._helps = self._quits = False
         self._ignores = False
         """Whether a text is typed that is no key and no comment: nothing of it answers, until Esc."""
+        self._types = False
+        """Whether a comment is typed: the line would be drawn over."""
         self._size = (0, 0)
         self._height = 1
         """Lines of the text that are seen."""
@@ -253,29 +255,30 @@ class LabelScreen:
         if self._work.fetch() is None:
             note(self._work.describe_nothing())
             return
-        write_screen("\x1b[?1049h\x1b[?25l")  # a screen of its own, without a cursor
+        # A screen of its own, without a cursor; pasted text is marked as such.
+        write_screen("\x1b[?1049h\x1b[?25l\x1b[?2004h")
         try:
-            with reading_keys(self._draw) as keyboard:
-                self._ask(keyboard)
+            with watching_terminal(self._redraw):
+                self._ask()
         finally:
-            write_screen("\x1b[?25h\x1b[?1049l")
+            write_screen("\x1b[?2004l\x1b[?25h\x1b[?1049l")
         if self._work.task is None:
             note(self._work.describe_nothing())
 
-    def _ask(self, keyboard: Keyboard) -> None:
+    def _ask(self) -> None:
         while self._work.task is not None:
             self._pages = None
-            keyboard.forget()
+            forget_typed()
             self._draw()
-            while not self._handle(keyboard, keyboard.read()):
+            while not self._handle(read_key()):
                 self._draw()
             if self._quits:
                 return
             self._work.fetch()
 
-    def _handle(self, keyboard: Keyboard, key: str) -> bool:
+    def _handle(self, key: str) -> bool:
         """Do what a key asks for; true where the question is over."""
-        if self._ignores or key in ("text", "paste"):
+        if self._ignores or key == "text":
             self._ignore(key)
             self._quits = key in ("q", "eof")  # which loses nothing
             return self._quits
@@ -287,7 +290,7 @@ class LabelScreen:
             self._quits = True
             return True
         if key == "c":
-            self._comment(keyboard)
+            self._comment()
             return False
         if self._work.press(key):
             return True
@@ -299,22 +302,22 @@ class LabelScreen:
 
     def _ignore(self, key: str) -> None:
         """Answer nothing by a text, of which a letter or a figure would be a key, and say so."""
-        self._ignores = key != "escape" and (self._ignores or key != "paste")
-        what = "pasted text" if key == "paste" else "a text"
-        said = f"{what} answers nothing; c writes a comment"
-        self._work.said = "" if key == "escape" else said + "; Esc gives the keys back" * self._ignores
+        self._ignores = key != "escape"
+        self._work.said = "a text answers nothing; c writes a comment; Esc gives the keys back" * self._ignores
 
-    def _comment(self, keyboard: Keyboard) -> None:
+    def _comment(self) -> None:
         columns, rows = self._measure()
-        write_screen(f"\x1b[{rows};1H\x1b[2K\x1b[?25h")
-        with keyboard.lines():
+        write_screen(f"\x1b[{rows};1H\x1b[2K\x1b[?25h\x1b[?2004l")
+        self._types = True
+        try:
             with suppress(ImportError):
                 import readline  # noqa: F401 - gives the line its editing, where there is one
-            try:
-                text = input(fit("comment (empty: none): ", columns))
-            except EOFError:
-                text = None
-        write_screen("\x1b[?25l")
+            text: str | None = input(fit("comment (empty: none): ", columns))
+        except EOFError:
+            text = None
+        finally:
+            self._types = False
+        write_screen("\x1b[?25l\x1b[?2004h")
         if text is not None:
             self._work.comment(text)
             self._pages = None
@@ -328,8 +331,12 @@ class LabelScreen:
             self._pages.turn(_LINES.get(key) or _ENDS[key], self._height)
 
     def _measure(self) -> tuple[int, int]:
-        found = shutil.get_terminal_size((80, 24))
-        return max(found.columns, _LEAST[0]), max(found.lines, _LEAST[1])
+        size = shutil.get_terminal_size((80, 24))
+        return max(size.columns, _LEAST[0]), max(size.lines, _LEAST[1])
+
+    def _redraw(self) -> None:
+        if not self._types:
+            self._draw()
 
     def _draw(self) -> None:
         columns, rows = self._measure()

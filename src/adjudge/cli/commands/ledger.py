@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.command_groups import make_group
 from adjudge.cli.entries import describe_entry
 from adjudge.cli.output import add_row, draws, is_narrow, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import Config, read_config
@@ -29,14 +30,6 @@ from adjudge.ledger.ledger import Ledger
 if TYPE_CHECKING:
     from adjudge.ledger.entry import Entry
     from adjudge.ledger.verification import Verification
-
-
-ledger_app = typer.Typer(
-    help="List, verify, export and report on a ledger.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
 
 T = TypeVar("T")
 
@@ -63,7 +56,6 @@ def name_option(name: str, what: str) -> Any:
     return typer.Option(f"--{name}", metavar=name.upper()[:1], help=what)
 
 
-@ledger_app.command("list")
 def list_entries(
     ledger: Place = None,
     kind: Annotated[str | None, name_option("kind", "Only this kind: result, decision, erasure, ...")] = None,
@@ -84,12 +76,12 @@ def list_entries(
     wanted |= {"since": read_time("--since", since), "until": read_time("--until", until)}
 
     async def find(opened: Ledger) -> tuple[list[Entry], int]:
-        found: deque[Entry] = deque(maxlen=min(last, sys.maxsize) or None)
+        listed: deque[Entry] = deque(maxlen=min(last, sys.maxsize) or None)
         count = 0
         async for entry in opened.query(**wanted):
-            found.append(entry)
+            listed.append(entry)
             count += 1
-        return list(found), count
+        return list(listed), count
 
     entries, count = use_ledger(ledger, config, find)
     if as_json:
@@ -101,7 +93,6 @@ def list_entries(
         note(f"the last {len(entries)} of {count}; --last 0 shows all")
 
 
-@ledger_app.command("show")
 def show_entry(
     seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
     ledger: Place = None,
@@ -124,7 +115,6 @@ def show_entry(
     print_line("payload      erased" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False))
 
 
-@ledger_app.command("verify")
 def verify(
     ledger: Place = None,
     file: Annotated[
@@ -148,17 +138,16 @@ def verify(
     if file is not None and ledger is not None:
         raise UsageError("--file checks an export and --ledger a ledger; give one of them")
     if file is not None:
-        found = verify_export(file, head=head, public_key=public_key)
+        verification = verify_export(file, head=head, public_key=public_key)
     else:
-        found = use_ledger(ledger, config, lambda opened: opened.verify(head, public_key=public_key))
+        verification = use_ledger(ledger, config, lambda opened: _verify(opened, head, public_key))
     if as_json:
-        write_json(found.to_dict())
+        write_json(verification.to_dict())
     else:
-        _print_verification(found)
-    return 0 if found.valid else 1
+        _print_verification(verification)
+    return 0 if verification.valid else 1
 
 
-@ledger_app.command("export")
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
     ledger: Place = None,
@@ -171,21 +160,19 @@ def export(
     print_line(str(use_ledger(ledger, config, lambda opened: opened.export(file))))
 
 
-@ledger_app.command("head")
 def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
     """Print the last entry's place and hash.
 
     Keep it where the people who write the ledger cannot change it. Then `adjudge ledger verify --head` shows whether
     entries were dropped or rewritten.
     """
-    found = use_ledger(ledger, config, lambda opened: opened.head())
+    latest = use_ledger(ledger, config, lambda opened: opened.head())
     if as_json:
-        write_json(found.to_dict())
+        write_json(latest.to_dict())
     else:
-        print_line(str(found))
+        print_line(str(latest))
 
 
-@ledger_app.command("backup")
 def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
     ledger: Place = None,
@@ -198,35 +185,42 @@ def backup(
     Exit status: 0 copied, 1 copied, and the copy's chain is broken, 2 wrong usage, 3 it could not be copied.
     """
     use_ledger(ledger, config, lambda opened: opened.backup(file))
-    found = asyncio.run(_verify_copy(file))
-    if not found.valid:
-        _print_verification(found)
+    verification = asyncio.run(_verify_copy(file))
+    if not verification.valid:
+        _print_verification(verification)
         return 1
-    print_line(str(found.head))
+    print_line(str(verification.head))
     return 0
 
 
 async def _verify_copy(file: Path) -> Verification:
     async with Ledger(file) as copy:
-        return await copy.verify()
+        return await _verify(copy)
 
 
-@ledger_app.command("upgrade")
+async def _verify(ledger: Ledger, head: str | None = None, public_key: str | None = None) -> Verification:
+    """Verify a ledger, and that requests for approval are listed as it has them."""
+    from adjudge.guards.approval.listed import verify_listed
+
+    return await verify_listed(ledger, await ledger.verify(head, public_key=public_key))
+
+
 def upgrade(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
     """Bring the tables beside a ledger to the form that this version of adjudge uses.
 
     Stop what uses it before, and back it up. Nothing changes where they have that form already.
     """
-    found = use_ledger(ledger, config, lambda opened: opened.upgrade())
+    from adjudge.guards.approval.listed import rebuild_listed
+
+    changes = use_ledger(ledger, config, lambda opened: opened.upgrade(rebuild_listed))
     if as_json:
-        write_json({"schema": "adjudge/ledger-upgrade/1", "before": found.before, "after": found.after})
-    elif found.before == found.after:
-        print_line(f"revision {found.after}: there is nothing to upgrade")
+        write_json({"schema": "adjudge/ledger-upgrade/1", "before": changes.before, "after": changes.after})
+    elif changes.before == changes.after:
+        print_line(f"revision {changes.after}: there is nothing to upgrade")
     else:
-        print_line(f"upgraded from revision {found.before} to {found.after}")
+        print_line(f"upgraded from revision {changes.before} to {changes.after}")
 
 
-@ledger_app.command("erase")
 def erase(
     seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
     reason: Annotated[str, name_option("reason", "Why; it explains the gap later.")],
@@ -281,10 +275,10 @@ def use_ledger(
 ) -> T:
     """What some work makes of the ledger that was named; only work that ``writes`` gets the key of ``[ledger]``."""
     # To look into a ledger that is named, no other file has to be right; who writes needs what [ledger] says of it.
-    found = read_config(config) if url is None or writes else Config()
+    configuration = read_config(config) if url is None or writes else Config()
 
     async def run() -> T:
-        async with open_ledger(found, url, key=key, for_writing=writes) as opened:
+        async with open_ledger(configuration, url, key=key, for_writing=writes) as opened:
             return await work(opened)
 
     return asyncio.run(run())
@@ -295,10 +289,10 @@ def read_time(name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{name} must be a time like 2026-11-20T12:00Z, got {clean(text[:80])!r}") from None
-    return found if found.tzinfo else found.astimezone()
+    return time if time.tzinfo else time.astimezone()
 
 
 def _draw(entries: list[Entry]) -> None:
@@ -315,15 +309,19 @@ def _draw(entries: list[Entry]) -> None:
     show_drawing(table)
 
 
-def _print_verification(found: Verification) -> None:
-    if found.valid:
-        print_line(f"in order: {found.entries} entries, up to {found.head}")
+def _print_verification(verification: Verification) -> None:
+    if verification.valid:
+        print_line(f"in order: {verification.entries} entries, up to {verification.head}")
     else:
-        print_line(f"not in order: {found.detail} [{found.code}]; {found.entries} entries before it are")
-    for seq, by in found.erased.items():
+        print_line(
+            f"not in order: {verification.detail} [{verification.code}]; {verification.entries} entries before it are"
+        )
+    for seq, by in verification.erased.items():
         print_line(f"entry {seq}: payload erased, recorded at {by}")
-    print_line(f"pinned head: {'compared' if found.pinned_head else 'none'}; signatures: {found.signatures}")
-    for item in found.unseen:
+    print_line(
+        f"pinned head: {'compared' if verification.pinned_head else 'none'}; signatures: {verification.signatures}"
+    )
+    for item in verification.unseen:
         note(f"could not see {item}")
 
 
@@ -374,23 +372,23 @@ def report(
     or it could not be read.
     """
     _check(opinion, by, reason, record=record, file=file, ledger=ledger)
-    how: dict[str, Any] = {"gate": gate, "execution": execution, "subject": subject, "agent_id": agent}
-    how |= {"since": read_time("--since", since), "until": read_time("--until", until)}
-    how |= {"scope": scope or (), "head": head, "public_key": public_key}
-    how |= {"opinion": opinion, "opinion_by": by, "reason": reason or ""}
-    how |= {"objectives": objectives} if objectives is not None else {}
+    selection: dict[str, Any] = {"gate": gate, "execution": execution, "subject": subject, "agent_id": agent}
+    selection |= {"since": read_time("--since", since), "until": read_time("--until", until)}
+    selection |= {"scope": scope or (), "head": head, "public_key": public_key}
+    selection |= {"opinion": opinion, "opinion_by": by, "reason": reason or ""}
+    selection |= {"objectives": objectives} if objectives is not None else {}
 
     async def derive(opened: Ledger) -> AuditEntry:
-        found = await derive_audit(opened, **how)
-        _print_json(found, out)  # before it is recorded: what cannot be written must not be on record as given
+        derived = await derive_audit(opened, **selection)
+        _print_json(derived, out)  # before it is recorded: what cannot be written must not be on record as given
         if record:
-            note(f"recorded as entry {await record_opinion(opened, found)}")
-        return found
+            note(f"recorded as entry {await record_opinion(opened, derived)}")
+        return derived
 
     if file is not None:
         import asyncio
 
-        audit = asyncio.run(derive_audit(file, **how))
+        audit = asyncio.run(derive_audit(file, **selection))
         _print_json(audit, out)
     else:
         audit = use_ledger(ledger, config, derive, key=key, writes=record)
@@ -410,8 +408,8 @@ def _check(
     if file is not None and ledger is not None:
         raise UsageError("--file reports on an export and --ledger on a ledger; give one of them")
     if opinion is not None and opinion not in get_args(Opinion):
-        said = clean(opinion[:80], keep_lines=False)
-        raise UsageError(f"--opinion is one of {', '.join(get_args(Opinion))}, got {said!r}")
+        shown = clean(opinion[:80], keep_lines=False)
+        raise UsageError(f"--opinion is one of {', '.join(get_args(Opinion))}, got {shown!r}")
     if len({opinion is None, by is None, reason is None}) > 1:
         raise UsageError("--opinion, --by and --reason say who gives another opinion, and why; give all three or none")
     if record and (opinion is None or file is not None):
@@ -459,8 +457,25 @@ def _draw_audit(audit: AuditEntry) -> None:
     show_drawing(facts)
     if audit.found:
         table = make_table("findings", ("severity", "finding", "entry", "what"))
-        for found in audit.found[:_MOST_DRAWN]:
-            add_row(table, found.severity, found.code, str(found.seq or ""), found.detail)
+        for finding in audit.found[:_MOST_DRAWN]:
+            add_row(table, finding.severity, finding.code, str(finding.seq or ""), finding.detail)
         show_drawing(table)
     if len(audit.found) > _MOST_DRAWN:
         note(f"the first {_MOST_DRAWN} of {len(audit.found)} findings; --out FILE writes them all")
+
+
+ledger_app = make_group(
+    "ledger",
+    "List, verify, export and report on a ledger.",
+    {
+        "list": list_entries,
+        "show": show_entry,
+        "verify": verify,
+        "export": export,
+        "head": head,
+        "backup": backup,
+        "upgrade": upgrade,
+        "erase": erase,
+        "report": report,
+    },
+)

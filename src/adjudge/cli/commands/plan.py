@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
+from adjudge.cli.output import note, print_document, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number, is_finite
-from adjudge.formats.numbers import format_decimal, format_points, format_range
-from adjudge.formats.text import flatten
 from adjudge.templates.figures import format_count
 
 if TYPE_CHECKING:
     from adjudge.dataset.label import Label
     from adjudge.labels.plan import LabelPlan, PlanStatus
     from adjudge.runs.folder import Run
-    from adjudge.trust.planning import LabelsNeeded
 
 WITHINS = (0.1, 0.05, 0.03, 0.02, 0.01)
 """Half-widths in the table."""
@@ -92,10 +89,12 @@ def plan_labels(
     from adjudge.runs.folder import open_run
 
     with open_run(run) as opened:
-        said = _read_labels(opened, labels, label_map)
+        decisions = _read_labels(opened, labels, label_map)
         draw = {"within": half, "expect": expect, "seed": seed, "ignore_groups": ignore_groups or None}
-        plan = _find_plan(opened, {name: given for name, given in draw.items() if given is not None}, said, per_case)
-        status = find_plan_status(plan, said, per_case=per_case)
+        plan = _find_plan(
+            opened, {name: given for name, given in draw.items() if given is not None}, decisions, per_case
+        )
+        status = find_plan_status(plan, decisions, per_case=per_case)
         _record_look(opened, plan, status)
         if as_json:
             write_json({**plan.to_dict(), "needed": plan.needed.to_dict(), "status": status.to_dict()})
@@ -134,8 +133,8 @@ def _check_within(within: float | None) -> float | None:
     return within / 100
 
 
-def _refuse(given: dict[str, object], why: str = "is about the cases of a run; name the folder of one") -> None:
-    named = next((name for name, value in given.items() if value not in (None, [])), None)
+def _refuse(options: dict[str, object], why: str = "is about the cases of a run; name the folder of one") -> None:
+    named = next((name for name, value in options.items() if value not in (None, [])), None)
     if named is not None:
         raise UsageError(f"{named} {why}")
 
@@ -157,10 +156,10 @@ def _find_plan(run: Run, draw: Mapping[str, Any], labels: Sequence[Label], per_c
             f"--{changed} is for a plan that is not drawn yet, and {run.folder} has one (within "
             f"{plan.within * 100:g} points, seed {plan.seed}); leave it out, or delete plan.json to begin again"
         )
-    found = continue_plan(plan, run, find_plan_status(plan, labels, per_case=per_case))
-    if found is not plan:
-        write_plan(found, run.folder)
-    return found
+    continued = continue_plan(plan, run, find_plan_status(plan, labels, per_case=per_case))
+    if continued is not plan:
+        write_plan(continued, run.folder)
+    return continued
 
 
 def _read_labels(run: Run, files: Sequence[Path] | None, label_map: str | None) -> list[Label]:
@@ -185,127 +184,30 @@ def _read_labels(run: Run, files: Sequence[Path] | None, label_map: str | None) 
 
 
 def print_plan(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
-    """The plan, how far it is, and what to do next."""
-    labelled = sum(status.labelled)
-    if words := _describe_labels(status):
-        print_line(words)
-    cases = format_count(sum(plan.sizes), "case")
-    print_line(f"plan {plan.id} of {cases}, within {plan.within * 100:g} points, seed {plan.seed}")
-    table = make_table("", ("stratum", "cases", "drawn", "labelled", "good"))
-    for place, stratum in enumerate(plan.strata):
-        counts = plan.drawn[place], status.labelled[place], status.good[place]
-        add_row(table, stratum.name, f"{stratum.size:,}", *(f"{count:,}" for count in counts))
-    show_drawing(table)
-    if plan.ignored_groups:
-        print_line(
-            f"groups ignored (--ignore-groups): {plan.ignored_groups:,} groups have several cases; this is about the "
-            "rate of this run alone, and too narrow for other groups"
-        )
-    _print_needed(plan, labelled)
-    if labelled:
-        _print_rate(status)
-    if status.elsewhere:
-        note(_describe_elsewhere(status))
-    _print_next(plan, status, run)
+    """Print the plan, how far it is, and what to do next."""
+    from adjudge.report.plan_document import make_plan_document
 
-
-def _describe_labels(status: PlanStatus) -> str:
-    """Which labels do not count because of the content that was read; empty where all do."""
-    other, unbound = status.other_contents, status.unbound
-    words = []
-    if other:
-        verb, whose = ("is", "its id") if other == 1 else ("are", "their ids")
-        words.append(
-            f"{other:,} label{'s' * (other != 1)} {verb} not counted: of another content than the case of {whose}"
-        )
-    if unbound:
-        verb = "has" if unbound == 1 else "have"
-        words.append(
-            f"{unbound:,} drawn case{'s' * (unbound != 1)} {verb} labels that do not say which content was read, so "
-            "label them again (adjudge label)"
-        )
-    return "; ".join(words)
-
-
-def _describe_elsewhere(status: PlanStatus) -> str:
-    one = status.elsewhere == 1
-    cases = "1 labelled case is" if one else f"{status.elsewhere:,} labelled cases are"
-    it = "it" if one else "them"
-    why = f"the plan did not draw {it}, so nobody knows how likely {'it was' if one else 'they were'} to be labelled"
-    before = f" ({status.before:,} labelled before the plan was drawn)" if status.before else ""
-    return f"{cases} left out of the rate: {why}{before}"
-
-
-def _print_needed(plan: LabelPlan, labelled: int) -> None:
-    if labelled:
-        return
-    needed = plan.needed
-    labels = format_count(needed.planned, "label")
-    print_line(f"about {labels}, if people agree with the judge as expected; the pilot will tell")
-    print_line(f"about {needed.live:,} if you look after every label and stop when it is enough")
-    print_line(f"about {needed.alone:,} without a judge")
-
-
-def _print_rate(status: PlanStatus) -> None:
-    live = status.live
-    good, low, high = [f"{format_points(share)}%" for share in (live.value, live.low, live.high)]
-    shown = f"{good} good, between {low} and {high}"
-    print_line(f"{shown} (95 % at every moment: {live.method})")
-    if not live.in_random_order:
-        note("these labels contradict a random order; were cases chosen by hand? The interval is as wide as it can be")
-
-
-def _print_next(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
-    if status.enough:
-        print_line(f"enough: within {plan.within * 100:g} points, whenever you stopped")
-        return
-    if status.once is not None:
-        _print_planned(status, run)
-    more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
-    if status.pending:
-        first = flatten(", ".join(item.case for item in status.pending[:3]), 120)
-        print_line(f"label {format_count(len(status.pending), 'case')} next ({first}, ...){more}")
+    print_document(make_plan_document(plan, status, str(run)))
+    if status.pending and not status.enough:
         note(f"adjudge label {run}, or adjudge plan {run} --out cases.csv")
-    else:
-        print_line(f"every drawn case is labelled{more}")
-
-
-def _print_planned(status: PlanStatus, run: Path) -> None:
-    if status.once is None or status.planned is None:
-        return
-    low, high = 100 * status.once.low, 100 * status.once.high
-    more = "" if status.more is None else f", about {status.more:,} more"
-    print_line(
-        f"the {status.planned:,} planned labels are in: `adjudge agree {run}` gives the interval for one look, "
-        f"{format_range(status.once.low, status.once.high)} (±{format_decimal((high - low) / 2, 1)} points); to go on "
-        f"looking after every label{more}"
-    )
 
 
 def _print_table(cases: int | None, passed: float | None, expect: float, within: float | None, *, as_json: bool) -> int:
     """How many labels a width takes, for a run that is not there yet."""
     from adjudge.trust.planning import compute_labels_needed
 
-    total = MANY if cases is None else check_whole_number("--cases", cases, least=2)
-    share = check_share("--passed", 0.5 if passed is None else passed)
-    check_share("--expect", expect)
+    total = MANY if cases is None else check_whole_number("cases", cases, least=2)
+    share = check_share("passed", 0.5 if passed is None else passed)
+    check_share("expect", expect)
     first = min(max(round(total * share), 1), total - 1)
     widths = sorted({*WITHINS, *(() if within is None else (within,))}, reverse=True)
     sizes, rates = (first, total - first), (expect, 1 - expect)
     rows = [compute_labels_needed(sizes, rates, within=item) for item in widths]
     if as_json:
-        given = {"cases": cases, "passed": share, "expect": expect}
-        write_json({"schema": "adjudge/labels-needed/1", **given, "rows": [row.to_dict() for row in rows]})
+        assumptions = {"cases": cases, "passed": share, "expect": expect}
+        write_json({"schema": "adjudge/labels-needed/1", **assumptions, "rows": [row.to_dict() for row in rows]})
     else:
-        _draw_table(rows, within)
+        from adjudge.report.plan_document import make_needed_document
+
+        print_document(make_needed_document(rows, within))
     return 0
-
-
-def _draw_table(rows: Sequence[LabelsNeeded], within: float | None) -> None:
-    print_line("About how many labels it takes; real intervals differ, and `adjudge plan RUN` goes by the labels")
-    table = make_table("", ("within", "planned", "at random", "without a judge", "stop at any time"))
-    for row in rows:
-        mark = " <" if row.within == within else ""
-        shown = f"{row.planned:,}", f"{row.random:,}", f"{row.alone:,}", f"{row.live:,}"
-        add_row(table, f"{row.within * 100:g} points{mark}", *shown)
-    show_drawing(table)

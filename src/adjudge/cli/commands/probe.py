@@ -18,10 +18,12 @@ from typing import Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.judging import make_panel
+from adjudge.cli.option_sets import Only
 from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing, show_progress, write_json
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
-from adjudge.config.judges import Choice, Panel, choose
+from adjudge.config.judges import Choice, choose
 from adjudge.config.modules import importing
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_seconds, check_whole_number
@@ -33,8 +35,8 @@ from adjudge.formats.text import show as write_value
 from adjudge.guards.probe.baseline import (
     ProbeBaseline,
     ProbeFile,
+    convert_output,
     load_probes,
-    plain_output,
     render_outputs,
     replace_file,
 )
@@ -85,7 +87,7 @@ def _find_program(command: str) -> Callable[[Any], Any]:
     return run
 
 
-async def run_program(words: Sequence[str], given: Any) -> Any:
+async def run_program(words: Sequence[str], value: Any) -> Any:
     """What a program answers to an input: JSON on its standard input, JSON or text on its standard output.
 
     Raises ``AdjudgeError`` when it ends with another status than 0, writes too much, or what is not UTF-8. Left early,
@@ -99,20 +101,20 @@ async def run_program(words: Sequence[str], given: Any) -> Any:
         raise AdjudgeError(f"the command cannot be started: {error.strerror or error}") from None
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_feed(process, json.dumps(given).encode() + b"\n"))
-            said = group.create_task(_read_output(process))
+            group.create_task(_feed(process, json.dumps(value).encode() + b"\n"))
+            output = group.create_task(_read_output(process))
             complaint = group.create_task(_read_last(process))
         status = await process.wait()
     except BaseException:
         await _end(process)
         raise
-    if len(said.result()) > LARGEST:
+    if len(output.result()) > LARGEST:
         raise AdjudgeError(f"the command wrote more than {LARGEST:,} bytes")
     if status != 0:
         lines = complaint.result().decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
         raise AdjudgeError(f"the command ended with status {status}: {flatten(last, 300)}")
-    return _read_answer(said.result())
+    return _read_answer(output.result())
 
 
 def _read_answer(raw: bytes) -> Any:
@@ -138,13 +140,13 @@ async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
 
 async def _read_output(process: asyncio.subprocess.Process) -> bytes:
     assert process.stdout is not None  # noqa: S101 - as above
-    found = b""
+    output = b""
     while chunk := await process.stdout.read(65_536):
-        if len(found) <= LARGEST:
-            found += chunk
-            if len(found) > LARGEST:
+        if len(output) <= LARGEST:
+            output += chunk
+            if len(output) > LARGEST:
                 _kill(process)
-    return found
+    return output
 
 
 async def _read_last(process: asyncio.subprocess.Process) -> bytes:
@@ -183,7 +185,9 @@ ToolTimeout = Annotated[
     float, typer.Option("--tool-timeout", metavar="SEC", help="Seconds for the program or function, for each input.")
 ]
 
-Only = Annotated[list[str] | None, typer.Option("--only", metavar="NAME", help="This probe and no other; repeatable.")]
+OnlyNames = Annotated[
+    list[str] | None, typer.Option("--only", metavar="NAME", help="This probe and no other; repeatable.")
+]
 
 RecordNew = Annotated[
     bool, typer.Option("--record", help="Write outputs into FILE where it has none, or those of --only; ask nobody.")
@@ -192,13 +196,11 @@ RecordNew = Annotated[
 
 def probe(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    judging: Annotated[option.JudgeOptions, Only("judges", "strategy", "timeout")],
     command: Command = None,
     function: Function = None,
-    only: Only = None,
+    only: OnlyNames = None,
     record: RecordNew = False,
-    judges: option.Judges = None,
-    strategy: option.StrategyName = None,
-    timeout: option.Timeout = None,
     tool_timeout: ToolTimeout = 60.0,
     as_json: option.AsJson = False,
     concurrency: option.Concurrency = 3,
@@ -213,27 +215,31 @@ def probe(
     Exit status: 0 every probe passed, 1 one failed or the tool gave no output, 2 wrong usage or unreadable input,
     3 one is undecided.
     """
-    check_whole_number("--concurrency", concurrency, least=1)
-    check_seconds("--tool-timeout", tool_timeout)
-    found = load_probes(file)
-    chosen = _select(found, only or ())
+    check_whole_number("concurrency", concurrency, least=1)
+    check_seconds("tool_timeout", tool_timeout)
+    baselines = load_probes(file)
+    chosen = _select(baselines, only or ())
     if record:
-        if judges or strategy or timeout:
+        if judging != option.JudgeOptions():
             raise UsageError("--record asks nobody, so leave out --judge, --strategy and --timeout")
         wanted = chosen if only else [item for item in chosen if not item.recorded]
         tool = open_tool(command, function)
-        render_outputs(found, {})  # a file that cannot be written to is said before the tool runs
+        render_outputs(baselines, {})  # a file that cannot be written to is said before the tool runs
         outputs, broken = asyncio.run(_call_all(wanted, tool, tool_timeout, concurrency))
-        return _write_baselines(found, outputs, broken, as_json=as_json)
+        return _write_baselines(baselines, outputs, broken, as_json=as_json)
     probes = [item.make_probe() for item in chosen]
     tool = open_tool(command, function)
-    chain = (("strategy", strategy),) if strategy is not None else ()
-    who = choose(Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain), read_config(config))
+    who = choose(make_panel(judging), read_config(config))
     if who.reason and not as_json:
         note(f"judging with {who.judge.name}, because {who.reason}; name another with --judge")
-    how = {"tool": tool, "tool_timeout": tool_timeout, "concurrency": concurrency, "thresholds": found.thresholds}
+    arguments = {
+        "tool": tool,
+        "tool_timeout": tool_timeout,
+        "concurrency": concurrency,
+        "thresholds": baselines.thresholds,
+    }
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
-    report = asyncio.run(_evaluate(probes, who, how))
+    report = asyncio.run(_evaluate(probes, who, arguments))
     if as_json:
         write_json(report.to_dict() | {"input": str(file)})
     else:
@@ -250,10 +256,10 @@ def _select(file: ProbeFile, names: Sequence[str]) -> list[ProbeBaseline]:
     return [item for item in file.entries if not names or item.name in names]
 
 
-async def _evaluate(probes: Sequence[Any], who: Choice, how: dict[str, Any]) -> ProbeReport:
+async def _evaluate(probes: Sequence[Any], who: Choice, arguments: dict[str, Any]) -> ProbeReport:
     try:
         with show_progress("probed", len(probes)) as progress:
-            return await evaluate_probes(probes, who.judge, on_result=lambda _: progress.step(), **how)
+            return await evaluate_probes(probes, who.judge, on_result=lambda _: progress.step(), **arguments)
     finally:
         await who.judge.aclose()
 
@@ -271,9 +277,9 @@ def _print(report: ProbeReport) -> None:
 
 
 def _explain(result: ProbeResult) -> str:
-    said = [f"{result.undecided_because}: {result.detail}" if result.undecided_because else result.detail]
-    said += result.violations or ([result.reasoning] if not result.detail and not result.passed else [])
-    return "; ".join(text for text in said if text) or "-"
+    reasons = [f"{result.undecided_because}: {result.detail}" if result.undecided_because else result.detail]
+    reasons += result.violations or ([result.reasoning] if not result.detail and not result.passed else [])
+    return "; ".join(text for text in reasons if text) or "-"
 
 
 # ---------------------------------------------------------------- recording
@@ -307,7 +313,7 @@ async def _call_one(item: ProbeBaseline, tool: Callable[[Any], Any], timeout: fl
     """The tool's output as a baseline holds it and nothing, or nothing and why there is none."""
     output, why = await call_tool(tool, item.input, timeout=timeout)
     try:
-        return (None, why) if why else (plain_output(output), "")
+        return (None, why) if why else (convert_output(output), "")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
         return None, str(error) or type(error).__name__
 

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.command_groups import make_group
 from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing, write_json
+from adjudge.cli.spelling import spell
 from adjudge.config.file import Config, read_config
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import format_points
@@ -15,16 +17,11 @@ from adjudge.rubric.file import SHIPPED_RUBRICS, list_shipped, rubric_schema
 from adjudge.rubric.lint import lint_rubric
 from adjudge.rubric.rubric import Rubric
 
-rubric_app = typer.Typer(
-    help="List, show and check rubrics.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
-)
 
-
-@rubric_app.command("list")
 def list_rubrics(config: option.ConfigFile = None, as_json: option.AsJson = False) -> int:
     """List the shipped rubrics and those of adjudge.toml."""
-    found = read_config(config)
-    own, status = _read_own(found)
+    configuration = read_config(config)
+    own, status = _read_own(configuration)
     rows = dict(zip(SHIPPED_RUBRICS, list_shipped(), strict=True)) | own
     if as_json:
         if status == 0:
@@ -34,13 +31,12 @@ def list_rubrics(config: option.ConfigFile = None, as_json: option.AsJson = Fals
         return status
     table = make_table("", ("name", "rubric", "criteria", "passes at", "from"))
     for name, rubric in rows.items():
-        source = str(found.path) if name in own else "adjudge"
+        source = str(configuration.path) if name in own else "adjudge"
         add_row(table, name, rubric.name, str(len(rubric.criteria)), f"{rubric.passing_threshold:g}", source)
     show_drawing(table)
     return status
 
 
-@rubric_app.command("show")
 def show_rubric(
     name: Annotated[str, typer.Argument(metavar="R", hidden=True)],
     config: option.ConfigFile = None,
@@ -64,7 +60,6 @@ def show_rubric(
     show_drawing(table)
 
 
-@rubric_app.command("check")
 def check_rubrics(
     names: option.Rubrics,
     config: option.ConfigFile = None,
@@ -81,7 +76,7 @@ def check_rubrics(
         try:
             advice = lint_rubric(found.find_rubric(name))
         except UsageError as error:
-            complain(str(error))
+            complain(spell(error))
             status = 2
             continue
         advised = advised or bool(advice)
@@ -91,7 +86,6 @@ def check_rubrics(
     return status or int(strict and advised)
 
 
-@rubric_app.command("schema")
 def show_schema() -> None:
     """Print the JSON Schema of rubric files, for editors."""
     write_json(rubric_schema())
@@ -105,6 +99,13 @@ def _read_own(config: Config) -> tuple[dict[str, Rubric], int]:
         try:
             rubrics[name] = config.find_rubric(name)
         except UsageError as error:
-            complain(f"rubric {name!r} of {config.path}: {error}")
+            complain(f"rubric {name!r} of {config.path}: {spell(error)}")
             status = 2
     return rubrics, status
+
+
+rubric_app = make_group(
+    "rubric",
+    "List, show and check rubrics.",
+    {"list": list_rubrics, "show": show_rubric, "check": check_rubrics, "schema": show_schema},
+)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.command_groups import make_group
 from adjudge.cli.input import InputItem, list_inputs, read_rule, read_text_file
 from adjudge.cli.output import add_row, complain_once, make_table, print_line, show_drawing, write_json
 from adjudge.cli.results import name_item
@@ -19,14 +20,6 @@ from adjudge.result import RuleResult
 from adjudge.rules.ruleset import Rules, load_rules
 from adjudge.rules.shipped import SHIPPED
 
-rules_app = typer.Typer(
-    help="List the rules that ship, and check contents by rules alone.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-
 RuleFile = Annotated[Path | None, typer.Option("--rules", metavar="FILE", help="A file of rules.")]
 
 
@@ -34,7 +27,6 @@ Checked = tuple[InputItem, tuple[RuleResult, ...] | None]
 """An item and what the rules said; ``None`` where it could not be read, and the item says why."""
 
 
-@rules_app.command("list")
 def list_rules(as_json: option.AsJson = False) -> None:
     """List the rules that ship, and what each takes."""
     if as_json:
@@ -46,7 +38,6 @@ def list_rules(as_json: option.AsJson = False) -> None:
     show_drawing(table)
 
 
-@rules_app.command("check")
 def check_rules(
     paths: option.Contents = None,
     file: RuleFile = None,
@@ -77,15 +68,15 @@ async def _check_all(rules: Rules, items: Any, reference: str | None) -> list[Ch
     for item in items:
         row = item.content if isinstance(item.content, Case) else None
         content = row.content if row is not None else item.content
-        own = row.reference if row is not None and row.reference is not None else reference
-        done.append((item, await rules.evaluate(content, own) if item.error is None else None))
+        known = row.reference if row is not None and row.reference is not None else reference
+        done.append((item, await rules.evaluate(content, known) if item.error is None else None))
     return done
 
 
-def _find_status(found: Sequence[tuple[RuleResult, ...] | None]) -> int:
-    if not found or any(results is None for results in found):
+def _find_status(checked: Sequence[tuple[RuleResult, ...] | None]) -> int:
+    if not checked or any(results is None for results in checked):
         return 2
-    return int(any(_failed(results) for results in found if results is not None))
+    return int(any(_failed(results) for results in checked if results is not None))
 
 
 def _failed(results: Sequence[RuleResult]) -> bool:
@@ -115,3 +106,10 @@ def _print(done: Sequence[Checked]) -> None:
             print_line(f"{item.label}: {each.severity}: {' '.join(f'{each.name}: {each.message}'.split())}")
         if not failed:
             print_line(f"{item.label}: passed {len(results)} rule{'s' * (len(results) > 1)}")
+
+
+rules_app = make_group(
+    "rules",
+    "List the rules that ship, and check contents by rules alone.",
+    {"list": list_rules, "check": check_rules},
+)

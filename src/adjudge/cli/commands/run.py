@@ -18,10 +18,10 @@ from adjudge.cli import options as option
 from adjudge.cli.batches import describe_batches, list_batch_prices, note_batches_left, read_batch
 from adjudge.cli.commands.dataset import report_notes
 from adjudge.cli.commands.estimate import estimate_data
-from adjudge.cli.commands.judge import choose_rubric, list_arguments, read_own
-from adjudge.cli.input import SUITES, open_from_options
+from adjudge.cli.input import SUITES, OwnCriteria, open_from_options
 from adjudge.cli.interruption import INTERRUPTED, catching_interrupts, finish_or_leave
-from adjudge.cli.measurement import MeasureRequest, make_request, print_labels, print_short, read_limits
+from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_panel, read_own_criteria
+from adjudge.cli.measurement import MeasureRequest, make_request, print_labels, print_short, read_labels
 from adjudge.cli.output import (
     add_row,
     complain,
@@ -34,12 +34,12 @@ from adjudge.cli.output import (
 )
 from adjudge.cli.results import list_own
 from adjudge.config.file import read_config
-from adjudge.config.judges import Choice, Panel, choose
+from adjudge.config.judges import Choice, choose
 from adjudge.config.layers import explain_uncached
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.formats.arguments import check_share
 from adjudge.formats.numbers import (
     count_digits,
     format_amounts,
@@ -50,7 +50,6 @@ from adjudge.formats.numbers import (
     format_score,
 )
 from adjudge.formats.text import clean, show
-from adjudge.judges.evaluate import NO_CRITERIA
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.runs.estimate.kept_estimate import find_estimate
 from adjudge.runs.folder import Run
@@ -63,67 +62,16 @@ from adjudge.trust.intervals import Share
 
 def run_data(
     data: option.DataPath,
-    rubric: option.RubricName = None,
-    criteria: option.Criteria = None,
-    threshold: option.Threshold = None,
-    rules: option.Rules = None,
-    case_criteria: option.CaseCriteria = False,
-    criteria_field: option.CriteriaField = None,
-    judges: option.Judges = None,
-    strategy: option.StrategyName = None,
-    timeout: option.Timeout = None,
-    fail_open: option.FailOpen = False,
-    quorum: option.Quorum = None,
-    hedge_after: option.HedgeAfter = None,
-    escalate_below: option.EscalateBelow = None,
-    reader: option.ReaderName = None,
-    reader_labels: option.ReaderLabels = None,
-    reader_passes: option.ReaderPasses = None,
-    no_token: option.NoToken = False,
-    record: option.Record = None,
-    cache: option.CacheFile = None,
-    budget: option.BudgetUsd = None,
-    pairs: option.Pairs = False,
-    on_conflict: option.OnConflict = None,
-    out: option.RunFolder = None,
-    concurrency: option.Concurrency = 16,
-    engine: option.Engine = "local",
-    ray_address: option.RayAddress = None,
-    ray_actors: option.RayActors = None,
-    repeat: option.Repeat = 1,
-    sample: option.Sample = None,
-    seed: option.Seed = 0,
-    resume: option.Resume = False,
-    retry: option.Retry = None,
-    batch: option.Batch = False,
-    batch_check: option.BatchCheck = None,
-    batch_then: option.BatchThen = None,
-    batch_size: option.BatchSize = None,
-    batch_tokens: option.BatchTokens = None,
-    batch_poll: option.BatchPoll = None,
-    pay_again: option.PayAgain = False,
-    estimate: option.Estimate = False,
-    estimate_from: option.EstimateFrom = None,
+    criteria: option.CriteriaOptions,
+    judging: option.JudgeOptions,
+    cost: option.CostOptions,
+    pairing: option.PairOptions,
+    options: option.RunOptions,
+    batching: option.BatchingOptions,
+    estimating: option.EstimateOptions,
+    fields: option.DataOptions,
+    measuring: option.MeasureOptions,
     fail_under: option.FailUnder = None,
-    kind: option.DataKind = None,
-    content: option.FieldContent = None,
-    reference: option.FieldReference = None,
-    task: option.FieldTask = None,
-    context: option.FieldContext = None,
-    label: option.FieldLabel = None,
-    name: option.FieldId = None,
-    group: option.FieldGroup = None,
-    other: option.FieldOther = None,
-    label_map: option.LabelMapText = None,
-    label_file: option.LabelFile = None,
-    label_name: option.LabelName = None,
-    labels: option.RunLabels = None,
-    labels_are: option.LabelsAre = None,
-    target: option.RateTarget = "run",
-    limits: option.RateLimits = None,
-    measured_on: option.MeasuredOn = None,
-    fail_under_corrected: option.FailUnderCorrected = None,
-    on_bad_row: option.OnBadRow = "fail",
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
 ) -> int:
@@ -157,120 +105,97 @@ def run_data(
     """
     from adjudge.runs.launch import run
 
-    found = read_config(config)
-    own = read_own(found, case_criteria=case_criteria, criteria_field=criteria_field)
-    wanted = choose_rubric(rubric, criteria, threshold, found, needed=not own.asked and kind not in SUITES)
-    how_asked = list_arguments(criteria, threshold, rules)
-    how = how_asked | _choose_engine(engine, ray_address, ray_actors)
-    options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
-    options |= {"fail_open": fail_open or None}
-    chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
-    who: Any = {"reader": reader, "labels": reader_labels, "passes": reader_passes, "token": not no_token}
-    panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, record=record, **who)
-    _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
-    asked: Any = {"labels_are": labels_are, "target": target, "limits": read_limits(limits), "measured_on": measured_on}
-    request = make_request(labels, fail_under=fail_under_corrected, by="run", **asked)
-    _check_layers(cache, budget, record)
-    _check_estimate(estimate_from, estimate=estimate, resume=resume)
-    said: Any = {"check": batch_check, "then": batch_then, "size": batch_size, "tokens": batch_tokens}
-    by_batch = read_batch([out], said | {"poll": batch_poll}, batch=batch, resume=resume, pay_again=pay_again)
-    _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
-    parts = {"content": content, "reference": reference, "task": task, "context": context}
-    parts |= {"label": label, "id": name, "group": group}
-    given: Any = {"label_map": label_map, "label_file": label_file, "label_name": label_name}
-    # Ids are compared on disk, where the run keeps them.
-    given |= {"on_bad_row": on_bad_row, "check_ids": False, "own": own}
-    dataset = open_counted(data, kind, fields=parts, other=other, **given)
-    chosen = choose(panel, found, wanted)
-    drawn: Any = {"repeat": repeat, "sample": sample, "seed": seed, "prices": found.prices}
-    if estimate:
-        asked = {"on_conflict": (on_conflict or "tie") if pairs else None, "batch": by_batch, "how": how_asked}
-        return estimate_data(dataset, chosen, asked | drawn, recorded=estimate_from, out=out, as_json=as_json)
-    _note_choice(chosen, found.prices, as_json=as_json, caches=cache is not None, by_batch=by_batch is not None)
-    folder = out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
-    kept: Any = {"out": folder, "resume": resume, "cache": cache, "budget": budget}
+    configuration = read_config(config)
+    own = read_own_criteria(criteria, configuration)
+    rubric = choose_rubric(criteria, configuration, needed=not own.asked and fields.kind not in SUITES)
+    arguments = list_arguments(criteria)
+    course = _list_course(options, cost)
+    _check(options, fail_under)
+    request = make_request(measuring, read_labels(measuring.labels), by="run")
+    request.check_extra()
+    check_cost(judging, cost)
+    _check_estimate(estimating, resume=options.resume)
+    batch = read_batch([options.out], batching, resume=options.resume)
+    _check_pairs(pairing, criteria)
+    dataset = open_counted(data, fields, own)
+    chosen = choose(make_panel(judging), configuration, rubric)
+    drawn = {"repeat": options.repeat, "sample": options.sample, "seed": options.seed, "prices": configuration.prices}
+    on_conflict: Any = pairing.on_conflict or "tie"
+    if estimating.estimate:
+        asked = {"on_conflict": on_conflict if pairing.pairs else None, "batch": batch, "arguments": arguments, **drawn}
+        recorded = estimating.estimate_from
+        return estimate_data(dataset, chosen, asked, recorded=recorded, out=options.out, as_json=as_json)
+    _note_choice(
+        chosen, configuration.prices, as_json=as_json, caches=cost.cache is not None, by_batch=batch is not None
+    )
+    folder = options.out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
     running = run(
         dataset,
         chosen.judge,
         chosen.rubric,
-        concurrency=concurrency,
-        retry=("budget", *cast("list[Any]", retry or ())),
+        out=folder,
         command=["adjudge", *sys.argv[1:]],
-        pairs=pairs,
-        on_conflict=cast("Any", on_conflict or "tie"),
-        batch=by_batch or False,
-        **drawn,
-        **kept,
-        **how,
+        pairs=pairing.pairs,
+        on_conflict=on_conflict,
+        batch=batch or False,
+        **cast("Any", drawn | arguments | course),
     )
-    said = {"folder": folder, "as_json": as_json, "fail_under": fail_under, "dataset": dataset}
-    return asyncio.run(RunSession(running=running, judge=chosen.judge, suite=kind, request=request, **said).go())
+    session = RunSession(
+        running=running,
+        judge=chosen.judge,
+        folder=folder,
+        as_json=as_json,
+        fail_under=fail_under,
+        dataset=dataset,
+        request=request,
+        suite=fields.kind,
+    )
+    return asyncio.run(session.go())
 
 
-def open_counted(data: str, kind: str | None, **given: Any) -> Dataset:
-    """The data set, with its number of rows where they can be counted, so that progress has a total and a time left."""
-    dataset = open_from_options(data, kind=kind, **given)
-    if (kind is None or kind in FORMATS) and dataset.size is None:
-        dataset.size = count_rows(data, kind)
+def open_counted(data: str, fields: option.DataOptions, own: OwnCriteria | None = None) -> Dataset:
+    """Open the data set, with its number of rows where they can be counted: progress has a total and a time left."""
+    # Ids are compared on disk, where the run keeps them.
+    dataset = open_from_options(data, fields, own=own, check_ids=False)
+    if (fields.kind is None or fields.kind in FORMATS) and dataset.size is None:
+        dataset.size = count_rows(data, fields.kind)
     return dataset
 
 
-def _check(
-    concurrency: int,
-    repeat: int,
-    sample: int | None,
-    fail_under: float | None,
-    out: Path | None,
-    *,
-    resume: bool,
-    retry: list[str] | None,
-) -> None:
-    """Raise ``UsageError`` in the words of the command line."""
-    for name, number in (("--concurrency", concurrency), ("--repeat", repeat), ("--sample", sample)):
-        if number is not None:
-            check_whole_number(name, number, least=1)
+def _check(options: option.RunOptions, fail_under: float | None) -> None:
+    """Raise ``UsageError`` for options that do not fit together."""
     if fail_under is not None:
-        check_share("--fail-under", fail_under)
-    if resume and out is None:
+        check_share("fail_under", fail_under)
+    if options.resume and options.out is None:
         raise UsageError("--resume needs --out RUN: the folder of the run to resume")
-    check_retry(retry, resume=resume)
+    check_retry(options.retry, resume=options.resume)
 
 
 def check_retry(retry: list[str] | None, *, resume: bool) -> None:
-    """Raise ``UsageError`` for reasons that are none, and where nothing is resumed."""
+    """Raise ``UsageError`` for reasons where nothing is resumed."""
     if retry and not resume:
         raise UsageError("--retry belongs to --resume: it judges again what a run has left undecided")
-    from adjudge.result import REASONS
-
-    for reason in retry or ():
-        if reason not in REASONS:
-            raise UsageError(f"--retry: unknown reason {reason!r}; use one of {', '.join(REASONS)}")
 
 
-def _check_estimate(recorded: Path | None, *, estimate: bool, resume: bool) -> None:
-    if recorded is not None and not estimate:
+def _check_estimate(options: option.EstimateOptions, *, resume: bool) -> None:
+    if options.estimate_from is not None and not options.estimate:
         raise UsageError("--estimate-from belongs to --estimate: it says which run the averages are taken from")
-    if estimate and resume:
+    if options.estimate and resume:
         raise UsageError("--estimate is of a whole run, before it begins; leave --resume out")
 
 
-def _choose_engine(engine: str, address: str | None, actors: int | None) -> dict[str, Any]:
-    """The options of ``run`` that say where the cases are judged."""
-    if engine not in ("local", "ray"):
-        raise UsageError(f"--engine: unknown engine {engine!r}; use one of local, ray")
-    for name, value in (("--ray-address", address), ("--ray-actors", actors)):
-        if engine != "ray" and value is not None:
-            raise UsageError(f"{name} belongs to --engine ray, which judges the cases on a Ray cluster")
-    if actors is not None:
-        check_whole_number("--ray-actors", actors, least=1)
-    return {"engine": engine, "ray_address": address, "ray_actors": actors}
-
-
-def _check_layers(cache: Path | None, budget: float | None, record: str | None) -> None:
-    if cache is not None and record is not None:
-        raise UsageError("--record keeps what is asked, and --cache keeps it from being asked; give one of them")
-    if budget is not None and not 0 <= budget < float("inf"):
-        raise UsageError(f"--budget must be US dollars, 0 or more; got {budget:g}")
+def _list_course(options: option.RunOptions, cost: option.CostOptions) -> dict[str, Any]:
+    """List the arguments of ``run`` that say how, where and at which cost the cases are judged."""
+    return {
+        "resume": options.resume,
+        "retry": ("budget", *(options.retry or ())),
+        "concurrency": options.concurrency,
+        "engine": options.engine,
+        "ray_address": options.ray_address,
+        "ray_actors": options.ray_actors,
+        "cache": cost.cache,
+        "budget": cost.budget,
+    }
 
 
 def _note_choice(chosen: Choice, prices: Any, *, as_json: bool, caches: bool, by_batch: bool) -> None:
@@ -283,14 +208,12 @@ def _note_choice(chosen: Choice, prices: Any, *, as_json: bool, caches: bool, by
         note("\n".join(list_batch_prices(chosen.judge, prices)) or None)
 
 
-def _check_pairs(on_conflict: str | None, refused: dict[str, Any], *, pairs: bool) -> None:
-    if not pairs and on_conflict is None:
+def _check_pairs(options: option.PairOptions, criteria: option.CriteriaOptions) -> None:
+    if not options.pairs:
+        if options.on_conflict is not None:
+            raise UsageError("--on-conflict belongs to --pairs: it says what two orders that disagree come to")
         return
-    if not pairs:
-        raise UsageError("--on-conflict belongs to --pairs: it says what two orders that disagree come to")
-    if on_conflict not in (None, "tie", "undecided"):
-        raise UsageError(f"--on-conflict: {on_conflict!r} is neither tie nor undecided")
-    for name, value in refused.items():
+    for name, value in (("--threshold", criteria.threshold), ("--rule", criteria.rules)):
         if value:
             raise UsageError(f"--pairs compares two contents, and {name} is for judging one by itself; leave it out")
 
@@ -330,7 +253,7 @@ class RunSession:
             if not interrupted.is_set():
                 raise
         except UsageError as error:
-            if self.suite is not None and str(error).startswith(NO_CRITERIA):
+            if self.suite is not None and error.argument == "criteria":
                 note(_SUITE_REMEDIES.get(self.suite))
             raise
         finally:
@@ -384,8 +307,8 @@ class RunSession:
 
 def _note_retirements(done: Run) -> None:
     """Warn of each model that is retired, deprecated, or retired soon."""
-    for found in done.retirements:
-        note(found.warn(datetime.now(UTC).date()))
+    for retirement in done.retirements:
+        note(retirement.warn(datetime.now(UTC).date()))
 
 
 def describe(progress: Progress) -> str:
@@ -421,40 +344,40 @@ def _explain_status(counts: Any, fail_under: float | None) -> str:
     if fail_under is None:
         return "nothing could be decided"
     digits = max(count_digits(passed / total, fail_under, digits=3) - 2, 1)
-    said = f"{passed:,} of {total:,} passed ({format_points(passed / total, digits=digits)} %)"
+    share = f"{passed:,} of {total:,} passed ({format_points(passed / total, digits=digits)} %)"
     needed = f"--fail-under asks for {100 * fail_under:g} %"
     if find_status(counts, fail_under) == MISSED:
-        return f"{said}, and {needed}"
-    return f"{said}, {undecided:,} are undecided, and {needed}: whether it was reached cannot be said"
+        return f"{share}, and {needed}"
+    return f"{share}, {undecided:,} are undecided, and {needed}: whether it was reached cannot be said"
 
 
 def print_summary(done: Run) -> None:
     """Print the totals of a run: outcomes, reasons, score, labels, tokens and cost, and the next command."""
     from adjudge.report.format import format_paid_again
-    from adjudge.report.report import read_about
+    from adjudge.report.report import read_description
     from adjudge.templates.figures import format_count
 
-    found = done.summary
+    summary = done.summary
     pairs = done.sum_up_pairs() if done.compares else None
-    title = f"{format_count(found['items'], 'judgement')} of {format_count(found['cases'], 'case')}"
+    title = f"{format_count(summary['items'], 'judgement')} of {format_count(summary['cases'], 'case')}"
     if pairs is not None:
-        title = f"{format_count(found['items'], 'comparison')} of pairs"
+        title = f"{format_count(summary['items'], 'comparison')} of pairs"
     table = make_table(title, ("", "", ""))
-    for outcome, number in (found["counts"] if pairs is None else _count_preferences(pairs)).items():
-        add_row(table, outcome, f"{number:,}", f"{format_points(number / found['items'])} %")
-    for reason, number in found["undecided_because"].items():
+    for outcome, number in (summary["counts"] if pairs is None else _count_preferences(pairs)).items():
+        add_row(table, outcome, f"{number:,}", f"{format_points(number / summary['items'])} %")
+    for reason, number in summary["undecided_because"].items():
         add_row(table, f"  {reason}", f"{number:,}", "")
     if pairs is not None:
         _add_shares(table, pairs)
-    elif found["mean_score"] is not None:
-        add_row(table, "mean score", format_score(found["mean_score"]), "")
-    if found["labelled"] and pairs is None:
-        share = f"{format_points(found['agreed'] / found['labelled'])} %"
-        add_row(table, "agree with the label", f"{found['agreed']:,} of {found['labelled']:,}", share)
-    if found["input_tokens"] is not None:
-        add_row(table, "tokens", f"{found['input_tokens']:,} in", f"{found['output_tokens']:,} out")
-    about = read_about(done.manifest)
-    add_row(table, "cost", _format_cost(found) + format_paid_again(about.paid_again, about.paid_again_usd), "")
+    elif summary["mean_score"] is not None:
+        add_row(table, "mean score", format_score(summary["mean_score"]), "")
+    if summary["labelled"] and pairs is None:
+        share = f"{format_points(summary['agreed'] / summary['labelled'])} %"
+        add_row(table, "agree with the label", f"{summary['agreed']:,} of {summary['labelled']:,}", share)
+    if summary["input_tokens"] is not None:
+        add_row(table, "tokens", f"{summary['input_tokens']:,} in", f"{summary['output_tokens']:,} out")
+    about = read_description(done.manifest)
+    add_row(table, "cost", _format_cost(summary) + format_paid_again(about.paid_again, about.paid_again_usd), "")
     _add_estimate(table, done)
     show_drawing(table)
     note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")
@@ -476,16 +399,16 @@ def _add_estimate(table: Any, done: Run) -> None:
     add_row(table, "cost estimated", format_dollars(usd, digits=4), between)
 
 
-def _count_preferences(found: PairSummary) -> dict[str, int]:
-    counts = {"first is better": found.wins, "second is better": found.losses, "tie": found.ties}
-    return counts | {"undecided": found.undecided}
+def _count_preferences(pairs: PairSummary) -> dict[str, int]:
+    counts = {"first is better": pairs.wins, "second is better": pairs.losses, "tie": pairs.ties}
+    return counts | {"undecided": pairs.undecided}
 
 
-def _add_shares(table: Any, found: PairSummary) -> None:
-    shares = {"win rate of the first": found.win_rate, "orders agree": found.agreement, "orders disagree": found.flips}
-    if found.labelled:
-        shares |= {"agree with the label": found.accuracy, "  first shown first": found.accuracy_ab}
-        shares |= {"  second shown first": found.accuracy_ba, "  in both orders": found.both_right}
+def _add_shares(table: Any, pairs: PairSummary) -> None:
+    shares = {"win rate of the first": pairs.win_rate, "orders agree": pairs.agreement, "orders disagree": pairs.flips}
+    if pairs.labelled:
+        shares |= {"agree with the label": pairs.accuracy, "  first shown first": pairs.accuracy_ab}
+        shares |= {"  second shown first": pairs.accuracy_ba, "  in both orders": pairs.both_right}
     for name, share in shares.items():
         add_row(table, name, f"{share.count:,g} of {share.of:,}", _format_share(share))
 
@@ -540,8 +463,8 @@ def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
         yield f"{said}; --out {folder} --resume --retry unparseable asks again"
 
 
-def _format_cost(found: Any) -> str:
-    known, unknown = found["known_cost_usd"], found["unknown_costs"]
+def _format_cost(summary: Any) -> str:
+    known, unknown = summary["known_cost_usd"], summary["unknown_costs"]
     if not unknown:
-        return "none" if not known and not found["calls"] else format_dollars(known, digits=4)
+        return "none" if not known and not summary["calls"] else format_dollars(known, digits=4)
     return "unknown" if not known else f"{format_dollars(known, digits=4)} and more (unknown for {unknown:,})"

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import Key, Place, find_user, use_ledger
 from adjudge.cli.input import InputItem, list_inputs, read_text_file
+from adjudge.cli.judging import make_panel
+from adjudge.cli.option_sets import Only
 from adjudge.cli.output import (
     add_row,
     complain_once,
@@ -24,9 +27,10 @@ from adjudge.cli.output import (
     write_json,
 )
 from adjudge.cli.results import name_item
+from adjudge.cli.spelling import spell
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
-from adjudge.config.judges import Panel, choose
+from adjudge.config.judges import choose
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.numbers import format_score
@@ -43,18 +47,16 @@ if TYPE_CHECKING:
 
 Candidates = Annotated[list[str], typer.Argument(metavar="CANDIDATE", hidden=True)]
 
+PanelOptions = Annotated[option.JudgeOptions, Only("judges", "strategy", "timeout", "quorum", "no_token", "record")]
+"""Who reviews a tool."""
+
 Reviewed = tuple[InputItem, "CreationVerdict | None"]
 """A file and the verdict on what it holds; ``None`` where it could not be read, and the item says why."""
 
 
 def review(
     paths: Candidates,
-    judges: option.Judges = None,
-    strategy: option.StrategyName = None,
-    timeout: option.Timeout = None,
-    quorum: option.Quorum = None,
-    no_token: option.NoToken = False,
-    record: option.Record = None,
+    judging: PanelOptions,
     as_json: option.AsJson = False,
     concurrency: option.Concurrency = 8,
     config: option.ConfigFile = None,
@@ -68,19 +70,11 @@ def review(
     Exit status: 0 approved, 1 rejected, 2 wrong usage or unreadable file, 3 undecided, so not approved. Of
     several files, 2 beats 1 beats 3 beats 0.
     """
-    check_whole_number("--concurrency", concurrency, least=1)
-    given = {"strategy": strategy, "quorum": quorum}
-    panel = Panel(
-        judges=tuple(judges or ()),
-        timeout=timeout,
-        chain=tuple((name, value) for name, value in given.items() if value is not None),
-        token=not no_token,
-        record=record,
-    )
+    check_whole_number("concurrency", concurrency, least=1)
     items = [_read(path) for path in paths]
     done: list[Reviewed] = [(item, None) for item in items]
     if any(item.error is None for item in items):  # else no judge is needed to say what is wrong
-        chosen = choose(panel, read_config(config))
+        chosen = choose(make_panel(judging), read_config(config))
         if chosen.reason and not as_json:
             note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
         done = asyncio.run(_review_all(chosen.judge, items, concurrency))
@@ -132,7 +126,7 @@ def _read(path: str) -> InputItem:
     try:
         return InputItem(name=path, content=load_candidate(path))
     except UsageError as error:
-        return InputItem(name=path, error=str(error))
+        return InputItem(name=path, error=spell(error))
 
 
 def _write_reviewed(done: Sequence[Reviewed]) -> None:
@@ -149,8 +143,8 @@ def _write_reviewed(done: Sequence[Reviewed]) -> None:
 def _print_reviewed(done: Sequence[Reviewed]) -> None:
     for item, verdict in done:
         if verdict is not None:
-            said = _explain_creation(verdict)
-            print_line(said if len(done) == 1 else f"{item.label}: {said}")
+            explanation = _explain_creation(verdict)
+            print_line(explanation if len(done) == 1 else f"{item.label}: {explanation}")
 
 
 def _explain_creation(verdict: CreationVerdict) -> str:
@@ -168,16 +162,9 @@ def _explain_creation(verdict: CreationVerdict) -> str:
 
 def _describe_reason(item: CriterionResult) -> str:
     """A dimension that did not pass, and what the reviewer found there."""
-    found = flatten(item.reasoning, 200)
-    return f"{item.name} ({found})" if found else item.name
+    reason = flatten(item.reasoning, 200)
+    return f"{item.name} ({reason})" if reason else item.name
 
-
-tools_app = typer.Typer(
-    help="List and show forged tools, promote one, or take one out of use.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
 
 T = TypeVar("T")
 
@@ -193,7 +180,6 @@ def _name(name: str, metavar: str, what: str) -> Any:
     return typer.Option(f"--{name}", metavar=metavar, help=what)
 
 
-@tools_app.command("list")
 def list_tools(
     ledger: Place = None,
     tier: Annotated[str | None, _name("tier", "TIER", "Only of this tier: session, agent or shared.")] = None,
@@ -214,12 +200,11 @@ def list_tools(
         return
     table = make_table("", ("id", "name", "tier", "status", "uses", "succeeded", "agent", "session"))
     for item in records:
-        own = item.tool
-        add_row(table, item.id, item.name, item.tier, item.status, *_count(item), own.agent, own.session)
+        tool = item.tool
+        add_row(table, item.id, item.name, item.tier, item.status, *_count(item), tool.agent, tool.session)
     show_drawing(table)
 
 
-@tools_app.command("show")
 def show_tool(
     ident: Id, ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False
 ) -> None:
@@ -240,23 +225,17 @@ def show_tool(
     for name, said in lines.items():
         # On one line each: a description of several could pass for further fields.
         print_line(f"{name:<13}{' '.join(str(said).split()) if said not in (None, '') else '-'}")
-    for verdict in record.tool.own_verdicts:
+    for verdict in record.tool.current_verdicts:
         print_line(f"{'verdict':<13}{_explain(verdict)}")
     print_line("source")
     print_line("\n".join(f"    {line}" for line in made.source.splitlines()) or "    -")
 
 
-@tools_app.command("promote")
 def promote_tool(
     ident: Id,
+    judging: PanelOptions,
     to: Annotated[str, _name("to", "TIER", "The tier to rise to, agent or shared: always the next one.")] = "agent",
     by: By = None,
-    judges: option.Judges = None,
-    strategy: option.StrategyName = None,
-    timeout: option.Timeout = None,
-    quorum: option.Quorum = None,
-    no_token: option.NoToken = False,
-    record: option.Record = None,
     ledger: Place = None,
     key: Key = None,
     config: option.ConfigFile = None,
@@ -273,15 +252,7 @@ def promote_tool(
     """
     from adjudge.tools.review import EmergentJudge
 
-    given = {"strategy": strategy, "quorum": quorum}
-    panel = Panel(
-        judges=tuple(judges or ()),
-        timeout=timeout,
-        chain=tuple((name, value) for name, value in given.items() if value is not None),
-        token=not no_token,
-        record=record,
-    )
-    chosen = choose(panel, read_config(config))
+    chosen = choose(make_panel(judging), read_config(config))
     if chosen.reason and not as_json:
         note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
 
@@ -302,7 +273,6 @@ def promote_tool(
     return _find_status(done)
 
 
-@tools_app.command("demote")
 def demote_tool(
     ident: Id,
     reason: Annotated[str, _name("reason", "TEXT", "Why; it is recorded as it is.")],
@@ -357,9 +327,9 @@ def _find_status(done: Promotion) -> int:
 
 
 def _write(done: Promotion) -> None:
-    said: dict[str, Any] = {"schema": "adjudge/promotion/1", "promoted": done.promoted, "because": done.because}
-    said |= {"detail": done.detail, "verdict": done.verdict.to_dict() if done.verdict is not None else None}
-    write_json(said | {"tool": done.record.to_dict() if done.record is not None else None})
+    document: dict[str, Any] = {"schema": "adjudge/promotion/1", "promoted": done.promoted, "because": done.because}
+    document |= {"detail": done.detail, "verdict": done.verdict.to_dict() if done.verdict is not None else None}
+    write_json(document | {"tool": done.record.to_dict() if done.record is not None else None})
 
 
 def _count(record: ToolRecord) -> tuple[str, str]:
@@ -471,5 +441,12 @@ def _print_validated(done: Sequence[Validated]) -> None:
         if verdict is None:
             continue
         name = "" if len(done) == 1 else f"{item.label}: "
-        for said in verdict.schema_errors or ("valid",):
-            print_line(f"{name}{said}")
+        for error in verdict.schema_errors or ("valid",):
+            print_line(f"{name}{error}")
+
+
+tools_app = make_group(
+    "tools",
+    "List and show forged tools, promote one, or take one out of use.",
+    {"list": list_tools, "show": show_tool, "promote": promote_tool, "demote": demote_tool},
+)

@@ -35,8 +35,8 @@ class WrittenModel:
 
 def load_judges(path: Path) -> list[Judge]:
     """The judges of a file, in the order in which it names them first."""
-    found: dict[str, dict[str, Mapping[str, str]]] = {}
+    replies: dict[str, dict[str, Mapping[str, str]]] = {}
     for text in path.read_text("utf-8").splitlines():
         line = json.loads(text)
-        found.setdefault(line["judge"], {})[line["case"]] = line
-    return [Judge(WrittenModel(name=name, lines=lines)) for name, lines in found.items()]
+        replies.setdefault(line["judge"], {})[line["case"]] = line
+    return [Judge(WrittenModel(name=name, lines=lines)) for name, lines in replies.items()]

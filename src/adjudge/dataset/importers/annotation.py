@@ -1,4 +1,4 @@
-"""Annotations: what people and models said of an item in another tool, as labels of cases."""
+"""Annotations: verdicts of people and models on an item in another tool, as labels of cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adjudge.dataset.formats import Row, check_path
 from adjudge.dataset.importers.exported import Shape, read_exported
 from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import CANNOT_TELL, LabelMap, apply_label_map, check_label_map
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.json import to_json_value
 from adjudge.formats.text import flatten, show
 
@@ -28,7 +28,7 @@ UNKNOWN = "annotator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """What somebody said of an item."""
+    """A verdict that somebody gave on an item."""
 
     case: str
     """The id of the item it is about."""
@@ -37,58 +37,60 @@ class Annotation:
     """Whether a person said it; what a program, a model or an unknown caller of an API said is no person's."""
     rater: str | None = None
     word: str | None = None
-    """What was chosen, in the tool's words."""
+    """The word that was chosen, as the tool has it."""
     number: bool | float | None = None
-    """What was given as a number or a truth; beside a word, what the tool counts it as."""
+    """The number or truth that was given; beside a word, the number that the tool counts it as."""
     at: datetime | None = None
     comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """How the exports of one tool are read."""
+    """The functions that read the exports of one tool."""
 
     shape: Shape
     open: Callable[[Mapping[str, Any], Notes], dict[str, Any] | None]
-    """A row as the parts of a case, ``None`` where it is an annotation; raises ``UsageError`` for what is neither."""
+    """Opens a row as the parts of a case, ``None`` for an annotation; raises ``UsageError`` for what is neither."""
     annotate: Callable[[Mapping[str, Any]], Iterable[Annotation]]
-    """The annotations in a row, also in one that is no case."""
-    look: Callable[[Iterator[Row]], Callable[[Mapping[str, Any]], bool]] | None = None
+    """Lists the annotations in a row, also in one that is no case."""
+    find_parts: Callable[[Iterator[Row]], Callable[[Mapping[str, Any]], bool]] | None = None
     """Reads all rows before they are opened, and returns which of them are part of another's case."""
 
 
 def read_value(annotation: Annotation, label_map: LabelMap) -> LabelValue:
-    """What an annotation says as a label; ``None`` where it says nothing, or the map says so.
+    """Read an annotation as a label; ``None`` where it says nothing, or the map says so.
 
     With a map the word counts, without one the number: a word is never guessed, and a number is not mixed with what
     words stand for. Raises ``UsageError`` for a word that has to be mapped.
     """
     if annotation.word is None or (not label_map and annotation.number is not None):
         return apply_label_map(annotation.number, label_map)
-    found = read_label(apply_label_map(annotation.word, label_map))
-    if isinstance(found, str) and found not in {"first", "second", "tie", CANNOT_TELL}:
+    label = read_label(apply_label_map(annotation.word, label_map))
+    if isinstance(label, str) and label not in {"first", "second", "tie", CANNOT_TELL}:
         raise UsageError(
             f"the annotation {show(annotation.name)} says {show(annotation.word)}, which is not a label; say what it "
-            "means (--label-map WORD=true,OTHER=false, or label_map=)"
+            "means with ",
+            Argument("label_map"),
+            ", such as WORD=true,OTHER=false",
         )
-    return found
+    return label
 
 
 def name_raters(annotations: Iterable[Annotation], unknown: Counter[str]) -> Iterator[tuple[str, Annotation]]:
-    """Each annotation with who gave it, one name for each person the tool does not name.
+    """Yield each annotation with its rater, one name for each person the tool does not name.
 
     Two of these may be one person, or two: as two, they can only make a case unresolved that one would have decided.
     ``unknown`` counts them, over the rows of a file.
     """
-    for item in annotations:
-        if item.rater is not None:
-            yield item.rater, item
+    for annotation in annotations:
+        if annotation.rater is not None:
+            yield annotation.rater, annotation
             continue
-        key = f"{item.person} {item.name} {item.case}"
+        key = f"{annotation.person} {annotation.name} {annotation.case}"
         unknown[key] += 1
         number = unknown[key]
-        name = UNKNOWN if item.person else item.name
-        yield name if number == 1 else f"{name}#{number}", item
+        name = UNKNOWN if annotation.person else annotation.name
+        yield name if number == 1 else f"{name}#{number}", annotation
 
 
 # ---------------------------------------------------------------- cases
@@ -103,14 +105,14 @@ def open_annotated(
     label_map: LabelMap | None,
     label_name: str | None,
 ) -> Dataset:
-    """The items of an export as cases; ``label_name`` is the annotation of people that is the label."""
+    """Open the items of an export as cases; ``label_name`` is the annotation of people that is the label."""
     once = check_path(path)
-    if tool.look is not None and once:
+    if tool.find_parts is not None and once:
         raise UsageError(f"{path} is read twice, to see which spans are part of others; name a regular file")
-    known, spec = check_label_map(label_map), read_fields(fields, table=False)
+    words, field_options = check_label_map(label_map), read_fields(fields, table=False)
 
     def read(notes: Notes) -> Iterator[Row]:
-        reader = _CaseReader(tool=tool, spec=spec, name=label_name, label_map=known, notes=notes)
+        reader = _CaseReader(tool=tool, spec=field_options, name=label_name, label_map=words, notes=notes)
         yield from reader.read(path)
 
     return Dataset(read, name=path, path=path, unit="row", on_bad_row=on_bad_row, once=once)
@@ -128,27 +130,27 @@ class _CaseReader:
     labelled: int = 0
 
     def read(self, path: str) -> Iterator[Row]:
-        look = self.tool.look
-        is_part = look(read_exported(path, self.tool.shape)) if look is not None else None
+        find_parts = self.tool.find_parts
+        is_part = find_parts(read_exported(path, self.tool.shape)) if find_parts is not None else None
         for number, row in read_exported(path, self.tool.shape):
             if isinstance(row, UsageError):
                 yield number, row
             elif is_part is not None and is_part(row):
                 add_note(self.notes, "span within another span of the file, which is part of that one's case")
             else:
-                yield number, self._make(row)
+                yield number, self._make_row(row)
         if self.name is not None and not self.labelled:  # most often a slip
             add_note(self.notes, f"nobody annotated anything under the name {show(self.name)}, so no case has a label")
 
-    def _make(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | UsageError:
+    def _make_row(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | UsageError:
         try:
             row = self.tool.open(raw, self.notes)
             if row is None:
-                return _explain_alone(self.tool)
-            found, _ = select_mapped(raw, self.spec)
-            if "label" in found:
-                found["label"] = apply_label_map(found["label"], self.label_map)
-            row |= self._choose(row.get("id"), self.tool.annotate(raw)) | found
+                return _make_alone_error(self.tool)
+            mapped, _ = select_mapped(raw, self.spec)
+            if "label" in mapped:
+                mapped["label"] = apply_label_map(mapped["label"], self.label_map)
+            row |= self._choose_labels(row.get("id"), self.tool.annotate(raw)) | mapped
             # A text within it was JSON: that may hold half a character, or nest deeper than the file seemed to.
             check_text(row)
             return dict(to_json_value(row))
@@ -157,25 +159,25 @@ class _CaseReader:
         except ValueError as error:
             return UsageError(f"the item cannot be kept: {error}; leave it out of the export")
 
-    def _choose(self, case: Any, annotations: Iterable[Annotation]) -> dict[str, Any]:
-        """The label and labels of a case: what people said of it under the name that was asked for."""
+    def _choose_labels(self, case: Any, annotations: Iterable[Annotation]) -> dict[str, Any]:
+        """Choose the label and labels of a case: people's annotations under the name that was asked for."""
         values: dict[str, LabelValue] = {}
-        own = [item for item in annotations if item.person and item.case == case]
-        own.sort(key=lambda item: item.at or _NEVER)  # who said something anew counts with that
-        for rater, item in name_raters(own, Counter()):
-            if item.name != self.name:
-                name = flatten(item.name, 80)
+        chosen = [annotation for annotation in annotations if annotation.person and annotation.case == case]
+        chosen.sort(key=lambda annotation: annotation.at or _NEVER)  # who said something anew counts with that
+        for rater, annotation in name_raters(chosen, Counter()):
+            if annotation.name != self.name:
+                name = flatten(annotation.name, 80)
                 add_note(self.notes, f"annotation {name!r} of a person, kept in the metadata; --label-name takes it")
-            elif (value := read_value(item, self.label_map)) is not None:
+            elif (value := read_value(annotation, self.label_map)) is not None:
                 values[rater] = value
         if not values:
             return {}
         self.labelled += 1
-        shown = {rater: None if value == CANNOT_TELL else value for rater, value in values.items()}
-        return {"label": find_truth(list(values.values())), "labels": shown}
+        by_rater = {rater: None if value == CANNOT_TELL else value for rater, value in values.items()}
+        return {"label": find_truth(list(values.values())), "labels": by_rater}
 
 
-def _explain_alone(tool: Tool) -> UsageError:
+def _make_alone_error(tool: Tool) -> UsageError:
     return UsageError(
         "it is an annotation, without what was judged; write labels of this file "
         f"(`adjudge dataset labels FILE OUT --from {tool.shape.tool}`), and give them with --label-file"
@@ -195,28 +197,28 @@ class ImportedLabels:
     skipped: int = 0
     """How many there were."""
     notes: Mapping[str, int] = field(default_factory=dict)
-    """Which annotations were left out because they cannot be labels, in words, and how often."""
+    """The annotations that were left out because they cannot be labels, in words, each with how often."""
 
 
 def list_labels(
     path: str, tool: Tool, *, on_bad_row: OnBadRow, label_map: LabelMap | None, label_name: str | None
 ) -> ImportedLabels:
-    """The annotations of an export as labels; those called ``label_name`` are of the case as a whole."""
+    """Read the annotations of an export as labels; those called ``label_name`` are of the case as a whole."""
     reader = _LabelReader(tool=tool, label_map=check_label_map(label_map), name=label_name)
     labels: list[Label] = []
-    bad: list[BadRow] = []
+    bad_rows: list[BadRow] = []
     skipped = 0
     for number, row in read_exported(path, tool.shape):
-        for found in reader.read(row):
-            if isinstance(found, Label):
-                labels.append(found)
+        for label in reader.read(row):
+            if isinstance(label, Label):
+                labels.append(label)
                 continue
             if on_bad_row == "fail":
-                raise UsageError(f"{path}, row {number}: {found}; on_bad_row='skip' (--on-bad-row skip) leaves it out")
+                raise label.within(f"{path}, row {number}", "; ", Argument("on_bad_row", "'skip'"), " leaves it out")
             skipped += 1
-            if len(bad) < MOST_LISTED:
-                bad.append(BadRow(where=f"{path}, row {number}", line=number, why=str(found)))
-    return ImportedLabels(labels=tuple(labels), bad_rows=tuple(bad), skipped=skipped, notes=dict(reader.notes))
+            if len(bad_rows) < MOST_LISTED:
+                bad_rows.append(BadRow(where=f"{path}, row {number}", line=number, why=str(label), error=label))
+    return ImportedLabels(labels=tuple(labels), bad_rows=tuple(bad_rows), skipped=skipped, notes=dict(reader.notes))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -238,29 +240,29 @@ class _LabelReader:
         except UsageError as error:
             yield error
             return
-        for rater, item in name_raters(annotations, self.unknown):
-            found = self._make(rater, item)
-            if found is not None:
-                yield found
+        for rater, annotation in name_raters(annotations, self.unknown):
+            label = self._make_label(rater, annotation)
+            if label is not None:
+                yield label
 
-    def _make(self, rater: str, item: Annotation) -> Label | UsageError | None:
-        name = flatten(item.name, 80)
+    def _make_label(self, rater: str, annotation: Annotation) -> Label | UsageError | None:
+        name = flatten(annotation.name, 80)
         try:
-            value = read_value(item, self.label_map)
+            value = read_value(annotation, self.label_map)
             if value is None:
                 add_note(self.notes, f"annotation {name!r} that says nothing a label can say")
                 return None
             return Label(
-                case=item.case,
+                case=annotation.case,
                 rater=rater,
-                kind="person" if item.person else "model",
+                kind="person" if annotation.person else "model",
                 value=value,
-                criterion=None if item.name == self.name else item.name,
-                at=item.at,
-                comment=item.comment,
+                criterion=None if annotation.name == self.name else annotation.name,
+                at=annotation.at,
+                comment=annotation.comment,
             )
         except UsageError as error:
-            if item.person and self.name in {None, item.name}:
+            if annotation.person and self.name in {None, annotation.name}:
                 return error
             # Of a model, or an annotation that was not asked for, a word without a meaning is no reason to stop.
             add_note(self.notes, f"annotation {name!r} whose words the label map does not name")

@@ -55,7 +55,7 @@ LONGEST_PATTERN = 2_000
 
 
 def translate_regex(pattern: str) -> str:
-    """The pattern for RE2; raises ``UsageError`` with what it cannot say, look-around among it."""
+    """Translate a pattern for RE2; raises ``UsageError`` for what RE2 cannot express, such as look-around."""
     if len(pattern) > LONGEST_PATTERN:
         raise UsageError(f"the pattern {quote(pattern)} is longer than {LONGEST_PATTERN:,} characters")
     return "".join(_Translator(pattern).translate())
@@ -69,28 +69,28 @@ class _Translator:
         self.at = 0
 
     def translate(self) -> Iterator[str]:
-        """The parts of the pattern for RE2."""
+        """Yield the parts of the pattern for RE2."""
         while self.at < len(self.pattern):
-            found = self._take()
-            if found["code"]:
-                yield _write_code(found)
-            elif found["escape"]:
-                yield self._translate_escape(found["letter"], inside=False)
-            elif found["group"]:
-                yield self._translate_group(found["group"])
-            elif found["open"]:
-                yield self._translate_class(found["open"])
+            token = self._read_token()
+            if token["code"]:
+                yield _write_code(token)
+            elif token["escape"]:
+                yield self._translate_escape(token["letter"], inside=False)
+            elif token["group"]:
+                yield self._translate_group(token["group"])
+            elif token["open"]:
+                yield self._translate_class(token["open"])
             else:
-                yield self._translate_other(found["other"])
+                yield self._translate_other(token["other"])
 
-    def _take(self) -> re.Match[str]:
-        found = _TOKEN.match(self.pattern, self.at)
-        if found is None or found["other"] == "\\":
-            raise self._refuse("ends with a backslash")
-        self.at = found.end()
-        return found
+    def _read_token(self) -> re.Match[str]:
+        token = _TOKEN.match(self.pattern, self.at)
+        if token is None or token["other"] == "\\":
+            raise self._make_error("ends with a backslash")
+        self.at = token.end()
+        return token
 
-    def _refuse(self, why: str) -> UsageError:
+    def _make_error(self, why: str) -> UsageError:
         return UsageError(f"the pattern {quote(self.pattern)} {why}")
 
     def _translate_other(self, char: str) -> str:
@@ -100,7 +100,7 @@ class _Translator:
             # The second of two is another operator to RE2, or to newer readers; JavaScript has only the lazy ``?``.
             after = self.pattern[self.at : self.at + 1]
             if char in "*+?" and ((after and after in "*+") or _EMPTY.search(self.pattern[: self.at - 1])):
-                raise self._refuse("repeats a repetition, or a position")
+                raise self._make_error("repeats a repetition, or a position")
             return char
         if char == "{":
             count = _COUNT.match(self.pattern, self.at - 1)
@@ -115,7 +115,7 @@ class _Translator:
             return opened
         named = _GROUP_NAME.match(self.pattern, self.at - len(opened))
         if named is None:
-            raise self._refuse("has look-around, or a group that RE2 and JavaScript read differently")
+            raise self._make_error("has look-around, or a group that RE2 and JavaScript read differently")
         self.at = named.end()
         return f"(?P<{named[1]}>"
 
@@ -131,14 +131,16 @@ class _Translator:
         if letter == "0" and not self.pattern[self.at : self.at + 1].isdigit():
             return r"\x00"
         if letter.isalnum() or letter == "_":
-            raise self._refuse(f"has the escape {quote(chr(92) + letter)}, which RE2 does not read as JavaScript does")
+            raise self._make_error(
+                f"has the escape {quote(chr(92) + letter)}, which RE2 does not read as JavaScript does"
+            )
         return _escape(letter)
 
     def _translate_class(self, opened: str) -> str:
         parts: list[str] = []
         while self.pattern[self.at : self.at + 1] != "]":
             if self.at >= len(self.pattern):
-                raise self._refuse("has a class that does not end")
+                raise self._make_error("has a class that does not end")
             parts.append(self._translate_member())
         self.at += 1
         if not parts:
@@ -151,14 +153,14 @@ class _Translator:
             self.at += 1
             char = self.pattern[self.at - 1]
             return char if char == "-" else _escape(char)
-        found = self._take()
-        return _write_code(found) if found["code"] else self._translate_escape(found["letter"], inside=True)
+        token = self._read_token()
+        return _write_code(token) if token["code"] else self._translate_escape(token["letter"], inside=True)
 
 
-def _write_code(found: re.Match[str]) -> str:
-    number = int(found["u"] or found["x"], 16)
+def _write_code(token: re.Match[str]) -> str:
+    number = int(token["u"] or token["x"], 16)
     if 0xD800 <= number <= 0xDFFF:
-        raise UsageError(f"the pattern {quote(found.string)} has half of a character as {quote(found[0])}")
+        raise UsageError(f"the pattern {quote(token.string)} has half of a character as {quote(token[0])}")
     return f"\\x{{{number:x}}}"
 
 

@@ -19,7 +19,7 @@ _OBJECT = ("{'", "[{'", "['")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What one tool's exports look like."""
+    """The form of one tool's exports."""
 
     tool: str
     lists: Sequence[str] = ()
@@ -31,7 +31,7 @@ class Shape:
 
 
 def read_exported(path: str, shape: Shape) -> Iterator[Row]:
-    """The rows of a file with their places; for one that cannot be read, why."""
+    """Yield the rows of a file with their places; for one that cannot be read, the error."""
     check_path(path)
     form, gz = find_format(path, None)
     if form == "yaml":
@@ -45,37 +45,37 @@ def read_exported(path: str, shape: Shape) -> Iterator[Row]:
 
 def _read_document(path: str, shape: Shape) -> Iterator[Row]:
     try:
-        data = read_json(read_whole(path, LARGEST_JSON), nan_is_null=True)
+        document = read_json(read_whole(path, LARGEST_JSON), nan_is_null=True)
     except UsageError:
         raise
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON ({flatten(str(error))}); lines of JSON end in .jsonl") from None
-    found = data if isinstance(data, list) else _find_list(data, shape)
-    for number, item in enumerate(found, 1):
+    rows = document if isinstance(document, list) else _find_list(document, shape)
+    for number, row in enumerate(rows, 1):
         try:
-            check_text(item)
+            check_text(row)
         except UsageError as error:
             yield number, error
             continue
-        yield number, item if isinstance(item, dict) else UsageError(f"a row must be an object, got {show(item)}")
+        yield number, row if isinstance(row, dict) else UsageError(f"a row must be an object, got {show(row)}")
 
 
-def _find_list(data: Any, shape: Shape) -> list[Any]:
-    """The rows within an object; an object that holds none is a row itself."""
+def _find_list(document: Any, shape: Shape) -> list[Any]:
+    """Find the rows within an object; an object that holds none is a row itself."""
     for name in shape.lists:
-        held = data
+        value = document
         for step in name.split("."):
-            held = held.get(step) if isinstance(held, dict) else None
-        if isinstance(held, list):
-            return held
-    return [data]
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, list):
+            return value
+    return [document]
 
 
 def _open_cells(row: Mapping[str, Any], shape: Shape) -> Mapping[str, Any] | UsageError:
     try:
         # Pandas writes the index of a frame under such a name; it is one of the columns, or a number.
-        kept = {name: cell for name, cell in row.items() if not name.startswith("__index_level_")}
-        return {name: _open_cell(name, cell, shape) for name, cell in kept.items()}
+        cells = {name: cell for name, cell in row.items() if not name.startswith("__index_level_")}
+        return {name: _open_cell(name, cell, shape) for name, cell in cells.items()}
     except UsageError as error:
         return error
 
@@ -100,53 +100,53 @@ def _open_cell(name: str, cell: Any, shape: Shape) -> Any:
 
 
 def find_part(row: Mapping[str, Any], name: str, *separators: str) -> Any:
-    """A part of a row: its member of that name, or all members that begin with the name and one of the separators."""
+    """Find a part of a row: its member of that name, or all that begin with the name and one of the separators."""
     if row.get(name) not in (None, {}, ""):
         return row[name]
     for separator in separators:
         start = name + separator
-        found = {key.removeprefix(start): value for key, value in row.items() if key.startswith(start)}
-        found = {key: value for key, value in found.items() if value is not None}
-        if found:
-            return found
+        members = {key.removeprefix(start): value for key, value in row.items() if key.startswith(start)}
+        members = {key: value for key, value in members.items() if value is not None}
+        if members:
+            return members
     return None
 
 
 def find_members(row: Mapping[str, Any], name: str, *separators: str) -> dict[str, Any]:
-    """A part of a row that has to be an object; anything else is an empty one."""
-    found = find_part(row, name, *separators)
-    return found if isinstance(found, dict) else {}
+    """Find a part of a row that has to be an object; anything else is an empty one."""
+    part = find_part(row, name, *separators)
+    return part if isinstance(part, dict) else {}
 
 
-def take_one(value: Any) -> Any:
-    """What an object with one member holds, where that can be judged by itself; anything else as it is.
+def unwrap_single(value: Any) -> Any:
+    """Return the value of an object's only member, where that can be judged by itself; anything else as it is.
 
     ``{"approved": true}`` stays: without its name, a truth or a number says nothing.
     """
-    held = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
-    return held if isinstance(held, str | list | dict) else value
+    member = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+    return member if isinstance(member, str | list | dict) else value
 
 
 def find_answer(value: Any) -> Any:
-    """What was answered: the text of the only message, where the rest is a client's wrapping; else the whole.
+    """Find the answer: the text of the only message, where the rest is a client's wrapping; else the whole.
 
     A message without text, as before a call of a tool, stays as it is. So does whatever holds several answers.
     """
-    held = value
-    if isinstance(held, dict) and isinstance(held.get("choices"), list):
-        held = held["choices"][0] if len(held["choices"]) == 1 else held
+    answer = value
+    if isinstance(answer, dict) and isinstance(answer.get("choices"), list):
+        answer = answer["choices"][0] if len(answer["choices"]) == 1 else answer
     for _ in range(3):
-        if isinstance(held, dict) and isinstance(held.get("message"), dict):
-            held = held["message"]
-        elif isinstance(held, list) and len(held) == 1 and _is_answer(held[0]):
-            held = held[0]
-        elif not _is_answer(held):
-            held = take_one(held)
-    return held["content"] if _is_answer(held) else held
+        if isinstance(answer, dict) and isinstance(answer.get("message"), dict):
+            answer = answer["message"]
+        elif isinstance(answer, list) and len(answer) == 1 and _is_answer(answer[0]):
+            answer = answer[0]
+        elif not _is_answer(answer):
+            answer = unwrap_single(answer)
+    return answer["content"] if _is_answer(answer) else answer
 
 
 def _is_answer(value: Any) -> bool:
-    """Whether this is a message of an assistant that is text and nothing else."""
+    """Return whether this is a message of an assistant that is text and nothing else."""
     return (
         isinstance(value, dict)
         and value.get("role") in ("assistant", "ai", "model")
@@ -155,15 +155,15 @@ def _is_answer(value: Any) -> bool:
     )
 
 
-def check_answer(value: Any, what: str) -> Any:
-    """The answer; raises ``UsageError`` where there is none: judged as empty, it would pass what only forbids."""
+def check_answer(value: Any, name: str) -> Any:
+    """Return the answer; raises ``UsageError`` where there is none: judged as empty, it could pass."""
     if value is None or value in ({}, []):
-        raise UsageError(f"the {what} has no output; leave it out of the export, or run it again")
+        raise UsageError(f"the {name} has no output; leave it out of the export, or run it again")
     return value
 
 
 def read_time(value: Any) -> datetime | None:
-    """A time of a tool: a text, without a zone in UTC, or milliseconds since 1970; ``None`` for anything else."""
+    """Read a time of a tool: a text, without a zone in UTC, or milliseconds since 1970; ``None`` for anything else."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC)
@@ -176,18 +176,24 @@ def read_time(value: Any) -> datetime | None:
 
 
 def read_text(value: Any) -> str | None:
-    """A text that says something, or ``None``; a number is the text that it is written as."""
+    """Read a text that is not empty, or ``None``; a number is the text that it is written as."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value else None
 
 
-def keep(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The members of a row that have these names and say something."""
+def select_members(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Select the members of a row that have these names and are not empty."""
     return {name: row[name] for name in names if row.get(name) not in (None, "", [], {})}
 
 
-def make_metadata(tool: str, own: Any, kept: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of a case: the item's own, and what the tool knows of it under the tool's name."""
-    said = dict(own) if isinstance(own, Mapping) else {} if own in (None, "", []) else {"metadata": own}
-    return said | ({tool: dict(kept)} if kept else {})
+def make_metadata(tool: str, metadata: Any, kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the metadata of a case: the item's own, and what the tool knows of it under the tool's name."""
+    members = (
+        dict(metadata)
+        if isinstance(metadata, Mapping)
+        else {}
+        if metadata in (None, "", [])
+        else {"metadata": metadata}
+    )
+    return members | ({tool: dict(kept)} if kept else {})

@@ -21,17 +21,17 @@ from adjudge.dataset.formats import (
     LARGEST_JSON,
     Row,
     check_path,
+    compute_unpacked_limit,
     find_format,
     import_parquet,
-    most_unpacked,
+    make_expanding_error,
     open_bytes,
     read_rows,
     read_whole,
-    refuse_expanding,
 )
 from adjudge.dataset.importers.inspect_scores import Ratings, Verdict, find_majority, list_verdicts, load_ratings
 from adjudge.dataset.label_map import LabelMap
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, list_names, show
 
@@ -53,24 +53,24 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, _ZSTD_ERROR, EOFError, OSError, Runti
 
 
 def read_log(text: str) -> Any:
-    """The JSON of a log; Inspect writes ``NaN`` as the value of a score that could not be given."""
+    """Read the JSON of a log; Inspect writes ``NaN`` as the value of a score that could not be given."""
     return read_json(text, nan_is_null=True)
 
 
 def read_packed(name: str) -> Iterator[Any]:
-    """The samples of a packed log, one in memory at a time; for one that cannot be read, why."""
+    """Yield the samples of a packed log, one in memory at a time; for one that cannot be read, the error."""
     with open_bytes(name) as file, _open_zip(file, name) as packed:
         # By name, since a sample that was scored again stands twice, and the last one counts.
-        found = {item.filename: item for item in packed.infolist()}
-        members = [item for path, item in found.items() if _WHOLE.fullmatch(path) or _PIECES.fullmatch(path)]
+        latest = {member.filename: member for member in packed.infolist()}
+        members = [member for path, member in latest.items() if _WHOLE.fullmatch(path) or _PIECES.fullmatch(path)]
         if not members:
             raise UsageError(f"{name} holds no samples; was the run cut off before the first one ended?")
-        if sum(item.file_size for item in members) > most_unpacked(file):
-            raise refuse_expanding(name)
-        epochs = any(_find_epoch(item.filename) != "1" for item in members)
-        for item in members:
+        if sum(member.file_size for member in members) > compute_unpacked_limit(file):
+            raise make_expanding_error(name)
+        epochs = any(_find_epoch(member.filename) != "1" for member in members)
+        for member in members:
             try:
-                yield open_logged(_read_member(packed, item), epochs=epochs)
+                yield open_logged(_read_member(packed, member), epochs=epochs)
             except UsageError as error:
                 yield error
 
@@ -86,44 +86,44 @@ def _open_zip(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
 
 
 def _find_epoch(path: str) -> str | None:
-    found = _WHOLE.fullmatch(path) or _PIECES.fullmatch(path)
-    return found and found[1]
+    match = _WHOLE.fullmatch(path) or _PIECES.fullmatch(path)
+    return match and match[1]
 
 
-def _read_member(packed: zipfile.ZipFile, item: zipfile.ZipInfo) -> Any:
-    path = show(item.filename)
-    if _PIECES.fullmatch(item.filename):
+def _read_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    path = show(member.filename)
+    if _PIECES.fullmatch(member.filename):
         raise UsageError(f"the sample {path} is stored in pieces, which are not read; {_CONVERT}")
     # The size is what the file says of itself, so no more than that is unpacked, whatever is there: a few bytes of a
     # zip can stand for a disk full.
-    if item.file_size > LARGEST_JSON:
+    if member.file_size > LARGEST_JSON:
         raise UsageError(f"the sample {path} is larger than {LARGEST_JSON // 1_000_000} MB, so it is not read")
     try:
-        return read_log(_check_whole(_unpack(packed, item), item).decode())
+        return read_log(_check_whole(_unpack(packed, member), member).decode())
     except UsageError:
         raise
     except (*_BROKEN, RecursionError) as error:
         raise UsageError(f"the sample {path} cannot be read ({flatten(str(error))}); copy the log again") from None
 
 
-def _check_whole(data: bytes, item: zipfile.ZipInfo) -> bytes:
-    if len(data) != item.file_size or zlib.crc32(data) != item.CRC:
+def _check_whole(content: bytes, member: zipfile.ZipInfo) -> bytes:
+    if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
         raise ValueError("its size or its checksum is another")
-    return data
+    return content
 
 
-def _unpack(packed: zipfile.ZipFile, item: zipfile.ZipInfo) -> bytes:
-    if item.compress_type not in _METHODS:  # each has errors of its own
-        raise UsageError(f"the sample {show(item.filename)} is compressed as no log is; {_CONVERT}")
-    most = item.file_size + 1
+def _unpack(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    if member.compress_type not in _METHODS:  # each has errors of its own
+        raise UsageError(f"the sample {show(member.filename)} is compressed as no log is; {_CONVERT}")
+    most = member.file_size + 1
     try:
-        with packed.open(item) as stream:
+        with packed.open(member) as stream:
             return stream.read(most)
     except NotImplementedError:
-        if item.compress_type != _ZSTD:
+        if member.compress_type != _ZSTD:
             raise
-    stored = copy(item)
-    stored.compress_type, stored.file_size = zipfile.ZIP_STORED, item.compress_size
+    stored = copy(member)
+    stored.compress_type, stored.file_size = zipfile.ZIP_STORED, member.compress_size
     stored.CRC = None  # type: ignore[assignment]  # pyrefly: ignore  - of what is unpacked, which is compared above
     with packed.open(stored) as stream:
         return _unpack_zstd(stream, most)
@@ -142,29 +142,31 @@ def _unpack_zstd(stream: IO[bytes], most: int) -> bytes:
 
 
 def open_logged(sample: Any, *, epochs: bool) -> Any:
-    """A sample of a log as a sample with its answer under ``output``; raises ``UsageError`` where it has none."""
+    """Turn a sample of a log into one with its answer under ``output``; raises ``UsageError`` where it has none."""
     if not isinstance(sample, dict):
         return sample
-    kept = {key: sample[key] for key in ("id", "input", "target", "choices", "metadata") if sample.get(key) is not None}
-    if isinstance(kept.get("input"), list):
-        kept["input"] = [_open_message(item) for item in kept["input"]]
+    members = {
+        key: sample[key] for key in ("id", "input", "target", "choices", "metadata") if sample.get(key) is not None
+    }
+    if isinstance(members.get("input"), list):
+        members["input"] = [_open_message(message) for message in members["input"]]
     if epochs:
-        kept["id"] = f"{sample.get('id')}, epoch {sample.get('epoch')}"
-    own = {key: sample[key] for key in ("epoch", "scores", "limit") if sample.get(key)}
-    found = kept | {"output": _find_answer(sample)} | own
-    check_text(found)
-    return found
+        members["id"] = f"{sample.get('id')}, epoch {sample.get('epoch')}"
+    extras = {key: sample[key] for key in ("epoch", "scores", "limit") if sample.get(key)}
+    opened = members | {"output": _find_answer(sample)} | extras
+    check_text(opened)
+    return opened
 
 
 def _open_message(message: Any) -> Any:
-    """A message without what is new in every run: the same task must be the same question, also for a cache."""
+    """Return a message without what is new in every run: the same task must be the same question, also for a cache."""
     if not isinstance(message, dict) or "role" not in message:
         return message
     return {key: value for key, value in message.items() if key not in {"id", "source"}}
 
 
 def _find_answer(sample: dict[str, Any]) -> str:
-    """What the model said; its reasoning is not part of it.
+    """Find the answer of the model; its reasoning is not part of it.
 
     A log has an empty ``completion`` where nothing was said, as after an error. That is no answer: judged as one, a
     rubric that only forbids things would pass it.
@@ -187,8 +189,8 @@ def _find_answer(sample: dict[str, Any]) -> str:
     if answer is None:
         limit = sample.get("limit")
         kind = limit.get("type") if isinstance(limit, dict) else None
-        asked = f"a limit stopped it: {show(kind)}" if kind else "was it cut off?"
-        raise UsageError(f"the sample {name} of the log has no answer; {asked}")
+        remedy = f"a limit stopped it: {show(kind)}" if kind else "was it cut off?"
+        raise UsageError(f"the sample {name} of the log has no answer; {remedy}")
     return answer
 
 
@@ -226,16 +228,21 @@ def import_inspect(
     name = os.fspath(path)
     if check_path(name) and name.lower().endswith(".eval"):
         raise UsageError(f"{name} is no regular file; a packed log is read from one")
-    spec = read_fields(fields, table=False)
-    rated = load_ratings(os.fspath(ratings)) if ratings is not None else None
-    how: dict[str, Any] = {"name": name, "path": name, "unit": "sample", "on_bad_row": on_bad_row}
-    how["label_map"] = label_map
-    return Dataset(lambda notes: _read_cases(name, _Reading(spec, notes, label_name, rated)), **how)
+    field_options = read_fields(fields, table=False)
+    rating_file = load_ratings(os.fspath(ratings)) if ratings is not None else None
+    return Dataset(
+        lambda notes: _read_cases(name, _Reading(field_options, notes, label_name, rating_file)),
+        name=name,
+        path=name,
+        unit="sample",
+        on_bad_row=on_bad_row,
+        label_map=label_map,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How the samples of one file become cases."""
+    """The options under which the samples of one file become cases."""
 
     spec: Fields
     notes: Notes
@@ -243,12 +250,12 @@ class _Reading:
     ratings: Ratings | None
 
 
-def _read_cases(name: str, how: _Reading) -> Iterator[Row]:
+def _read_cases(name: str, reading: _Reading) -> Iterator[Row]:
     for number, sample in enumerate(_list_samples(name), 1):
         try:
             if isinstance(sample, UsageError):
                 raise sample
-            yield number, _make_row(sample, how, str(number))
+            yield number, _make_row(sample, reading, str(number))
         except UsageError as error:
             yield number, error
 
@@ -272,37 +279,37 @@ def _read_json(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
             "`inspect log convert LOG --to eval --output-dir DIR`, which are read one sample at a time"
         )
     try:
-        data = read_log(read_whole(name, LARGEST_JSON))
+        document = read_log(read_whole(name, LARGEST_JSON))
     except UsageError:
         raise
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not JSON ({flatten(str(error))})") from None
-    logged = isinstance(data, dict) and isinstance(data.get("samples"), list)
-    samples = data["samples"] if logged else data
+    logged = isinstance(document, dict) and isinstance(document.get("samples"), list)
+    samples = document["samples"] if logged else document
     if not isinstance(samples, list):
         raise UsageError(f"{Path(name).name} holds no samples; name a data set of Inspect, or a whole log")
-    epochs = logged and any(isinstance(item, dict) and item.get("epoch", 1) != 1 for item in samples)
-    for item in samples:
+    epochs = logged and any(isinstance(sample, dict) and sample.get("epoch", 1) != 1 for sample in samples)
+    for sample in samples:
         try:
-            check_text(item)
-            yield _check_sample(open_logged(item, epochs=epochs) if logged else item)
+            check_text(sample)
+            yield _check_sample(open_logged(sample, epochs=epochs) if logged else sample)
         except UsageError as error:
             yield error
 
 
-def _check_sample(item: Any) -> Mapping[str, Any] | UsageError:
-    fits = isinstance(item, dict | UsageError)
-    return item if fits else UsageError(f"a sample must be an object, got {show(item)}")
+def _check_sample(sample: Any) -> Mapping[str, Any] | UsageError:
+    fits = isinstance(sample, dict | UsageError)
+    return sample if fits else UsageError(f"a sample must be an object, got {show(sample)}")
 
 
 def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageError:
-    """A row of a table, whose choices and metadata are texts."""
+    """Convert a row of a table, whose choices and metadata are texts."""
     if form not in {"csv", "tsv"}:
         return row
     sample = {key: cell for key, cell in row.items() if cell != ""}
     if "choices" in sample:
         between = "," if "," in sample["choices"] else None
-        sample["choices"] = [item.strip() for item in sample["choices"].split(between) if item.strip()]
+        sample["choices"] = [choice.strip() for choice in sample["choices"].split(between) if choice.strip()]
     if "metadata" in sample:
         try:
             sample["metadata"] = read_json(sample["metadata"])
@@ -311,10 +318,10 @@ def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageE
     return sample
 
 
-def _make_row(sample: Mapping[str, Any], how: _Reading, place: str) -> dict[str, Any]:
-    row, used = select_mapped(sample, how.spec)
-    notes = how.notes
-    asked = _find_asked(sample, row)
+def _make_row(sample: Mapping[str, Any], reading: _Reading, place: str) -> dict[str, Any]:
+    row, used = select_mapped(sample, reading.spec)
+    notes = reading.notes
+    asked = _find_task(sample, row)
     # By its place, as Inspect numbers samples itself: two of them may hold the same text.
     row.setdefault("id", place if sample.get("id") is None else sample["id"])
     if "content" not in row:
@@ -327,21 +334,21 @@ def _make_row(sample: Mapping[str, Any], how: _Reading, place: str) -> dict[str,
     if sample.get("target") not in (None, "", []):
         row.setdefault("reference", sample["target"])
     _note_losses(sample, notes)
-    verdicts = _find_verdicts(sample, how)
+    verdicts = _find_verdicts(sample, reading)
     if verdicts:
         row.setdefault("labels", verdicts)
         row.setdefault("label", find_majority(verdicts))
     return row | {"metadata": {**_make_metadata(sample, used), **(row.get("metadata") or {})}}
 
 
-def _find_verdicts(sample: Mapping[str, Any], how: _Reading) -> dict[str, Verdict]:
-    found = list_verdicts(sample.get("scores"), how.label_name, how.notes) if "output" in sample else {}
-    if how.ratings is None or sample.get("id") is None:
-        return found
+def _find_verdicts(sample: Mapping[str, Any], reading: _Reading) -> dict[str, Verdict]:
+    verdicts = list_verdicts(sample.get("scores"), reading.label_name, reading.notes) if "output" in sample else {}
+    if reading.ratings is None or sample.get("id") is None:
+        return verdicts
     epoch = sample.get("epoch")
     epoch = epoch if isinstance(epoch, int) else None
     name = str(sample["id"]).removesuffix(f", epoch {epoch}")
-    return found | how.ratings.find(name, epoch, how.notes)
+    return verdicts | reading.ratings.find(name, epoch, reading.notes)
 
 
 def _note_losses(sample: Mapping[str, Any], notes: Notes) -> None:
@@ -351,14 +358,14 @@ def _note_losses(sample: Mapping[str, Any], notes: Notes) -> None:
         add_note(notes, "image or file in an input, which was not read")
 
 
-def _find_asked(sample: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
+def _find_task(sample: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
     if sample.get("input") not in (None, "", []):
         return _make_input(sample)
     if row.get("task") is not None:
         return row["task"]
     raise UsageError(
-        f"the sample has no 'input'; it has {list_names(sample)}; "
-        "say which of them is asked (fields={'task': ...}, or --task)"
+        f"the sample has no 'input'; it has {list_names(sample)}; say which of them is asked, with ",
+        Argument("fields['task']"),
     )
 
 
@@ -372,8 +379,8 @@ def _make_input(sample: Mapping[str, Any]) -> Any:
 
 
 def _make_metadata(sample: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
-    own = sample.get("metadata") or {}
-    if not isinstance(own, dict):
-        raise UsageError(f"the metadata of a sample must be an object, got {show(own)}")
+    metadata = sample.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise UsageError(f"the metadata of a sample must be an object, got {show(metadata)}")
     others = {key: sample[key] for key in sample if key not in _SAMPLE and key not in used and sample[key] is not None}
-    return {**own} | ({"inspect": others} if others else {})
+    return {**metadata} | ({"inspect": others} if others else {})

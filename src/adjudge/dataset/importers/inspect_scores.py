@@ -1,4 +1,4 @@
-"""What people scored in Inspect, as labels: edits of a log's scores, and files of ``precomputed_scores()``.
+"""Scores that people gave in Inspect, as labels: edits of a log's scores, and files of ``precomputed_scores``.
 
 Source: ``inspect_ai`` 0.3.285 (``scorer/_metric.py``, ``log/_edit.py``, ``scorer/_precomputed.py``), whose own logs are
 in the tests. A scorer is no person: its score is a label only under a name that the caller says is one of people.
@@ -24,36 +24,36 @@ Verdict = bool | float
 _UNCHANGED = "UNCHANGED"
 
 _WORDS: Mapping[str, bool] = {"C": True, "I": False}
-"""What Inspect calls correct and incorrect; partial credit (P) and no answer (N) are no verdict."""
+"""The letters of Inspect for correct and incorrect; partial credit (P) and no answer (N) are no verdict."""
 
 
 def read_verdict(value: Any) -> Verdict | None:
-    """The value of a score as a label; ``None`` for one that is none."""
+    """Read the value of a score as a label; ``None`` for one that is none."""
     if isinstance(value, str):
         return _WORDS.get(value)
     return value if isinstance(value, bool) or is_finite(value) else None
 
 
 def list_verdicts(scores: Any, name: str | None, notes: Notes) -> dict[str, Verdict]:
-    """What each person said of a sample, by their names.
+    """List each person's verdict on a sample, by their names.
 
     ``name`` is the score that people gave; without it, the one score that people have edited. Of several edits by one
     person the last that changed the value counts, and an edit says nothing when it leaves the value as it was.
     """
-    given = scores if isinstance(scores, Mapping) else {}
-    edited = {key: dict(_list_edits(score)) for key, score in given.items() if name in (None, key)}
+    by_name = scores if isinstance(scores, Mapping) else {}
+    edited = {key: dict(_list_edits(score)) for key, score in by_name.items() if name in (None, key)}
     edited = {key: values for key, values in edited.items() if values}
     if name is None and len(edited) > 1:
         add_note(notes, "scores of several names that people edited: say which is the label (label_name)")
         return {}
-    found = next(iter(edited.values()), {})
-    if not found and name is not None and isinstance(given.get(name), Mapping):
-        found = {name: given[name].get("value")}
-    return dict(_read_values(found, notes))
+    verdicts = next(iter(edited.values()), {})
+    if not verdicts and name is not None and isinstance(by_name.get(name), Mapping):
+        verdicts = {name: by_name[name].get("value")}
+    return dict(_read_values(verdicts, notes))
 
 
 def _list_edits(score: Any) -> Iterator[tuple[str, Any]]:
-    """The author and the value of every edit that changed one; the original score has no author."""
+    """Yield the author and the value of every edit that changed one; the original score has no author."""
     history = score.get("history") if isinstance(score, Mapping) else None
     for edit in history if isinstance(history, list) else ():
         provenance = edit.get("provenance") if isinstance(edit, Mapping) else None
@@ -72,7 +72,7 @@ def _read_values(values: Mapping[str, Any], notes: Notes) -> Iterator[tuple[str,
 
 
 def find_majority(verdicts: Mapping[str, Verdict]) -> Verdict | None:
-    """What more than half of the raters said; ``None`` where no verdict has that."""
+    """Find the verdict of more than half of the raters; ``None`` where no verdict has that."""
     counted = Counter((isinstance(value, bool), value) for value in verdicts.values())
     (_, value), count = counted.most_common(1)[0] if counted else ((False, None), 0)
     return value if 2 * count > len(verdicts) else None
@@ -80,14 +80,14 @@ def find_majority(verdicts: Mapping[str, Verdict]) -> Verdict | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
-    """A file of scores for ``precomputed_scores()``."""
+    """A file of scores for ``precomputed_scores``."""
 
     rater: str
-    """Who is said to have given them: what the file is called."""
+    """The person who gave them, by the name of the file."""
     values: Mapping[tuple[str, int | None], Any] = field(default_factory=dict)
 
     def find(self, name: str, epoch: int | None, notes: Notes) -> dict[str, Verdict]:
-        """The rating of a sample: that of its epoch, else the one without."""
+        """Find the rating of a sample: that of its epoch, else the one without."""
         for key in ((name, epoch), (name, None)):
             if key in self.values:
                 return dict(_read_values({self.rater: self.values[key]}, notes))
@@ -95,19 +95,19 @@ class Ratings:
 
 
 def load_ratings(path: str) -> Ratings:
-    """The ratings of a file (JSON, or JSON lines); raises ``UsageError`` for a record that Inspect refuses as well."""
-    found: dict[tuple[str, int | None], Any] = {}
+    """Load the ratings of a file (JSON, or JSON lines); raises ``UsageError`` for a record that Inspect refuses too."""
+    ratings: dict[tuple[str, int | None], Any] = {}
     for number, record in enumerate(_list_records(path), 1):
         epoch = record.get("epoch")
         if "id" not in record or "value" not in record:
-            raise UsageError(f"{path}, record {number}: it needs 'id' and 'value'; name a file of precomputed_scores()")
+            raise UsageError(f"{path}, record {number}: it needs 'id' and 'value'; name a file of precomputed_scores")
         if epoch is not None:
-            check_whole_number(f"{path}, record {number}: 'epoch'", epoch)
+            check_whole_number("epoch", epoch, where=f"{path}, record {number}")
         key = (str(record["id"]), epoch)
-        if key in found:
+        if key in ratings:
             raise UsageError(f"{path}, record {number}: the sample {show(record['id'])} is rated twice; keep one")
-        found[key] = record["value"]
-    return Ratings(rater=Path(path).stem, values=found)
+        ratings[key] = record["value"]
+    return Ratings(rater=Path(path).stem, values=ratings)
 
 
 def _list_records(path: str) -> Iterator[Mapping[str, Any]]:
@@ -119,11 +119,11 @@ def _list_records(path: str) -> Iterator[Mapping[str, Any]]:
             yield row
         return
     try:
-        data = read_json(read_whole(path, LARGEST_JSON), nan_is_null=True)
+        records = read_json(read_whole(path, LARGEST_JSON), nan_is_null=True)
     except UsageError:
         raise
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON ({flatten(str(error))})") from None
-    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-        raise UsageError(f"{path} must hold a list of score records; name a file of precomputed_scores()")
-    yield from data
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise UsageError(f"{path} must hold a list of score records; name a file of precomputed_scores")
+    yield from records

@@ -13,9 +13,7 @@ from adjudge.dataset.importers.langsmith import LANGSMITH
 from adjudge.dataset.importers.mlflow import MLFLOW
 from adjudge.dataset.importers.phoenix import PHOENIX
 from adjudge.dataset.label_map import LabelMap
-from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
-from adjudge.formats.text import show
 
 AnnotationTool = Literal["langfuse", "langsmith", "mlflow", "phoenix"]
 """Tools in which people annotate, and whose annotations are read."""
@@ -40,7 +38,7 @@ def import_labels(
     and remedy.
     """
     check_choice("format", format, get_args(AnnotationTool))
-    if on_bad_row not in {"fail", "skip"}:
-        raise UsageError(f"on_bad_row must be 'fail' or 'skip', got {show(on_bad_row)}")
-    how = {"on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
-    return list_labels(os.fspath(path), _TOOLS[format], **how)  # type: ignore[arg-type]
+    check_choice("on_bad_row", on_bad_row, get_args(OnBadRow))
+    return list_labels(
+        os.fspath(path), _TOOLS[format], on_bad_row=on_bad_row, label_map=label_map, label_name=label_name
+    )

@@ -15,7 +15,7 @@ from adjudge.dataset.importers.exported import (
     make_metadata,
     read_text,
     read_time,
-    take_one,
+    unwrap_single,
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
@@ -48,28 +48,28 @@ def import_langfuse(
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
-    row = _unwrap(row)
+    row = _unwrap_trace(row)
     if _is_score(row):
         return None
     name = read_text(row.get("id"))
     if name is None or not ("input" in row or "output" in row):
         raise UsageError(f"it is no item, trace, observation or score of Langfuse; it has {list_names(row)}")
-    kept = {key: row[key] for key in row if key not in _APART and row[key] not in (None, "", [], {})}
-    found: dict[str, Any] = {"id": name, "metadata": make_metadata("langfuse", row.get("metadata"), kept)}
-    found["reference"] = take_one(row.get("expectedOutput"))
-    asked = take_one(row.get("input"))
+    extras = {key: row[key] for key in row if key not in _APART and row[key] not in (None, "", [], {})}
+    case: dict[str, Any] = {"id": name, "metadata": make_metadata("langfuse", row.get("metadata"), extras)}
+    case["reference"] = unwrap_single(row.get("expectedOutput"))
+    task = unwrap_single(row.get("input"))
     if row.get("output") is None and any(key in row for key in _OF_ITEMS):
         add_note(notes, "item without an answer: its input is the content")
-        return found | {"content": check_answer(asked, f"item {show(name)} without an input")}
+        return case | {"content": check_answer(task, f"item {show(name)} without an input")}
     if row.get("level") == "ERROR" and row.get("type"):
         why = flatten(str(row.get("statusMessage") or "no message"))[:200]
         raise UsageError(f"the observation {show(name)} ended with an error ({why}); run it again")
     answer = check_answer(find_answer(row.get("output")), f"trace or observation {show(name)}")
-    return found | {"content": answer, "task": asked}
+    return case | {"content": answer, "task": task}
 
 
-def _unwrap(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A trace as its page saves it stands beside its observations."""
+def _unwrap_trace(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the trace of a row as the page saves it, beside its observations; any other row as it is."""
     trace = row.get("trace")
     return {**trace, "scores": trace.get("scores") or row.get("scores")} if isinstance(trace, dict) else row
 
@@ -79,10 +79,10 @@ def _is_score(row: Mapping[str, Any]) -> bool:
 
 
 def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
-    row = _unwrap(row)
+    row = _unwrap_trace(row)
     # The table of traces has a column for each score, which does not say who gave it: that is no label.
-    given = [row] if _is_score(row) else row.get("scores")
-    for score in given if isinstance(given, list) else ():
+    scores = [row] if _is_score(row) else row.get("scores")
+    for score in scores if isinstance(scores, list) else ():
         if isinstance(score, dict) and _is_score(score):
             yield _read_score(score, None if score is row else read_text(row.get("id")))
 
@@ -101,8 +101,10 @@ def _read_score(score: Mapping[str, Any], trace: str | None) -> Annotation:
         # Beside the word, an older export has a number: a place in a list of categories, and 0 where there is none.
         word = score.get("stringValue") or (value if isinstance(value, str) else None)
     elif kind == "BOOLEAN":
-        said = score.get("stringValue") or value
-        number = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}.get(str(said).lower())
+        truth = score.get("stringValue") or value
+        number = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}.get(
+            str(truth).lower()
+        )
     elif kind == "NUMERIC":
         number = _read_number(value)
     person = score.get("source") == "ANNOTATION"
@@ -126,7 +128,7 @@ def _read_number(value: Any) -> Any:
 
 
 def _find_subject(score: Mapping[str, Any]) -> str | None:
-    """The trace or observation that a score is of; a whole session or experiment is no case."""
+    """Find the trace or observation that a score is of; a whole session or experiment is no case."""
     subject = score.get("subject")
     if isinstance(subject, dict):
         return read_text(subject.get("id")) if subject.get("kind") in ("trace", "observation") else None

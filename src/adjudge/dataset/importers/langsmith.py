@@ -14,11 +14,11 @@ from adjudge.dataset.importers.exported import (
     find_answer,
     find_members,
     find_part,
-    keep,
     make_metadata,
     read_text,
     read_time,
-    take_one,
+    select_members,
+    unwrap_single,
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
@@ -55,22 +55,22 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
     if _is_feedback(row):
         return None
     name = read_text(row.get("id")) or read_text(row.get("example_id"))
-    asked, said = find_part(row, "inputs", "."), find_part(row, "outputs", ".")
-    if name is None or (asked is None and said is None):
+    inputs, outputs = find_part(row, "inputs", "."), find_part(row, "outputs", ".")
+    if name is None or (inputs is None and outputs is None):
         raise UsageError(f"it is no example, run or feedback of LangSmith with an 'id'; it has {list_names(row)}")
     extra = row.get("extra")
-    own = row.get("metadata") or (extra.get("metadata") if isinstance(extra, dict) else None)
-    kept = keep(row, (*_KEPT, *(key for key in row if key.startswith("feedback."))))
-    found: dict[str, Any] = {"id": name, "metadata": make_metadata("langsmith", own, kept)}
+    metadata = row.get("metadata") or (extra.get("metadata") if isinstance(extra, dict) else None)
+    extras = select_members(row, (*_KEPT, *(key for key in row if key.startswith("feedback."))))
+    case: dict[str, Any] = {"id": name, "metadata": make_metadata("langsmith", metadata, extras)}
     if not _is_run(row):
         add_note(notes, "example without an answer: its input is the content")
-        content = check_answer(take_one(asked), f"example {show(name)} without an input")
-        return found | {"content": content, "reference": take_one(said)}
+        content = check_answer(unwrap_single(inputs), f"example {show(name)} without an input")
+        return case | {"content": content, "reference": unwrap_single(outputs)}
     if row.get("error"):
         why = flatten(str(row["error"]))[:200]
         raise UsageError(f"the run {show(name)} ended with an error ({why}); run it again")
-    answer = check_answer(find_answer(said), f"run {show(name)}")
-    return found | {"content": answer, "task": take_one(asked), "reference": take_one(_find_reference(row))}
+    answer = check_answer(find_answer(outputs), f"run {show(name)}")
+    return case | {"content": answer, "task": unwrap_single(inputs), "reference": unwrap_single(_find_reference(row))}
 
 
 def _is_feedback(row: Mapping[str, Any]) -> bool:
@@ -78,22 +78,22 @@ def _is_feedback(row: Mapping[str, Any]) -> bool:
 
 
 def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
-    given = [row] if _is_feedback(row) else row.get("feedback")
-    for feedback in given if isinstance(given, list) else ():
+    feedbacks = [row] if _is_feedback(row) else row.get("feedback")
+    for feedback in feedbacks if isinstance(feedbacks, list) else ():
         if isinstance(feedback, dict) and "key" in feedback:
             yield _read_feedback(feedback, None if feedback is row else read_text(row.get("id")))
 
 
 def _is_run(row: Mapping[str, Any]) -> bool:
-    """Whether the outputs are an answer; those of an example are what was expected."""
+    """Return whether the outputs are an answer; those of an example are what was expected."""
     return any(key in row for key in ("run_type", "error", "execution_time", "start_time")) or any(
         key.startswith("reference.") for key in row
     )
 
 
 def _find_reference(row: Mapping[str, Any]) -> Any:
-    found = find_part(row, "reference", ".")
-    return row.get("reference_outputs") if found is None else found
+    reference = find_part(row, "reference", ".")
+    return row.get("reference_outputs") if reference is None else reference
 
 
 def _read_feedback(feedback: Mapping[str, Any], run: str | None) -> Annotation:

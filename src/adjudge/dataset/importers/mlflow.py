@@ -12,11 +12,11 @@ from adjudge.dataset.importers.exported import (
     Shape,
     check_answer,
     find_answer,
-    keep,
     make_metadata,
     read_text,
     read_time,
-    take_one,
+    select_members,
+    unwrap_single,
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
@@ -53,7 +53,7 @@ def import_mlflow(
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
-    row = _unwrap(row)
+    row = _unwrap_trace(row)
     if isinstance(row.get("info"), dict):
         return _open_trace(row["info"], row.get("data"))
     if "assessment_name" in row:
@@ -63,29 +63,29 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
     raise UsageError(f"it is no trace, assessment or record of MLflow; it has {list_names(row)}")
 
 
-def _unwrap(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row of a frame has the whole trace as the text of one of its columns."""
-    found = _read_attribute(row.get("trace"))
-    return found if isinstance(found, dict) else row
+def _unwrap_trace(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the trace that a row of a frame has as the text of a column; any other row as it is."""
+    trace = _read_attribute(row.get("trace"))
+    return trace if isinstance(trace, dict) else row
 
 
-def _open_trace(info: Mapping[str, Any], data: Any) -> dict[str, Any]:
+def _open_trace(info: Mapping[str, Any], trace_data: Any) -> dict[str, Any]:
     name = _find_name(info)
     state = info.get("state") or info.get("status")
     if state not in ("OK", None):
         raise UsageError(f"the trace {show(name)} ended with {show(state)}; run it again")
-    asked, said, _ = _find_root(data)
-    if said is _MISSING:
+    inputs, outputs, _ = _find_root(trace_data)
+    if outputs is _MISSING:
         # What stands in the info is cut off after some hundred characters, and half an answer is none.
         raise UsageError(f"the trace {show(name)} has no root span, so its answer is unknown; export it with its spans")
     tags = _find_tags(info)
-    kept = keep(info, ("request_time", "assessments")) | keep(tags, ("mlflow.traceName",))
+    extras = select_members(info, ("request_time", "assessments")) | select_members(tags, ("mlflow.traceName",))
     return {
         "id": name,
-        "content": check_answer(find_answer(said), f"trace {show(name)}"),
-        "task": take_one(asked),
+        "content": check_answer(find_answer(outputs), f"trace {show(name)}"),
+        "task": unwrap_single(inputs),
         "reference": _find_reference(_list_assessments(info)),
-        "metadata": make_metadata("mlflow", _list_own(tags), kept),
+        "metadata": make_metadata("mlflow", _select_own_tags(tags), extras),
     }
 
 
@@ -97,35 +97,41 @@ def _find_name(info: Mapping[str, Any]) -> str:
 
 
 def _list_assessments(info: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was said of a trace, without what was said anew."""
-    given = info.get("assessments")
-    given = given if isinstance(given, list) else []
-    return [item for item in given if isinstance(item, dict) and item.get("valid") is not False]
+    """List the assessments of a trace, without those that were replaced."""
+    assessments = info.get("assessments")
+    assessments = assessments if isinstance(assessments, list) else []
+    return [
+        assessment
+        for assessment in assessments
+        if isinstance(assessment, dict) and assessment.get("valid") is not False
+    ]
 
 
 def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
-    row = _unwrap(row)
+    row = _unwrap_trace(row)
     info = row.get("info")
     if isinstance(info, dict):
         name, (_, _, root) = _find_name(info), _find_root(row.get("data"))
-        found = (_read_feedback(item, name, root) for item in _list_assessments(info))
+        annotations = (_read_feedback(assessment, name, root) for assessment in _list_assessments(info))
     else:
-        found = iter((_read_feedback(row, read_text(row.get("trace_id")), None),))
-    yield from (item for item in found if item is not None)
+        annotations = iter((_read_feedback(row, read_text(row.get("trace_id")), None),))
+    yield from (annotation for annotation in annotations if annotation is not None)
 
 
-def _find_root(data: Any) -> tuple[Any, Any, str | None]:
-    """What the root span was given, what it gave (``_MISSING`` without one), and its id."""
-    data = data if isinstance(data, dict) else {}
-    spans = data.get("spans")
+def _find_root(trace_data: Any) -> tuple[Any, Any, str | None]:
+    """Find the root span's inputs, its outputs (``_MISSING`` without one), and its id."""
+    members = trace_data if isinstance(trace_data, dict) else {}
+    spans = members.get("spans")
     for span in spans if isinstance(spans, list) else ():
         if isinstance(span, dict) and not (span.get("parent_span_id") or span.get("parent_id")):
             attributes = span.get("attributes")
             attributes = attributes if isinstance(attributes, dict) else {}
-            asked, said = (_read_attribute(attributes.get(key)) for key in ("mlflow.spanInputs", "mlflow.spanOutputs"))
-            return asked, said, read_text(span.get("span_id"))
+            inputs, outputs = (
+                _read_attribute(attributes.get(key)) for key in ("mlflow.spanInputs", "mlflow.spanOutputs")
+            )
+            return inputs, outputs, read_text(span.get("span_id"))
     # Traces of MLflow 2 have it beside the spans.
-    return _read_attribute(data.get("request")), _read_attribute(data.get("response", _MISSING)), None
+    return _read_attribute(members.get("request")), _read_attribute(members.get("response", _MISSING)), None
 
 
 def _read_attribute(value: Any) -> Any:
@@ -138,21 +144,21 @@ def _read_attribute(value: Any) -> Any:
 
 
 def _find_reference(assessments: list[dict[str, Any]]) -> Any:
-    found = {
-        str(item.get("assessment_name")): _read_expectation(item["expectation"])
-        for item in assessments
-        if isinstance(item.get("expectation"), dict) and item.get("valid") is not False
+    expectations = {
+        str(assessment.get("assessment_name")): _read_expectation(assessment["expectation"])
+        for assessment in assessments
+        if isinstance(assessment.get("expectation"), dict) and assessment.get("valid") is not False
     }
-    return found.get(_GOLD, found or None)
+    return expectations.get(_GOLD, expectations or None)
 
 
-def _read_expectation(said: Mapping[str, Any]) -> Any:
-    held = said.get("serialized_value")
-    return _read_attribute(held.get("value")) if isinstance(held, dict) else said.get("value")
+def _read_expectation(expectation: Mapping[str, Any]) -> Any:
+    serialized = expectation.get("serialized_value")
+    return _read_attribute(serialized.get("value")) if isinstance(serialized, dict) else expectation.get("value")
 
 
 def _read_feedback(assessment: Mapping[str, Any], trace: str | None, root: str | None) -> Annotation | None:
-    """A feedback as an annotation; an expectation is none, nor is what was said anew."""
+    """Read a feedback as an annotation; ``None`` for an expectation, and for a feedback that was replaced."""
     feedback, name = assessment.get("feedback"), read_text(assessment.get("assessment_name"))
     span = read_text(assessment.get("span_id"))
     case = span if span is not None and span != root else trace
@@ -176,20 +182,20 @@ def _read_feedback(assessment: Mapping[str, Any], trace: str | None, root: str |
 
 
 def _open_record(row: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
-    asked, said = take_one(row["inputs"]), row.get("outputs")
+    inputs, outputs = unwrap_single(row["inputs"]), row.get("outputs")
     expected = row.get("expectations")
     expected = expected if isinstance(expected, dict) else {}
-    found: dict[str, Any] = {
+    case: dict[str, Any] = {
         "id": read_text(row.get("dataset_record_id")),
         "reference": expected.get(_GOLD, expected or None),
         "metadata": make_metadata(
-            "mlflow", _list_own(_find_tags(row)), keep(row, ("source_type", "source_id", "dataset_id"))
+            "mlflow", _select_own_tags(_find_tags(row)), select_members(row, ("source_type", "source_id", "dataset_id"))
         ),
     }
-    if said in (None, {}, [], ""):
+    if outputs in (None, {}, [], ""):
         add_note(notes, "record without an answer: its input is the content")
-        return found | {"content": check_answer(asked, "record without inputs")}
-    return found | {"content": find_answer(said), "task": asked}
+        return case | {"content": check_answer(inputs, "record without inputs")}
+    return case | {"content": find_answer(outputs), "task": inputs}
 
 
 def _find_tags(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,7 +203,7 @@ def _find_tags(row: Mapping[str, Any]) -> dict[str, Any]:
     return tags if isinstance(tags, dict) else {}
 
 
-def _list_own(tags: Mapping[str, Any]) -> dict[str, Any]:
+def _select_own_tags(tags: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tag for key, tag in tags.items() if not key.startswith(_OWN)}
 
 

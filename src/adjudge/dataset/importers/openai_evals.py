@@ -1,4 +1,4 @@
-"""What was saved of OpenAI's evals platform, which ends on 2026-11-30, as cases.
+"""Exports of OpenAI's evals platform, which ends on 2026-11-30, as cases.
 
 Read are the file that the dashboard exports of a run (JSON lines with ``run_id``, ``data_source_idx``, ``item``,
 ``sample``, ``grades``, ``passes``), the output items of a run as the API lists them, and the data of a run (``item``,
@@ -21,7 +21,7 @@ from adjudge.dataset.formats import LARGEST_JSON, check_path, find_format, read_
 from adjudge.dataset.importers.openai_graders import SAMPLED, Graders, apply_graders, read_graders
 from adjudge.dataset.importers.openai_logs import group_events, is_log
 from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, list_names, show
 
@@ -31,7 +31,7 @@ DEFINITION = "eval.json"
 Found = tuple[int, "Case | UsageError"]
 
 _RECORDED = ("results", "grades", "passes", "status", "run_id", "eval_id")
-"""What is kept of how the platform judged: graders are no persons, so it is no label."""
+"""The members of a row that say how the platform judged: graders are no persons, so it is no label."""
 
 
 def import_openai_evals(
@@ -53,10 +53,10 @@ def import_openai_evals(
     """
     name = os.fspath(path)
     once = check_path(name)
-    spec = read_fields(fields, table=False)
-    suite, words = _find_suite(name, graders), check_label_map(label_map)
+    field_options = read_fields(fields, table=False)
+    suite, checked_map = _find_suite(name, graders), check_label_map(label_map)
     return Dataset(
-        lambda notes: _read_cases(name, spec, suite, words, notes),
+        lambda notes: _read_cases(name, field_options, suite, checked_map, notes),
         name=name,
         path=None if name == "-" else name,
         unit="item",
@@ -65,16 +65,16 @@ def import_openai_evals(
     )
 
 
-def _find_suite(name: str, given: str | os.PathLike[str] | None) -> Graders:
+def _find_suite(name: str, path: str | os.PathLike[str] | None) -> Graders:
     beside = Path(name).parent / DEFINITION
-    if given is not None:
-        place = os.fspath(given)
+    if path is not None:
+        name_of_graders = os.fspath(path)
     elif name != "-" and beside.is_file() and beside != Path(name):
-        place = str(beside)
+        name_of_graders = str(beside)
     else:
         return Graders()
-    check_path(place)
-    return read_graders(_read_document(place), place)
+    check_path(name_of_graders)
+    return read_graders(_read_document(name_of_graders), name_of_graders)
 
 
 def _read_document(name: str) -> Any:
@@ -99,22 +99,26 @@ def _list_rows(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
         return
     if form != "json":
         raise UsageError(f"{name} is {form}, and what OpenAI exports is JSON or JSON lines; name that file")
-    data = _read_document(name)
-    rows = data if isinstance(data, list) else _find_rows(data)
+    document = _read_document(name)
+    rows = document if isinstance(document, list) else _find_rows(document)
     if rows is None:
         more = "; that is the eval itself: name the data, and keep this beside it as eval.json"
         raise UsageError(
             f"{name} holds no items of OpenAI Evals"
-            + (more if isinstance(data, dict) and "testing_criteria" in data else "; name an export or output items")
+            + (
+                more
+                if isinstance(document, dict) and "testing_criteria" in document
+                else "; name an export or output items"
+            )
         )
     for row in rows:
         yield row if isinstance(row, dict) else UsageError(f"an item must be an object, got {show(row)}")
 
 
-def _find_rows(data: Any) -> list[Any] | None:
-    """The items of a page that the API lists, or of a run whose data stand in it."""
+def _find_rows(document: Any) -> list[Any] | None:
+    """Find the items of a page that the API lists, or of a run whose data stand in it."""
     for steps in (("data",), ("output_items",), ("data_source", "source", "content"), ("source", "content")):
-        value = data
+        value = document
         for step in steps:
             value = value.get(step) if isinstance(value, dict) else None
         if isinstance(value, list):
@@ -122,19 +126,19 @@ def _find_rows(data: Any) -> list[Any] | None:
     return None
 
 
-def _read_cases(name: str, spec: Fields, suite: Graders, words: LabelMap, notes: Notes) -> Iterator[Found]:
+def _read_cases(name: str, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes) -> Iterator[Found]:
     first: str | None = None
     for number, row in enumerate(_list_rows(name), 1):
         if isinstance(row, UsageError):
             yield number, row
             continue
         try:
-            item = _read_item(row, number)
-            first = first or item.run
+            eval_item = _read_item(row, number)
+            first = first or eval_item.run
             # Two runs of one eval are compared by these ids, so only a second run in one file is named in them.
-            if item.run != first:
-                item.known["id"] = f"{item.known['id']}, run {item.run}"
-            yield number, _make_case(item, spec, suite, words, notes)
+            if eval_item.run != first:
+                eval_item.known["id"] = f"{eval_item.known['id']}, run {eval_item.run}"
+            yield number, _make_case(eval_item, field_options, suite, label_map, notes)
         except UsageError as error:
             yield number, error
 
@@ -162,27 +166,29 @@ def _read_item(row: Mapping[str, Any], number: int) -> _Item:
     place = next((row[key] for key in ("data_source_idx", "datasource_item_id") if row.get(key) is not None), number)
     run = row.get("run_id")
     # Under one name, so that fields and templates find it: the API calls it datasource_item.
-    said = {**row, "item": variables}
-    found = _Item(row=said, variables=variables, sample=sample, run=run if isinstance(run, str) else None)
-    found.known["id"] = str(place) if isinstance(place, int | str) else str(number)
+    named = {**row, "item": variables}
+    eval_item = _Item(row=named, variables=variables, sample=sample, run=run if isinstance(run, str) else None)
+    eval_item.known["id"] = str(place) if isinstance(place, int | str) else str(number)
     if sample is not None:
-        asked = sample.get("input")
-        found.known |= {"task": asked} if isinstance(asked, list | str) and asked else {}
+        task = sample.get("input")
+        eval_item.known |= {"task": task} if isinstance(task, list | str) and task else {}
     if "expected" in variables and "item" in row and "results" in row:  # of a log of the framework
-        found.known["reference"] = variables["expected"]
-    return found
+        eval_item.known["reference"] = variables["expected"]
+    return eval_item
 
 
 def _read_answer(sample: Mapping[str, Any]) -> str | None:
-    """What the model said; ``None`` where the sample does not say it at all.
+    """Read the model's answer; ``None`` where the sample does not have it at all.
 
     A sample with an error or without an answer raises ``UsageError``: judged as an empty one, a rubric that only
     forbids things would pass it.
     """
     error = sample.get("error")
-    said = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
-    if said:
-        raise UsageError(f"the sample ended with an error ({flatten(str(said))[:200]}); run it again, or leave it out")
+    reason = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
+    if reason:
+        raise UsageError(
+            f"the sample ended with an error ({flatten(str(reason))[:200]}); run it again, or leave it out"
+        )
     if "output_text" in sample:
         if not isinstance(sample["output_text"], str):
             raise UsageError("the sample's 'output_text' is no text; run it again, or leave it out")
@@ -198,7 +204,7 @@ def _read_answer(sample: Mapping[str, Any]) -> str | None:
 
 
 def _join_messages(messages: list[Any]) -> str | None:
-    """The text of the last message: those before it are calls of tools, and what led there."""
+    """Return the text of the last message: those before it are calls of tools, and what led there."""
     last = messages[-1] if messages else None
     inner = last.get("message") if isinstance(last, dict) else None
     content = (inner if isinstance(inner, dict) else last).get("content") if isinstance(last, dict) else None
@@ -208,63 +214,65 @@ def _join_messages(messages: list[Any]) -> str | None:
     return content if isinstance(content, str) else None
 
 
-def _make_case(item: _Item, spec: Fields, suite: Graders, words: LabelMap, notes: Notes) -> Case:
-    if suite.evaluation is not None and item.row.get("eval_id", suite.evaluation) != suite.evaluation:
+def _make_case(eval_item: _Item, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes) -> Case:
+    if suite.evaluation is not None and eval_item.row.get("eval_id", suite.evaluation) != suite.evaluation:
         raise UsageError(
-            f"the item belongs to the eval {show(item.row['eval_id'])}, and the graders to {show(suite.evaluation)}; "
-            "save the eval that it belongs to"
+            f"the item belongs to the eval {show(eval_item.row['eval_id'])}, "
+            f"and the graders to {show(suite.evaluation)}; save the eval that it belongs to"
         )
-    found, _ = select_mapped(item.row, spec)
-    paths = {key: path for (key, inner), path in spec.mapped if inner is None}
-    answer = _choose_content(item, found, paths.get("content"), suite)
-    golden = paths.get("reference") or _find_golden(item, suite, answer, spec)
-    if golden is not None and "reference" not in found:
-        found["reference"] = find_field(item.row, golden)
+    members, _ = select_mapped(eval_item.row, field_options)
+    paths = {key: path for (key, inner), path in field_options.mapped if inner is None}
+    answer = _choose_content(eval_item, members, paths.get("content"), suite)
+    golden = paths.get("reference") or _find_golden(eval_item, suite, answer, field_options)
+    if golden is not None and "reference" not in members:
+        members["reference"] = find_field(eval_item.row, golden)
     used = {answer, golden, *paths.values()}
-    others = {name: value for name, value in item.variables.items() if f"item.{name}" not in used}
-    applied = apply_graders(suite, item.variables, answer=answer)
-    for said in applied.dropped:
-        add_note(notes, said)
+    others = {name: value for name, value in eval_item.variables.items() if f"item.{name}" not in used}
+    applied = apply_graders(suite, eval_item.variables, answer=answer)
+    for reason in applied.dropped:
+        add_note(notes, reason)
     if suite.graders and applied.rubric is None:
         add_note(notes, "item none of whose graders is applied: only the run's own criteria judge it")
-    found = item.known | found
-    named = {name: value for name, value in applied.context.items() if f"item.{name}" != golden}
+    members = eval_item.known | members
+    context_values = {name: value for name, value in applied.context.items() if f"item.{name}" != golden}
     if applied.context:
-        mapped = found.get("context")
-        found["context"] = applied.context if mapped is None else {**applied.context, "context": mapped}
-        others = {name: value for name, value in others.items() if name not in named}
-    if others and "task" not in found:
-        found["task"] = next(iter(others.values())) if len(others) == 1 else others
-    recorded = {key: item.row[key] for key in _RECORDED if item.row.get(key) not in (None, [], {})}
-    model = item.sample.get("model") if item.sample is not None else None
-    recorded |= {"item": item.variables} | ({"model": model} if model else {})
-    found["metadata"] = {"openai_evals": recorded, **(found.get("metadata") or {})}
-    return replace(make_case(map_labels(found, words)), rubric=applied.rubric)
+        mapped = members.get("context")
+        members["context"] = applied.context if mapped is None else {**applied.context, "context": mapped}
+        others = {name: value for name, value in others.items() if name not in context_values}
+    if others and "task" not in members:
+        members["task"] = next(iter(others.values())) if len(others) == 1 else others
+    recorded = {key: eval_item.row[key] for key in _RECORDED if eval_item.row.get(key) not in (None, [], {})}
+    model = eval_item.sample.get("model") if eval_item.sample is not None else None
+    recorded |= {"item": eval_item.variables} | ({"model": model} if model else {})
+    members["metadata"] = {"openai_evals": recorded, **(members.get("metadata") or {})}
+    return replace(make_case(map_labels(members, label_map)), rubric=applied.rubric)
 
 
-def _find_golden(item: _Item, suite: Graders, answer: str, spec: Fields) -> str | None:
-    """The variable that graders compare the answer with, where the item has it."""
-    name = None if "reference" in spec.taken else suite.find_reference(answer)
+def _find_golden(eval_item: _Item, suite: Graders, answer: str, field_options: Fields) -> str | None:
+    """Find the variable that graders compare the answer with, where the item has it."""
+    name = None if "reference" in field_options.taken else suite.find_reference(answer)
     if name is None:
         return None
     try:
-        find_field(item.row, name)
+        find_field(eval_item.row, name)
     except UsageError:
         return None  # the grader says so itself
     return name
 
 
-def _choose_content(item: _Item, found: dict[str, Any], mapped: str | None, suite: Graders) -> str:
-    """Put the content among what was found, and return what the graders' templates call it."""
+def _choose_content(eval_item: _Item, members: dict[str, Any], mapped: str | None, suite: Graders) -> str:
+    """Put the content among the members, and return the graders' name for it."""
     if mapped is not None:
         return mapped if mapped.startswith("item.") else SAMPLED
-    answer = _read_answer(item.sample) if item.sample is not None else None
+    answer = _read_answer(eval_item.sample) if eval_item.sample is not None else None
     if answer is not None:
-        found["content"] = answer
+        members["content"] = answer
         return SAMPLED
     name = suite.find_answer()
     if name is None:
-        known = flatten(", ".join(f"item.{key}" for key in item.variables))[:200]
-        raise UsageError(f"the item has no sample; say which variable is the answer (--content, of {known})")
-    found["content"] = find_field(item.row, name)
+        names = flatten(", ".join(f"item.{key}" for key in eval_item.variables))[:200]
+        raise UsageError(
+            f"the item has no sample; say which variable of {names} is the answer, with ", Argument("fields['content']")
+        )
+    members["content"] = find_field(eval_item.row, name)
     return name

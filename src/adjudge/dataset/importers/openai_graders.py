@@ -18,7 +18,7 @@ from adjudge.formats.text import flatten, show
 from adjudge.rubric.rubric import DEFAULT_THRESHOLD, Criterion, Rubric, make_gating_rubric
 
 SAMPLED = "sample.output_text"
-"""What a template calls the answer of a model."""
+"""The name of a model's answer in a template."""
 
 MOST_GRADERS = 64
 
@@ -40,7 +40,7 @@ _REASONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graders:
-    """What an eval tests, and how its templates call the answer."""
+    """The graders of an eval, and the name of the answer in its templates."""
 
     name: str = "OpenAI Evals"
     evaluation: str | None = None
@@ -48,14 +48,16 @@ class Graders:
     graders: tuple[Mapping[str, Any], ...] = ()
 
     def find_answer(self) -> str | None:
-        """The one variable of the items that string checks look at, for data whose answers are no samples."""
-        found = {_find_variable(grader.get("input")) for grader in self.graders if grader.get("type") == "string_check"}
-        found.discard(None)
-        only = found.pop() if len(found) == 1 else None
+        """Find the one variable of the items that string checks look at, for data whose answers are no samples."""
+        variables = {
+            _find_variable(grader.get("input")) for grader in self.graders if grader.get("type") == "string_check"
+        }
+        variables.discard(None)
+        only = variables.pop() if len(variables) == 1 else None
         return only if only is not None and only.startswith(_ITEM) else None
 
     def find_reference(self, answer: str) -> str | None:
-        """The variable of the items that the first comparing grader compares the answer with."""
+        """Find the variable of the items that the first comparing grader compares the answer with."""
         for grader in self.graders:
             sides = [_find_variable(grader.get(key)) for key in ("input", "reference")]
             others = [name for name in sides if name is not None and name != answer]
@@ -64,63 +66,65 @@ class Graders:
         return None
 
 
-def read_graders(data: Any, where: str) -> Graders:
-    """The graders of an eval as ``evals.retrieve`` returns it; raises ``UsageError`` for what is none."""
-    graders = data.get("testing_criteria") if isinstance(data, Mapping) else None
-    if not isinstance(graders, list) or not all(isinstance(item, dict) for item in graders):
-        raise UsageError(f"{where} holds no eval of OpenAI: no list 'testing_criteria'; save evals.retrieve(...)")
+def read_graders(evaluation: Any, where: str) -> Graders:
+    """Read the graders of an eval as ``evals.retrieve`` returns it; raises ``UsageError`` for what is none."""
+    graders = evaluation.get("testing_criteria") if isinstance(evaluation, Mapping) else None
+    if not isinstance(graders, list) or not all(isinstance(grader, dict) for grader in graders):
+        raise UsageError(
+            f"{where} holds no eval of OpenAI: no list 'testing_criteria'; save what evals.retrieve returns"
+        )
     try:
-        check_text(data)
+        check_text(evaluation)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     if len(graders) > MOST_GRADERS:
         raise UsageError(f"{where} has {len(graders):,} graders, and at most {MOST_GRADERS} are read; split it")
-    name = data.get("name")
-    own = data.get("id")
+    name = evaluation.get("name")
+    evaluation_id = evaluation.get("id")
     return Graders(
         name=flatten(name, 100) if isinstance(name, str) and name.strip() else "OpenAI Evals",
-        evaluation=own if isinstance(own, str) else None,
+        evaluation=evaluation_id if isinstance(evaluation_id, str) else None,
         graders=tuple(graders),
     )
 
 
 @dataclass(slots=True, kw_only=True)
-class Applied:
-    """What the graders come to for one item."""
+class AppliedGraders:
+    """The rubric that the graders are for one item."""
 
     rubric: Rubric | None
     """``None`` where nothing of them could be applied."""
     context: dict[str, Any] = field(default_factory=dict)
     """The variables that criteria speak of."""
     dropped: list[str] = field(default_factory=list)
-    """What was not applied, and why."""
+    """The graders that were not applied, each with the reason."""
 
 
-def apply_graders(graders: Graders, item: Mapping[str, Any], *, answer: str) -> Applied:
-    """The rubric that the graders are for one item, whose answer the templates call ``answer``.
+def apply_graders(graders: Graders, item: Mapping[str, Any], *, answer: str) -> AppliedGraders:
+    """Make the rubric that the graders are for one item, whose answer the templates call ``answer``.
 
     Every criterion gates, as an item passes when all of its graders do. The words of model graders name the item's
     variables, whose values stand in the context as data: a value may come from anybody, and must not become part of
     what the judge is told to look for.
     """
-    found = Applied(rubric=None)
+    applied = AppliedGraders(rubric=None)
     scale = _find_scale(graders)
     criteria: list[Criterion] = []
     for place, grader in enumerate(graders.graders, 1):
         try:
             name = _name_grader(grader, place, [criterion.name for criterion in criteria])
-            criterion = _Maker(item=item, answer=answer, scale=scale, context=found.context).make(grader, name)
+            criterion = _Maker(item=item, answer=answer, scale=scale, context=applied.context).make(grader, name)
             check_text(criterion.to_dict())  # JSON can hold half a character, which has no digest
             criteria.append(criterion)
         except UsageError as error:
-            found.dropped.append(f"grader {show(grader.get('type'))} not applied: {error}")
+            applied.dropped.append(f"grader {show(grader.get('type'))} not applied: {error}")
     if criteria:
-        found.rubric = make_gating_rubric(graders.name, criteria, scale=scale)
-    return found
+        applied.rubric = make_gating_rubric(graders.name, criteria, scale=scale)
+    return applied
 
 
 def _find_scale(graders: Graders) -> tuple[float, float]:
-    """What the first grader with a score scores on: a rubric has one scale."""
+    """Find the scale of the first grader with a score: a rubric has one scale."""
     for grader in graders.graders:
         if grader.get("type") == "score_model":
             return _read_range(grader)
@@ -128,19 +132,19 @@ def _find_scale(graders: Graders) -> tuple[float, float]:
 
 
 def _read_range(grader: Mapping[str, Any]) -> tuple[float, float]:
-    given = grader.get("range")
-    if given is None:
+    limits = grader.get("range")
+    if limits is None:
         return (0.0, 1.0)
-    if isinstance(given, list) and len(given) == 2 and all(map(is_finite, given)) and given[0] < given[1]:
-        return float(given[0]), float(given[1])
+    if isinstance(limits, list) and len(limits) == 2 and all(map(is_finite, limits)) and limits[0] < limits[1]:
+        return float(limits[0]), float(limits[1])
     return (0.0, 1.0)  # named as wrong where the grader is read
 
 
-def _name_grader(grader: Mapping[str, Any], place: int, taken: list[str]) -> str:
-    given = grader.get("name")
-    name = flatten(given, 100).strip() if isinstance(given, str) else ""
+def _name_grader(grader: Mapping[str, Any], place: int, used: list[str]) -> str:
+    stated = grader.get("name")
+    name = flatten(stated, 100).strip() if isinstance(stated, str) else ""
     name = name or f"grader {place}"
-    return name if name not in taken else f"{name} ({place})"
+    return name if name not in used else f"{name} ({place})"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -153,7 +157,7 @@ class _Maker:
     context: dict[str, Any]
 
     def make(self, grader: Mapping[str, Any], name: str) -> Criterion:
-        """The criterion of a grader; raises ``UsageError`` with why there is none."""
+        """Make the criterion of a grader; raises ``UsageError`` with why there is none."""
         kind = grader.get("type")
         if kind == "string_check":
             return self._make_check(grader, name)
@@ -227,7 +231,7 @@ class _Maker:
         return value
 
     def _write_words(self, grader: Mapping[str, Any]) -> str:
-        """What a grader tells its model, with the answer and the variables named."""
+        """Write the instructions of a grader, with the answer and the variables named."""
         words = "\n\n".join(
             fill_template(parse_template(text), self._name_value) for text in _list_texts(grader.get("input"))
         )
@@ -244,7 +248,7 @@ class _Maker:
 
 
 def _find_variable(text: Any) -> str | None:
-    """The variable that is all of a text; ``None`` for any other."""
+    """Find the variable that is all of a text; ``None`` for any other."""
     if not isinstance(text, str):
         return None
     try:
@@ -254,14 +258,14 @@ def _find_variable(text: Any) -> str | None:
 
 
 def _read_labels(grader: Mapping[str, Any], key: str) -> list[str]:
-    given = grader.get(key)
-    if not isinstance(given, list) or not all(isinstance(item, str) and item.strip() for item in given):
+    labels = grader.get(key)
+    if not isinstance(labels, list) or not all(isinstance(label, str) and label.strip() for label in labels):
         raise UsageError(f"its {key} must be a list of texts")
-    return given
+    return labels
 
 
 def _list_texts(messages: Any) -> Iterator[str]:
-    """The texts of a grader's messages; raises ``UsageError`` for images and sound."""
+    """Yield the texts of a grader's messages; raises ``UsageError`` for images and sound."""
     if not isinstance(messages, list) or not messages:
         raise UsageError("its input must be a list of messages")
     for message in messages:

@@ -19,41 +19,41 @@ _KEPT = ("match", "metrics", "error")
 
 
 def is_log(row: object) -> bool:
-    """Whether a first line is that of a log."""
+    """Return whether a first line is that of a log."""
     return isinstance(row, Mapping) and isinstance(row.get("spec"), Mapping)
 
 
 def group_events(name: str, rows: Iterable[Mapping[str, Any] | UsageError]) -> Iterator[dict[str, Any] | UsageError]:
-    """The samples of a log in the order of their first events, and what is no event.
+    """Yield the samples of a log in the order of their first events, and an error for a line that is no event.
 
-    The answer is what was sampled first: where a model grades, what it says is sampled after it.
+    The answer is the first sampled text: where a model grades, its text is sampled after it.
     """
     if Path(name).is_file() and Path(name).stat().st_size > LARGEST_JSON:
         raise UsageError(f"{name} is a log of more than {LARGEST_JSON // 1_000_000} MB; split it by its samples")
-    found: dict[str, dict[str, Any]] = {}
+    samples: dict[str, dict[str, Any]] = {}
     for row in rows:
         if isinstance(row, UsageError):
             yield row
             continue
-        data = row.get("data")
-        if "sample_id" not in row or not isinstance(data, Mapping):
+        event = row.get("data")
+        if "sample_id" not in row or not isinstance(event, Mapping):
             if "final_report" not in row and "spec" not in row:
                 yield UsageError(
                     f"a line of a log must be an event with a 'sample_id' and 'data', got {show(dict(row))}"
                 )
             continue
-        sample = found.setdefault(str(row["sample_id"]), {"item": {}, "datasource_item_id": str(row["sample_id"])})
-        _add_event(sample, str(row.get("type")), data)
+        sample = samples.setdefault(str(row["sample_id"]), {"item": {}, "datasource_item_id": str(row["sample_id"])})
+        _add_event(sample, str(row.get("type")), event)
         sample.setdefault("run_id", row.get("run_id"))
-    yield from found.values()
+    yield from samples.values()
 
 
-def _add_event(sample: dict[str, Any], kind: str, data: Mapping[str, Any]) -> None:
+def _add_event(sample: dict[str, Any], kind: str, event: Mapping[str, Any]) -> None:
     if kind == "sampling" and "sample" not in sample:
-        sampled = data.get("sampled")
+        sampled = event.get("sampled")
         answer = sampled[0] if isinstance(sampled, list) and sampled else sampled
-        sample["sample"] = {"input": data.get("prompt"), "output_text": answer}
+        sample["sample"] = {"input": event.get("prompt"), "output_text": answer}
     if kind in _KEPT:
-        sample.setdefault("results", []).append({"type": kind, **data})
-    if kind == "match" and data.get("expected") is not None:
-        sample["item"].setdefault("expected", data["expected"])
+        sample.setdefault("results", []).append({"type": kind, **event})
+    if kind == "match" and event.get("expected") is not None:
+        sample["item"].setdefault("expected", event["expected"])

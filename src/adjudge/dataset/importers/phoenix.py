@@ -15,11 +15,11 @@ from adjudge.dataset.importers.exported import (
     find_answer,
     find_members,
     find_part,
-    keep,
     make_metadata,
     read_text,
     read_time,
-    take_one,
+    select_members,
+    unwrap_single,
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
@@ -59,11 +59,11 @@ def _find_context(row: Mapping[str, Any], name: str) -> Any:
     return context.get(name) if isinstance(context, dict) else row.get(f"context.{name}")
 
 
-def _look(rows: Iterator[Row]) -> Callable[[Mapping[str, Any]], bool]:
-    """Which spans have their parent in the file."""
-    known = {_find_span(row) for _, row in rows if not isinstance(row, UsageError)}
-    known.discard(None)
-    return lambda row: _find_span(row) is not None and read_text(row.get("parent_id")) in known
+def _find_parts(rows: Iterator[Row]) -> Callable[[Mapping[str, Any]], bool]:
+    """Return a function that tells which spans have their parent in the file."""
+    ids = {_find_span(row) for _, row in rows if not isinstance(row, UsageError)}
+    ids.discard(None)
+    return lambda row: _find_span(row) is not None and read_text(row.get("parent_id")) in ids
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
@@ -72,13 +72,13 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
     name = _find_span(row)
     if name is not None:
         return _open_span(row, name)
-    asked = find_part(row, "input", ".", "_")
+    task = find_part(row, "input", ".", "_")
     name = read_text(row.get("id")) or read_text(row.get("example_id"))
-    if name is None or asked is None:
+    if name is None or task is None:
         raise UsageError(f"it is no span, annotation or example of Phoenix; it has {list_names(row)}")
     add_note(notes, "example without an answer: its input is the content")
-    found = {"id": name, "content": take_one(asked), "reference": take_one(find_part(row, "output", ".", "_"))}
-    return found | {"metadata": make_metadata("phoenix", find_part(row, "metadata", ".", "_"), {})}
+    case = {"id": name, "content": unwrap_single(task), "reference": unwrap_single(find_part(row, "output", ".", "_"))}
+    return case | {"metadata": make_metadata("phoenix", find_part(row, "metadata", ".", "_"), {})}
 
 
 def _open_span(row: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -86,21 +86,21 @@ def _open_span(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     if row.get("status_code") == "ERROR":
         why = flatten(str(row.get("status_message") or "no message"))[:200]
         raise UsageError(f"the span {show(name)} ended with an error ({why}); run it again")
-    kept = keep(row, ("name", "span_kind", "start_time", "annotations"))
-    kept |= {"trace_id": trace} if (trace := read_text(_find_context(row, "trace_id"))) else {}
+    extras = select_members(row, ("name", "span_kind", "start_time", "annotations"))
+    extras |= {"trace_id": trace} if (trace := read_text(_find_context(row, "trace_id"))) else {}
     return {
         "id": name,
         "content": check_answer(find_answer(_read_side(attributes, "output")), f"span {show(name)}"),
-        "task": take_one(_read_side(attributes, "input")),
-        "metadata": make_metadata("phoenix", _read_json(attributes.get("metadata")), kept),
+        "task": unwrap_single(_read_side(attributes, "input")),
+        "metadata": make_metadata("phoenix", _read_json(attributes.get("metadata")), extras),
     }
 
 
 def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
-    given = [row] if "annotator_kind" in row else row.get("annotations")
-    for item in given if isinstance(given, list) else ():
-        if isinstance(item, dict) and "annotator_kind" in item:
-            yield _read_annotation(item, _find_span(row))
+    annotations = [row] if "annotator_kind" in row else row.get("annotations")
+    for annotation in annotations if isinstance(annotations, list) else ():
+        if isinstance(annotation, dict) and "annotator_kind" in annotation:
+            yield _read_annotation(annotation, _find_span(row))
 
 
 def _read_side(attributes: Mapping[str, Any], side: str) -> Any:
@@ -155,5 +155,5 @@ PHOENIX = Tool(
     ),
     open=_open_row,
     annotate=_annotate,
-    look=_look,
+    find_parts=_find_parts,
 )

@@ -14,7 +14,7 @@ from adjudge.dataset.case import Case, make_case
 from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
 from adjudge.dataset.fields import Fields, read_fields, select_mapped
 from adjudge.dataset.formats import check_path
-from adjudge.dataset.importers.promptfoo_assertions import Applied, Names, apply_assertions
+from adjudge.dataset.importers.promptfoo_assertions import AppliedAssertions, Names, apply_assertions
 from adjudge.dataset.importers.promptfoo_files import GOLD, Files, check_test, list_tests, read_document
 from adjudge.dataset.importers.template import find_only_variable, is_template, parse_template
 from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
@@ -30,54 +30,54 @@ _BY_PERSON = "human"
 _KEPT = ("provider", "success", "score", "namedScores", "gradingResult")
 
 
-def list_results(data: Any) -> Iterator[Mapping[str, Any] | UsageError] | None:
-    """The results in a document, or ``None`` for one that holds none."""
-    outer = data.get("results") if isinstance(data, dict) else None
+def list_results(document: Any) -> Iterator[Mapping[str, Any] | UsageError] | None:
+    """List the results in a document, or ``None`` for one that holds none."""
+    outer = document.get("results") if isinstance(document, dict) else None
     inner = outer.get("results") if isinstance(outer, dict) else None
     return map(_check_result, inner) if isinstance(inner, list) else None
 
 
-def is_result(item: Mapping[str, Any]) -> bool:
-    """Whether this is a test with its answer, and not a test alone."""
-    return isinstance(item.get("testCase"), dict) and "promptIdx" in item
+def is_result(row: Mapping[str, Any]) -> bool:
+    """Return whether this is a test with its answer, and not a test alone."""
+    return isinstance(row.get("testCase"), dict) and "promptIdx" in row
 
 
-def _check_result(item: Any) -> Mapping[str, Any] | UsageError:
-    fits = isinstance(item, dict) and is_result(item)
-    return item if fits else UsageError(f"a result must be an object with a 'testCase', got {show(item)}")
+def _check_result(result: Any) -> Mapping[str, Any] | UsageError:
+    fits = isinstance(result, dict) and is_result(result)
+    return result if fits else UsageError(f"a result must be an object with a 'testCase', got {show(result)}")
 
 
-def open_result(item: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any], dict[str, Any]]:
-    """The test of a result with its answer, its variables, and the parts of the case that are known.
+def open_result(result: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any], dict[str, Any]]:
+    """Open a result: the test with its answer, its variables, and the parts of the case that are known.
 
     A result without an answer is an error: judged as an empty one, a rubric that only forbids things would pass it.
     """
-    place = f"test {_count(item.get('testIdx'))}, prompt {_count(item.get('promptIdx'))}"
-    test = check_test(item["testCase"])
+    place = f"test {_number_from_one(result.get('testIdx'))}, prompt {_number_from_one(result.get('promptIdx'))}"
+    test = check_test(result["testCase"])
     if isinstance(test, UsageError):
         raise test
-    response = item.get("response")
+    response = result.get("response")
     response = response if isinstance(response, dict) else {}
-    error = response.get("error") or (item.get("error") if item.get("failureReason") == _ERROR else None)
+    error = response.get("error") or (result.get("error") if result.get("failureReason") == _ERROR else None)
     if error or response.get("output") is None:
         why = f" ({flatten(str(error))[:200]})" if error else ""
         raise UsageError(f"the result of {place} has no answer{why}; run it again")
-    prompt = item.get("prompt")
-    asked = prompt.get("raw") if isinstance(prompt, dict) else prompt
-    parts = {"task": asked, "label": _find_label(item.get("gradingResult"))}
-    known = {key: value for key, value in parts.items() if value is not None}
-    given = item.get("vars")
-    variables = given if isinstance(given, dict) else {}
-    said = {key: item[key] for key in _KEPT if item.get(key) is not None} | {"variables": variables}
-    return {**test, **said}, variables, {"id": place, "content": response["output"], **known}
+    prompt = result.get("prompt")
+    prompt_text = prompt.get("raw") if isinstance(prompt, dict) else prompt
+    parts = {"task": prompt_text, "label": _find_label(result.get("gradingResult"))}
+    members = {key: value for key, value in parts.items() if value is not None}
+    stated = result.get("vars")
+    variables = stated if isinstance(stated, dict) else {}
+    recorded = {key: result[key] for key in _KEPT if result.get(key) is not None} | {"variables": variables}
+    return {**test, **recorded}, variables, {"id": place, "content": response["output"], **members}
 
 
-def _count(index: Any) -> str:
+def _number_from_one(index: Any) -> str:
     return str(index + 1) if isinstance(index, int) else show(index)
 
 
 def _find_label(grading: Any) -> bool | None:
-    """What a person said of the answer; what assertions said of it is no label."""
+    """Find a person's verdict on the answer; that of assertions is no label."""
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     for part in parts if isinstance(parts, list) else ():
         assertion = part.get("assertion") if isinstance(part, dict) else None
@@ -94,7 +94,7 @@ _APART = frozenset(("vars", "metadata", "providerOutput"))
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
 
-Found = tuple[int, "Case | UsageError"]
+NumberedCase = tuple[int, "Case | UsageError"]
 
 
 def import_promptfoo(
@@ -129,7 +129,7 @@ def import_promptfoo(
     )
 
 
-def _read_cases(name: str, suite: _Suite) -> Iterator[Found]:
+def _read_cases(name: str, suite: _Suite) -> Iterator[NumberedCase]:
     number = 0
     for test in _list_items(Path(name)):
         number += 1
@@ -142,20 +142,20 @@ def _read_cases(name: str, suite: _Suite) -> Iterator[Found]:
                 continue
             combined = list(_combine(test))
             for turn, variables in enumerate(combined, 1):
-                told = f"{number}.{turn}" if len(combined) > 1 else str(number)
-                yield number, suite.make_case(test, variables, {"id": told})
+                case_id = f"{number}.{turn}" if len(combined) > 1 else str(number)
+                yield number, suite.make_case(test, variables, {"id": case_id})
         except UsageError as error:
             yield number, error
 
 
 def _list_items(path: Path) -> Iterator[Mapping[str, Any] | UsageError]:
-    data = read_document(path) if path.suffix.lower() in {".yaml", ".yml", ".json"} else None
-    results = list_results(data)
-    yield from list_tests(path, data) if results is None else results
+    document = read_document(path) if path.suffix.lower() in {".yaml", ".yml", ".json"} else None
+    results = list_results(document)
+    yield from list_tests(path, document) if results is None else results
 
 
 def _combine(test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The variables of a test; a list stands for a test with each of its values."""
+    """Yield the variables of a test; a list stands for a test with each of its values."""
     variables = dict(test.get("vars") or {})
     options = test.get("options")
     if isinstance(options, dict) and options.get("disableVarExpansion"):
@@ -178,74 +178,76 @@ def _is_choice(value: list[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Suite:
-    """How the tests of one file become cases."""
+    """The options under which the tests of one file become cases."""
 
     spec: Fields
     notes: Notes
     files: Files
     words: LabelMap
-    """What the words of labels stand for."""
+    """The labels that words stand for."""
 
-    def make_case(self, test: Mapping[str, Any], variables: Mapping[str, Any], known: Mapping[str, Any]) -> Case:
-        """The case of a test; ``known`` is what stands in it where no variable was mapped to it."""
-        found, used = select_mapped(variables, self.spec)
-        found = {**known, **found}
+    def make_case(self, test: Mapping[str, Any], variables: Mapping[str, Any], defaults: Mapping[str, Any]) -> Case:
+        """Make the case of a test; ``defaults`` are its members where no variable is mapped to them."""
+        members, used = select_mapped(variables, self.spec)
+        members = {**defaults, **members}
         assertions = list(_list_assertions(test.get("assert")))
-        gold = None if "reference" in found else _find_gold(assertions, variables, used, found)
+        gold = None if "reference" in members else _find_gold(assertions, variables, used, members)
         others = {name: value for name, value in variables.items() if name not in used}
-        answered = "content" in found or test.get("providerOutput") is not None
-        if "content" not in found:
-            found["content"], others = _choose_content(test, others, self.notes)
-        asked = others if others and "task" not in found else {}
-        if asked:
-            found["task"] = _take_one(asked)
+        answered = "content" in members or test.get("providerOutput") is not None
+        if "content" not in members:
+            members["content"], others = _choose_content(test, others, self.notes)
+        task = others if others and "task" not in members else {}
+        if task:
+            members["task"] = _unwrap_single(task)
         for value in variables.values():
             if _names_file(value):
                 add_note(self.notes, "variable that names a file, which was not read")
-        found["metadata"] = {**_make_metadata(test), **(found.get("metadata") or {})}
+        members["metadata"] = {**_make_metadata(test), **(members.get("metadata") or {})}
         if not answered:
-            for item in assertions:
-                add_note(self.notes, f"assertion {show(item.get('type', '$ref'))} not applied: there is no answer yet")
-            return make_case(map_labels(found, self.words))
+            for assertion in assertions:
+                add_note(
+                    self.notes, f"assertion {show(assertion.get('type', '$ref'))} not applied: there is no answer yet"
+                )
+            return make_case(map_labels(members, self.words))
         names = Names(
             variables=variables,
             answer=_find_mapped(self.spec, "content", variables),
             reference=_find_mapped(self.spec, "reference", variables) or _find_named(gold),
-            task_names=frozenset(asked),
+            task_names=frozenset(task),
         )
         applied = apply_assertions(test, test.get("assert") or (), names, self.files.read_value, gold=gold)
-        return self._add_rubric(found, applied, asserted=bool(test.get("assert")))
+        return self._add_rubric(members, applied, asserted=bool(test.get("assert")))
 
-    def _add_rubric(self, found: dict[str, Any], applied: Applied, *, asserted: bool) -> Case:
-        for said in applied.dropped:
-            add_note(self.notes, said)
+    def _add_rubric(self, members: dict[str, Any], applied: AppliedAssertions, *, asserted: bool) -> Case:
+        for reason in applied.dropped:
+            add_note(self.notes, reason)
         if applied.rubric is None:
             if asserted:
                 add_note(self.notes, "test none of whose assertions is applied: only the run's own criteria judge it")
-            return make_case(map_labels(found, self.words))
+            return make_case(map_labels(members, self.words))
         if applied.context:
-            mapped = found.get("context")
-            found["context"] = applied.context if mapped is None else {**applied.context, "context": mapped}
-        if applied.rubric.has_rules and not isinstance(found["content"], str):
-            found["content"] = _write_output(found["content"])
-        return replace(make_case(map_labels(found, self.words)), rubric=applied.rubric)
+            mapped = members.get("context")
+            members["context"] = applied.context if mapped is None else {**applied.context, "context": mapped}
+        if applied.rubric.has_rules and not isinstance(members["content"], str):
+            members["content"] = _write_output(members["content"])
+        return replace(make_case(map_labels(members, self.words)), rubric=applied.rubric)
 
 
 def _write_output(value: Any) -> str:
-    """An output that is no text as promptfoo writes it, so that its assertions see the same characters."""
+    """Write an output that is no text as promptfoo does, so that its assertions see the same characters."""
     return json.dumps(_drop_fractions(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def _drop_fractions(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _drop_fractions(item) for key, item in value.items()}
+        return {key: _drop_fractions(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [_drop_fractions(item) for item in value]
+        return [_drop_fractions(member) for member in value]
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
 
 
 def _find_mapped(spec: Fields, key: str, variables: Mapping[str, Any]) -> str | None:
-    """The variable that is mapped to a part of the case."""
+    """Find the variable that is mapped to a part of the case."""
     paths = [path for (part, inner), path in spec.mapped if part == key and inner is None]
     return paths[0] if paths and paths[0] in variables else None
 
@@ -255,18 +257,20 @@ def _find_named(gold: Mapping[str, Any] | None) -> str | None:
     return find_only_variable(parse_template(value)) if isinstance(value, str) else None
 
 
-def _list_assertions(given: Any) -> Iterator[dict[str, Any]]:
-    """The assertions of a test, with those of a set; a set with a threshold stays one, as not all of it must hold."""
-    for item in given or ():
-        if not isinstance(item, dict):
+def _list_assertions(assertions: Any) -> Iterator[dict[str, Any]]:
+    """Yield the assertions of a test, with those of a set; a set with a threshold stays one: not all must hold."""
+    for assertion in assertions or ():
+        if not isinstance(assertion, dict):
             continue
-        kind, parts = item.get("type"), item.get("assert") or []
+        kind, parts = assertion.get("type"), assertion.get("assert") or []
         if not isinstance(kind, str | None) or not isinstance(parts, list):
-            raise UsageError(f"an assertion must have a text as its type and a list as its 'assert', got {show(item)}")
-        if kind == "assert-set" and item.get("threshold") is None:
+            raise UsageError(
+                f"an assertion must have a text as its type and a list as its 'assert', got {show(assertion)}"
+            )
+        if kind == "assert-set" and assertion.get("threshold") is None:
             yield from _list_assertions(parts)
         else:
-            yield item
+            yield assertion
 
 
 def _names_file(value: Any) -> bool:
@@ -274,30 +278,30 @@ def _names_file(value: Any) -> bool:
 
 
 def _find_gold(
-    assertions: list[dict[str, Any]], variables: Mapping[str, Any], used: set[str], found: dict[str, Any]
+    assertions: list[dict[str, Any]], variables: Mapping[str, Any], used: set[str], members: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """The first assertion that says what a good answer is, which is put among what was found."""
-    for item in assertions:
-        value = _fill_in(item.get("value"), variables, used) if item.get("type") in GOLD else None
+    """Find the first assertion with a good answer, and put that among the members as the reference."""
+    for assertion in assertions:
+        value = _fill_in(assertion.get("value"), variables, used) if assertion.get("type") in GOLD else None
         if value is not None:
-            found["reference"] = value
-            return item
+            members["reference"] = value
+            return assertion
     return None
 
 
 def _fill_in(value: Any, variables: Mapping[str, Any], used: set[str]) -> Any:
-    """A reference with the variable that it names; it is nothing where more of it is a template."""
+    """Fill in the variable that a reference names; ``None`` where more of it is a template."""
     if not isinstance(value, str):
         return value
     if _names_file(value):
         return None
     try:
-        named = find_only_variable(parse_template(value))
+        variable = find_only_variable(parse_template(value))
     except UsageError:
         return None
-    if named is not None and named in variables:
-        used.add(named)  # the answer must not stand in the task, or in what is judged
-        return variables[named]
+    if variable is not None and variable in variables:
+        used.add(variable)  # the answer must not stand in the task, or in what is judged
+        return variables[variable]
     return None if is_template(value) else value
 
 
@@ -307,14 +311,14 @@ def _choose_content(test: Mapping[str, Any], others: dict[str, Any], notes: Note
     if not others:
         raise UsageError("the test has neither variables nor an answer (providerOutput), so nothing can be judged")
     add_note(notes, "test without an answer: its variables are the content")
-    return _take_one(others), {}
+    return _unwrap_single(others), {}
 
 
-def _take_one(variables: Mapping[str, Any]) -> Any:
-    """The value of the only variable, or all of them; ``None`` when there is none."""
+def _unwrap_single(variables: Mapping[str, Any]) -> Any:
+    """Return the value of the only variable, or all of them; ``None`` when there is none."""
     return next(iter(variables.values())) if len(variables) == 1 else dict(variables) or None
 
 
 def _make_metadata(test: Mapping[str, Any]) -> dict[str, Any]:
-    own = {key: test[key] for key in test if key not in _APART and test[key] not in _NOTHING}
-    return {**(test.get("metadata") or {})} | ({"promptfoo": own} if own else {})
+    recorded = {key: test[key] for key in test if key not in _APART and test[key] not in _NOTHING}
+    return {**(test.get("metadata") or {})} | ({"promptfoo": recorded} if recorded else {})

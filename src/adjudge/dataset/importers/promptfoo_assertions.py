@@ -1,8 +1,8 @@
 """The assertions of a test of promptfoo as the criteria of a rubric.
 
 Source: the assertion handlers of promptfoo 0.121.20 (``src/assertions``), whose verdicts on deterministic assertions
-are compared with the rules here by ``bench/promptfoo.py``. Nothing is executed: code, and templates that are more than
-the names of variables, are not applied, with the reason.
+are compared with the rules here by ``research/promptfoo.py``. Nothing is executed: code, and templates that are more
+than the names of variables, are not applied, with the reason.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from adjudge.dataset.case import check_text
 from adjudge.dataset.importers.ecmascript_regex import translate_regex
@@ -50,7 +50,7 @@ _OTHER = "no rule here means the same"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What the templates of a test may name, and where each stands for the judge."""
+    """The variables that the templates of a test may name, and where the judge finds each."""
 
     variables: Mapping[str, Any]
     answer: str | None = None
@@ -62,7 +62,7 @@ class Names:
     task_names: frozenset[str] = frozenset()
 
     def read(self, name: str) -> str:
-        """The text of a variable, as promptfoo would write it into a template."""
+        """Return the text of a variable, as promptfoo would write it into a template."""
         if name == self.answer:
             raise UsageError(f"its template names the answer itself, {show(name)}")
         if name not in self.variables:
@@ -72,8 +72,8 @@ class Names:
             raise UsageError(f"its variable {show(name)} is a template itself")
         return text
 
-    def place(self, name: str, context: dict[str, Any]) -> str:
-        """Where the judge finds a variable: its value may be anybody's words, so it is data and no criterion."""
+    def locate(self, name: str, context: dict[str, Any]) -> str:
+        """Say where the judge finds a variable: its value may be anybody's words, so it is data and no criterion."""
         if name == self.answer:
             return "(the content)"
         text = self.read(name)
@@ -88,15 +88,15 @@ class Names:
 
 
 @dataclass(slots=True, kw_only=True)
-class Applied:
-    """What the assertions of one test come to."""
+class AppliedAssertions:
+    """The rubric that the assertions of one test are."""
 
     rubric: Rubric | None = None
     """``None`` where nothing of them could be applied."""
     context: dict[str, Any] = field(default_factory=dict)
     """The variables that criteria speak of and that stand nowhere else."""
     dropped: list[str] = field(default_factory=list)
-    """What was not applied, and why; a sentence for each."""
+    """The assertions that were not applied, each with the reason in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,39 +116,39 @@ ReadFile = Callable[[str], Any]
 
 def apply_assertions(
     test: Mapping[str, Any], assertions: Sequence[Any], names: Names, read_file: ReadFile, *, gold: object = None
-) -> Applied:
-    """The rubric that the assertions of a test are.
+) -> AppliedAssertions:
+    """Make the rubric that the assertions of a test are.
 
     Without a ``threshold`` every assertion must pass, those of weight 0 excepted; with one the weighted mean of their
     scores must reach it. ``read_file`` gives what a ``file://`` in the suite's folder holds.
     """
-    found = Applied()
-    why = _explain_untouchable(test)
-    if why is not None:
-        found.dropped += [_say(item, why) for item in assertions]
-        return found
-    entries, passing = _arrange(test.get("threshold"), assertions, found)
+    applied = AppliedAssertions()
+    reason = _explain_inapplicable(test)
+    if reason is not None:
+        applied.dropped += [_describe_dropped(assertion, reason) for assertion in assertions]
+        return applied
+    entries, passing = _arrange(test.get("threshold"), assertions, applied)
     criteria: list[Criterion] = []
     for entry in entries:
         try:
-            made = _Maker(names=names, read_file=read_file, context=found.context, is_gold=entry.assertion is gold)
-            criterion = made.make(entry, [item.name for item in criteria])
+            maker = _Maker(names=names, read_file=read_file, context=applied.context, is_gold=entry.assertion is gold)
+            criterion = maker.make(entry, [assertion.name for assertion in criteria])
             check_text(criterion.to_dict())  # JSON can hold half a character, which has no digest
             criteria.append(criterion)
         except UsageError as error:
-            found.dropped.append(_say(entry.assertion, str(error)))
-    if not any(item.weight for item in criteria):
-        found.dropped += ["assertion of weight 0 not applied: nothing else is, so it would decide nothing"] * len(
+            applied.dropped.append(_describe_dropped(entry.assertion, str(error)))
+    if not any(assertion.weight for assertion in criteria):
+        applied.dropped += ["assertion of weight 0 not applied: nothing else is, so it would decide nothing"] * len(
             criteria
         )
-        return found
-    if any(item.rule is None for item in criteria) and _has_own_prompt(test):
-        found.dropped.append("grading prompt (rubricPrompt) not used: the judge is asked in its own words")
+        return applied
+    if any(assertion.rule is None for assertion in criteria) and _has_own_prompt(test):
+        applied.dropped.append("grading prompt (rubricPrompt) not used: the judge is asked in its own words")
     if passing is None:
-        found.rubric = make_gating_rubric("promptfoo", criteria)
+        applied.rubric = make_gating_rubric("promptfoo", criteria)
     else:
-        found.rubric = Rubric(name="promptfoo", criteria=criteria, passing_threshold=passing)
-    return found
+        applied.rubric = Rubric(name="promptfoo", criteria=criteria, passing_threshold=passing)
+    return applied
 
 
 def _has_own_prompt(test: Mapping[str, Any]) -> bool:
@@ -156,13 +156,13 @@ def _has_own_prompt(test: Mapping[str, Any]) -> bool:
     return isinstance(options, Mapping) and bool(options.get("rubricPrompt"))
 
 
-def _say(assertion: Any, why: str) -> str:
+def _describe_dropped(assertion: Any, why: str) -> str:
     kind = assertion.get("type") if isinstance(assertion, Mapping) else None
     return f"assertion {show(kind)} not applied: {why}"
 
 
-def _explain_untouchable(test: Mapping[str, Any]) -> str | None:
-    """Why none of the assertions of a test can be applied, if that is so."""
+def _explain_inapplicable(test: Mapping[str, Any]) -> str | None:
+    """Explain why none of the assertions of a test can be applied, if that is so."""
     options = test.get("options")
     options = options if isinstance(options, Mapping) else {}
     if test.get("assertScoringFunction"):
@@ -176,29 +176,31 @@ def _explain_untouchable(test: Mapping[str, Any]) -> str | None:
 # ---------------------------------------------------------------- sets, weights, thresholds
 
 
-def _arrange(threshold: Any, assertions: Sequence[Any], found: Applied) -> tuple[list[_Entry], float | None]:
-    """The assertions of a test with their weights, and the mean at which it passes; ``None`` where all must pass."""
+def _arrange(
+    threshold: Any, assertions: Sequence[Any], applied: AppliedAssertions
+) -> tuple[list[_Entry], float | None]:
+    """Arrange the assertions of a test with their weights, and the mean at which it passes: ``None``, all must."""
     passing = read_threshold(threshold)
-    listed = list(_list_weighed(assertions, found))
-    sets = [item for item in listed if item[1].get("type") == "assert-set"]
-    deciding = [item for item in listed if item[2] != 0 or item in sets]
-    if passing is None and len(sets) == len(deciding) == 1 and sets[0][2] > 0:
+    weighed = list(_list_weighed(assertions, applied))
+    sets = [part for part in weighed if part.assertion.get("type") == "assert-set"]
+    deciding = [part for part in weighed if part.weight != 0 or part in sets]
+    if passing is None and len(sets) == len(deciding) == 1 and sets[0].weight > 0:
         # The set alone decides, so what it must reach is what the test must reach.
-        passing = read_threshold(sets[0][1].get("threshold"))
+        passing = read_threshold(sets[0].assertion.get("threshold"))
     entries: list[_Entry] = []
-    for place, item, weight in listed:
-        if item.get("type") == "assert-set":
-            entries += _open_set(place, item, weight, passing, found)
+    for place, assertion, weight in weighed:
+        if assertion.get("type") == "assert-set":
+            entries += _open_set(place, assertion, weight, passing, applied)
         else:
             gates = passing is None and weight != 0
-            entries.append(_Entry(assertion=item, place=place, weight=weight, least=None, gates=gates))
+            entries.append(_Entry(assertion=assertion, place=place, weight=weight, least=None, gates=gates))
     if len(entries) > MOST_ASSERTIONS:
         raise UsageError(f"the test has {len(entries):,} assertions, and at most {MOST_ASSERTIONS} are read; split it")
     return entries, passing
 
 
 def read_threshold(value: Any) -> float | None:
-    """The threshold of a test or a set; raises ``UsageError`` for one that is no share."""
+    """Read the threshold of a test or a set; raises ``UsageError`` for one that is no share."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", value.strip()):
         value = float(value)  # from a table
     if value is None or (is_finite(value) and 0 <= value <= 1):
@@ -206,30 +208,38 @@ def read_threshold(value: Any) -> float | None:
     raise UsageError(f"a threshold must be a number from 0 to 1, got {show(value)}; correct the suite")
 
 
-def _list_weighed(assertions: Sequence[Any], found: Applied) -> Iterator[tuple[str, Mapping[str, Any], float]]:
-    for place, item in enumerate(assertions, 1):
-        if not isinstance(item, Mapping):
-            found.dropped.append(f"assertion {show(item)} not applied: it is no mapping")
+class _Weighed(NamedTuple):
+    """An assertion with its place and its weight among those beside it."""
+
+    place: str
+    assertion: Mapping[str, Any]
+    weight: float
+
+
+def _list_weighed(assertions: Sequence[Any], applied: AppliedAssertions) -> Iterator[_Weighed]:
+    for place, assertion in enumerate(assertions, 1):
+        if not isinstance(assertion, Mapping):
+            applied.dropped.append(f"assertion {show(assertion)} not applied: it is no mapping")
             continue
-        weight = item.get("weight", 1)
+        weight = assertion.get("weight", 1)
         if not is_finite(weight) or weight < 0:
-            found.dropped.append(_say(item, f"its weight is {show(weight)}"))
+            applied.dropped.append(_describe_dropped(assertion, f"its weight is {show(weight)}"))
             continue
-        yield str(place), item, float(weight)
+        yield _Weighed(str(place), assertion, float(weight))
 
 
 def _open_set(
-    place: str, item: Mapping[str, Any], weight: float, passing: float | None, found: Applied
+    place: str, assertion: Mapping[str, Any], weight: float, passing: float | None, applied: AppliedAssertions
 ) -> Iterator[_Entry]:
-    """The assertions of a set, which share its weight."""
-    own = read_threshold(item.get("threshold"))
-    inner = list(_list_weighed(item.get("assert") or (), found))
-    total = sum(part[2] for part in inner)
-    if passing is None and own is not None and own < 1:
-        yield _Entry(assertion=item, place=place, weight=weight, least=None, gates=True)
+    """Yield the assertions of a set, which share its weight."""
+    threshold = read_threshold(assertion.get("threshold"))
+    inner = list(_list_weighed(assertion.get("assert") or (), applied))
+    total = sum(part.weight for part in inner)
+    if passing is None and threshold is not None and threshold < 1:
+        yield _Entry(assertion=assertion, place=place, weight=weight, least=None, gates=True)
         return
-    if not total or any(part.get("type") == "assert-set" for _, part, _ in inner):
-        found.dropped.append(_say(item, "it is empty, holds a set, or its weights sum to 0"))
+    if not total or any(part.assertion.get("type") == "assert-set" for part in inner):
+        applied.dropped.append(_describe_dropped(assertion, "it is empty, holds a set, or its weights sum to 0"))
         return
     for number, part, share in inner:
         gates = passing is None and share != 0
@@ -237,7 +247,7 @@ def _open_set(
             assertion=part,
             place=f"{place}.{number}",
             weight=weight * share / total,
-            least=1.0 if own is not None and passing is None else None,
+            least=1.0 if threshold is not None and passing is None else None,
             gates=gates,
         )
 
@@ -254,29 +264,34 @@ class _Maker:
     context: dict[str, Any]
     is_gold: bool
 
-    def make(self, entry: _Entry, taken: list[str]) -> Criterion:
-        """The criterion; raises ``UsageError`` with why there is none."""
+    def make(self, entry: _Entry, used_names: list[str]) -> Criterion:
+        """Make the criterion of an entry; raises ``UsageError`` with why there is none."""
         assertion = entry.assertion
-        given = assertion.get("type")
-        if not isinstance(given, str):
+        stated = assertion.get("type")
+        if not isinstance(stated, str):
             raise UsageError("it has no type")
-        kind = given.removeprefix("not-")
+        kind = stated.removeprefix("not-")
         if assertion.get("transform"):
             raise UsageError("it looks at what code makes of the output (transform)")
-        name = self._name(assertion, entry.place, taken)
+        name = self._name_criterion(assertion, entry.place, used_names)
         if kind in _WORDED:
-            if kind != given:
+            if kind != stated:
                 raise UsageError("it means the opposite of its words; write the opposite as words")
             return self._make_worded(kind, name, entry)
         if kind == "assert-set":
             return self._make_set(name, entry)
         rule = _share_rule(json.dumps(self._make_rule(assertion)))
-        how: dict[str, Any] = {"weight": entry.weight, "threshold": 1.0 if entry.gates else None}
-        return Criterion(name=name, description=f"{given} of promptfoo.", rule=rule, **how)
+        return Criterion(
+            name=name,
+            description=f"{stated} of promptfoo.",
+            rule=rule,
+            weight=entry.weight,
+            threshold=1.0 if entry.gates else None,
+        )
 
     def _make_rule(self, assertion: Mapping[str, Any]) -> dict[str, Any]:
-        given = str(assertion.get("type"))
-        kind = given.removeprefix("not-")
+        stated = str(assertion.get("type"))
+        kind = stated.removeprefix("not-")
         if kind not in _RULES:
             raise UsageError("a model would score it" if kind in _WORDED else _REASONS.get(kind, _OTHER))
         if assertion.get("transform"):
@@ -284,10 +299,10 @@ class _Maker:
         value = assertion.get("value")
         if _is_code(value):
             raise UsageError(_CODE)
-        return _RULES[kind](self._render(value), given != kind)
+        return _RULES[kind](self._render(value), stated != kind)
 
     def _make_set(self, name: str, entry: _Entry) -> Criterion:
-        """A set of which not all need hold, as one rule; what a model would have to say cannot be part of it."""
+        """Make one rule of a set of which not all need hold; what a model would have to say cannot be part of it."""
         parts = [part for part in entry.assertion.get("assert") or () if isinstance(part, Mapping)]
         weights: list[Any] = [part.get("weight", 1) for part in parts]
         try:
@@ -302,20 +317,20 @@ class _Maker:
             name=name, description="assert-set of promptfoo.", rule=rule, weight=entry.weight, threshold=1.0
         )
 
-    def _name(self, assertion: Mapping[str, Any], place: str, taken: list[str]) -> str:
+    def _name_criterion(self, assertion: Mapping[str, Any], place: str, used_names: list[str]) -> str:
         metric = assertion.get("metric")
         plain = isinstance(metric, str) and metric.strip() and not is_template(metric)
         name = flatten(metric, 100).strip() if plain else f"{assertion['type']} {place}"
-        return name if name not in taken else f"{name} {place}"
+        return name if name not in used_names else f"{name} {place}"
 
     def _render(self, value: Any) -> Any:
-        """A value with its variables, as promptfoo writes them: texts and lists of texts are templates."""
+        """Render a value with its variables, as promptfoo writes them: texts and lists of texts are templates."""
         if isinstance(value, str):
             if value.startswith("file://"):
                 return self.read_file(value)
             return fill_template(parse_template(value), self.names.read)
         if isinstance(value, list):
-            return [self._render(item) if isinstance(item, str) else item for item in value]
+            return [self._render(part) if isinstance(part, str) else part for part in value]
         return value
 
     def _make_worded(self, kind: str, name: str, entry: _Entry) -> Criterion:
@@ -323,10 +338,11 @@ class _Maker:
         if least is None:
             least = read_threshold(entry.assertion.get("threshold"))
         least = DEFAULT_THRESHOLD if least is None else least
-        how: dict[str, Any] = {"name": name, "weight": entry.weight}
         if kind in {"llm-rubric", "g-eval"}:
             words = self._read_words(entry.assertion.get("value"), several=kind == "g-eval")
-            return Criterion(**how, description=words, threshold=least if entry.gates else None)
+            return Criterion(
+                name=name, weight=entry.weight, description=words, threshold=least if entry.gates else None
+            )
         if kind == "model-graded-closedqa":
             words, levels = self._read_words(entry.assertion.get("value")), {0.0: "does not meet it", 1.0: "meets it"}
         elif self.is_gold or self._names_reference(entry.assertion.get("value")):
@@ -334,7 +350,13 @@ class _Maker:
             levels = {0.0: "disagrees with the reference", 1.0: "does not disagree with it"}
         else:
             raise UsageError("its answer is not the reference of the case")
-        return Criterion(**how, description=words, levels=levels, threshold=1.0 if entry.gates else None)
+        return Criterion(
+            name=name,
+            weight=entry.weight,
+            description=words,
+            levels=levels,
+            threshold=1.0 if entry.gates else None,
+        )
 
     def _names_reference(self, value: Any) -> bool:
         named = find_only_variable(parse_template(value)) if isinstance(value, str) else None
@@ -361,12 +383,12 @@ class _Maker:
         if only is not None:
             # A suite whose criteria stand in a column of a table: here the variable is the criterion.
             return self.names.read(only)
-        return fill_template(parts, lambda name: self.names.place(name, self.context))
+        return fill_template(parts, lambda name: self.names.locate(name, self.context))
 
 
 @lru_cache(maxsize=256)
 def _share_rule(spec: str) -> Rule:
-    """The rule of a spec in JSON: what a default asserts is the same in every test, and made once."""
+    """Make the rule of a spec in JSON: what a default asserts is the same in every test, and made once."""
     return rule_from_spec(json.loads(spec))
 
 
@@ -381,7 +403,7 @@ def _is_code(value: Any) -> bool:
 
 
 def write_value(value: Any) -> str:
-    """A value as JavaScript writes it into a text; raises ``UsageError`` for one that is written in another way."""
+    """Write a value as JavaScript does into a text; raises ``UsageError`` for one that is written in another way."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -409,7 +431,7 @@ def _read_text(value: Any) -> str:
 def _read_texts(value: Any) -> list[str]:
     if isinstance(value, str):
         value = split_fields(value)
-    texts = [write_value(item) for item in value] if isinstance(value, list) else []
+    texts = [write_value(part) for part in value] if isinstance(value, list) else []
     if not texts or not all(texts):
         raise UsageError("its value is no list of texts, or has an empty one")
     return texts
@@ -419,8 +441,8 @@ _FIELD = re.compile(r'[\s,]*(?:"((?:[^"\\]|\\.|"")*)"\s*(?:,|\Z)|([^",\s][^,]*)|
 
 
 def split_fields(value: str) -> list[str]:
-    """The texts between commas, of which some may be in quotation marks; raises ``UsageError`` for a broken one."""
-    found: list[str] = []
+    """Split a value at its commas; texts may be in quotation marks. Raises ``UsageError`` for a broken one."""
+    fields: list[str] = []
     at = 0
     while at < len(value):
         match = _FIELD.match(value, at)
@@ -428,11 +450,11 @@ def split_fields(value: str) -> list[str]:
             raise UsageError("its value has a quotation mark too many or too few")
         quoted, plain = match.groups()
         if quoted is not None:
-            found.append(re.sub(r'\\(["\\])|""', lambda part: part[1] or '"', quoted))
+            fields.append(re.sub(r'\\(["\\])|""', lambda part: part[1] or '"', quoted))
         elif plain is not None:
-            found.append(plain.strip())
+            fields.append(plain.strip())
         at = max(match.end(), at + 1)
-    return found
+    return fields
 
 
 def _make_contains(value: Any, inverse: bool, *, several: str | None = None, fold: bool = False) -> dict[str, Any]:  # noqa: FBT001

@@ -53,7 +53,7 @@ _TYPE = re.compile(
 
 
 def check_test(test: Any) -> Mapping[str, Any] | UsageError:
-    """A test, or why it is none."""
+    """Check a test; returns it, or the error for what is none."""
     if not isinstance(test, dict):
         return UsageError(f"a test must be a mapping, got {show(test)}")
     if "path" in test and not test.get("vars"):
@@ -66,8 +66,8 @@ def check_test(test: Any) -> Mapping[str, Any] | UsageError:
     return test
 
 
-def read_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a table of tests: columns with two underscores are promptfoo's, all others are variables."""
+def read_test_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a row of a table of tests: columns with two underscores are promptfoo's, all others are variables."""
     test: dict[str, Any] = {"vars": {}, "metadata": {}, "assert": []}
     for name, cell in row.items():
         if name.startswith("__expected"):
@@ -75,7 +75,7 @@ def read_columns(row: Mapping[str, Any]) -> dict[str, Any]:
         elif name.startswith("__metadata:"):
             key = name.removeprefix("__metadata:")
             if cell.strip():
-                test["metadata"][key.removesuffix("[]")] = _split(cell) if key.endswith("[]") else cell
+                test["metadata"][key.removesuffix("[]")] = _split_list(cell) if key.endswith("[]") else cell
         elif name.startswith("__"):
             if cell:
                 test[name.removeprefix("__")] = cell
@@ -84,22 +84,22 @@ def read_columns(row: Mapping[str, Any]) -> dict[str, Any]:
     return test
 
 
-def _split(cell: str) -> list[str]:
+def _split_list(cell: str) -> list[str]:
     return [part.replace("\\,", ",").strip() for part in re.split(r"(?<!\\),", cell)]
 
 
 def _read_assertion(cell: str) -> dict[str, Any]:
-    """``contains: Paris`` as an assertion; a text that names no type is an answer to be equal to."""
-    found = _TYPE.fullmatch(cell.strip())
-    if found is None and cell.strip().startswith("file://"):  # a function, which is no answer to be equal to
+    """Read ``contains: Paris`` as an assertion; a text that names no type is an answer to be equal to."""
+    match = _TYPE.fullmatch(cell.strip())
+    if match is None and cell.strip().startswith("file://"):  # a function, which is no answer to be equal to
         return {"type": "python" if ".py" in Path(cell).suffix else "javascript", "value": cell.strip()}
-    if found is None:
+    if match is None:
         return {"type": "equals", "value": cell}
-    kind = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}.get(found["type"], found["type"])
-    said: dict[str, Any] = {"type": kind}
-    if found["value"] is not None:
-        said["value"] = found["value"].strip()
-    return said | ({"threshold": float(found["threshold"])} if _is_number(found["threshold"]) else {})
+    kind = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}.get(match["type"], match["type"])
+    assertion: dict[str, Any] = {"type": kind}
+    if match["value"] is not None:
+        assertion["value"] = match["value"].strip()
+    return assertion | ({"threshold": float(match["threshold"])} if _is_number(match["threshold"]) else {})
 
 
 def _is_number(text: str | None) -> bool:
@@ -125,7 +125,7 @@ Found = Iterator[Test | UsageError]
 
 
 def read_document(path: Path) -> Any:
-    """What a file of YAML or JSON says; ``Yes`` and ``2024-01-02`` are texts, as promptfoo reads them."""
+    """Read a file of YAML or JSON; ``Yes`` and ``2024-01-02`` are texts, as promptfoo reads them."""
     from adjudge.formats.json import read_json, to_json_value
     from adjudge.formats.yaml import read_yaml
 
@@ -139,43 +139,46 @@ def read_document(path: Path) -> Any:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
-def list_tests(path: Path, data: Any) -> Found:
-    """The tests of a file; ``data`` is what it says when it is YAML or JSON, else ``None``."""
+def list_tests(path: Path, document: Any) -> Found:
+    """Yield the tests of a file; ``document`` is its content when it is YAML or JSON, else ``None``."""
     files = Files(root=path.parent)
-    if data is None:
+    if document is None:
         yield from files.read_tests(path)
-    elif isinstance(data, list):
-        yield from (files.open_test(item, path.parent, data) for item in data)
-    elif isinstance(data, dict) and ("tests" in data or "scenarios" in data):
-        yield from _list_configured(files, path, data)
+    elif isinstance(document, list):
+        yield from (files.open_test(test, path.parent, document) for test in document)
+    elif isinstance(document, dict) and ("tests" in document or "scenarios" in document):
+        yield from _list_configured(files, path, document)
     else:
         raise UsageError(f"{path} has no 'tests'; name a configuration of promptfoo, or a file of its tests or results")
 
 
-def _list_configured(files: Files, path: Path, data: Mapping[str, Any]) -> Found:
-    base = resolve(data, data.get("defaultTest") or {})
+def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> Found:
+    base = resolve_reference(document, document.get("defaultTest") or {})
     if isinstance(base, str):
         base = files.read_one(base)
-    base = files.open_test(base, path.parent, data)
+    base = files.open_test(base, path.parent, document)
     if isinstance(base, UsageError):
         raise UsageError(f"{path}: defaultTest: {base}")
-    for test in files.list_given(data.get("tests"), data):
-        yield test if isinstance(test, UsageError) else add_default(base, test)
-    for scenario in files.list_scenarios(data):
-        tests = list(files.list_given(scenario.get("tests"), data))
-        settings = list(_list_settings(files, scenario, data))
+    for test in files.list_tests(document.get("tests"), document):
+        yield test if isinstance(test, UsageError) else merge_default(base, test)
+    for scenario in files.list_scenarios(document):
+        tests = list(files.list_tests(scenario.get("tests"), document))
+        settings = list(_list_settings(files, scenario, document))
         if (count := len(settings) * len(tests)) > MOST_OF_SCENARIO:
             raise UsageError(f"a scenario makes {count:,} tests, and at most {MOST_OF_SCENARIO:,} are made; split it")
         for setting, test in product(settings, tests):
-            error = next((item for item in (setting, test) if isinstance(item, UsageError)), None)
-            yield error or add_default(base, _merge(setting, test))
+            error = next((part for part in (setting, test) if isinstance(part, UsageError)), None)
+            yield error or merge_default(base, _merge(setting, test))
 
 
-def _list_settings(files: Files, scenario: Test, data: Any) -> Found:
-    given = scenario["config"]
-    if isinstance(given, str):
-        given = files.read_one(given)
-    yield from (files.open_test(item, files.root, data) for item in (given if isinstance(given, list) else [given]))
+def _list_settings(files: Files, scenario: Test, document: Any) -> Found:
+    settings = scenario["config"]
+    if isinstance(settings, str):
+        settings = files.read_one(settings)
+    yield from (
+        files.open_test(setting, files.root, document)
+        for setting in (settings if isinstance(settings, list) else [settings])
+    )
 
 
 def _merge(base: Any, test: Any) -> dict[str, Any]:
@@ -187,27 +190,27 @@ def _merge(base: Any, test: Any) -> dict[str, Any]:
     return merged
 
 
-def add_default(base: Any, test: Any) -> Test:
-    """A test with what ``defaultTest`` says, unless it wants no assertions of it."""
+def merge_default(base: Any, test: Any) -> Test:
+    """Merge ``defaultTest`` into a test, unless it wants no assertions of it."""
     options = test.get("options")
     plain = isinstance(options, dict) and options.get("disableDefaultAsserts") is True
     return _merge({**base, "assert": []} if plain else base, test)
 
 
-def resolve(document: Any, item: Any) -> Any:
-    """What a ``$ref`` into the same document names; anything else as it is."""
+def resolve_reference(document: Any, value: Any) -> Any:
+    """Return the target of a ``$ref`` into the same document; anything else as it is."""
     for _ in range(_LONGEST_CHAIN):
-        address = item.get("$ref") if isinstance(item, dict) else None
+        address = value.get("$ref") if isinstance(value, dict) else None
         if not isinstance(address, str) or not address.startswith("#/"):
-            return item
-        found = document
+            return value
+        target = document
         for step in address[2:].split("/"):
             key = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(key) if isinstance(found, dict) else None
-        if found is None:
-            return item
-        item = found
-    return item
+            target = target.get(key) if isinstance(target, dict) else None
+        if target is None:
+            return value
+        value = target
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,38 +219,42 @@ class Files:
 
     root: Path
 
-    def list_given(self, given: Any, document: Any) -> Found:
-        """The tests that ``tests`` holds: one or several, written out or in files."""
-        for item in given if isinstance(given, list) else [] if given is None else [given]:
-            path = item.get("path") if isinstance(item, dict) and "vars" not in item else None
-            if isinstance(item, str):
-                yield from self.follow(item)
+    def list_tests(self, tests: Any, document: Any) -> Found:
+        """Yield the tests that ``tests`` holds: one or several, written out or in files."""
+        for test in tests if isinstance(tests, list) else [] if tests is None else [tests]:
+            path = test.get("path") if isinstance(test, dict) and "vars" not in test else None
+            if isinstance(test, str):
+                yield from self.read_address(test)
             elif isinstance(path, str) and not _is_code(path):
-                yield from self.follow(path)
+                yield from self.read_address(path)
             else:
-                yield self.open_test(item, self.root, document)
+                yield self.open_test(test, self.root, document)
 
-    def list_scenarios(self, data: Mapping[str, Any]) -> Iterator[Test]:
-        """The scenarios of a configuration, written out or in files."""
-        given = data.get("scenarios")
-        for item in given if isinstance(given, list) else [given] if given else []:
-            found = [self.read_document(path) for path in self.find(item)] if isinstance(item, str) else [item]
-            for scenario in (part for one in found for part in (one if isinstance(one, list) else [one])):
+    def list_scenarios(self, configuration: Mapping[str, Any]) -> Iterator[Test]:
+        """Yield the scenarios of a configuration, written out or in files."""
+        scenarios = configuration.get("scenarios")
+        for entry in scenarios if isinstance(scenarios, list) else [scenarios] if scenarios else []:
+            documents = (
+                [self.read_document(path) for path in self.find_paths(entry)] if isinstance(entry, str) else [entry]
+            )
+            for scenario in (
+                part for content in documents for part in (content if isinstance(content, list) else [content])
+            ):
                 if not isinstance(scenario, dict) or not isinstance(scenario.get("config"), list | str):
                     raise UsageError(f"a scenario must be a mapping with a list 'config', got {show(scenario)}")
                 yield scenario
 
-    def follow(self, address: str) -> Found:
-        """The tests in the files that an address names."""
+    def read_address(self, address: str) -> Found:
+        """Yield the tests in the files that an address names."""
         if _is_code(address) or "://" in address.removeprefix("file://"):
             raise UsageError(f"the tests {show(address)} are made by code or elsewhere; export them to a file first")
         if Path(address.partition("#")[0]).suffix.lower() in _SHEETS:
             raise UsageError(f"the tests {show(address)} are a spreadsheet; save it as CSV, and name that")
-        for path in self.find(address):
+        for path in self.find_paths(address):
             yield from self.read_tests(path)
 
-    def find(self, address: str) -> Iterator[Path]:
-        """The files that an address names."""
+    def find_paths(self, address: str) -> Iterator[Path]:
+        """Yield the files that an address names."""
         inside = self.root.resolve()
         for path in _find_files(inside, address.removeprefix("file://")):
             # A configuration that somebody else wrote must not bring other files of this machine before a model.
@@ -262,62 +269,63 @@ class Files:
             yield path
 
     def read_document(self, path: Path) -> Any:
-        """What a file of YAML or JSON says; raises ``UsageError`` for any other file."""
+        """Read a file of YAML or JSON; raises ``UsageError`` for any other file."""
         if path.suffix.lower() not in {".yaml", ".yml", ".json"}:
             raise UsageError(f"{path} is neither YAML nor JSON; write it out in the configuration")
         return read_document(path)
 
     def read_one(self, address: str) -> Any:
-        """What the first file that an address names says."""
-        return next(self.read_document(path) for path in self.find(address))
+        """Read the first file that an address names."""
+        return next(self.read_document(path) for path in self.find_paths(address))
 
     def read_value(self, address: str) -> Any:
-        """What a file that the value of an assertion names holds: the text of a .txt or .md, or a document."""
-        path = next(self.find(address))
+        """Read the file that the value of an assertion names: the text of a .txt or .md, or a document."""
+        path = next(self.find_paths(address))
         if path.suffix.lower() in {".txt", ".md"}:
             return read_whole(str(path), LARGEST_YAML).strip()
         return self.read_document(path)
 
     def read_tests(self, path: Path) -> Found:
-        """The tests of a file, and for each that is none, why."""
+        """Yield the tests of a file, and an error for each row that is none."""
         form, gz = find_format(str(path), None)
         if form in {"yaml", "json"}:
-            data = read_document(path)
+            document = read_document(path)
             yield from (
-                self.open_test(item, path.parent, data) for item in (data if isinstance(data, list) else [data])
+                self.open_test(test, path.parent, document)
+                for test in (document if isinstance(document, list) else [document])
             )
             return
         for line, row in read_rows(str(path), form, None, gz=gz):
             if isinstance(row, UsageError):
                 yield UsageError(f"{path}, line {line}: {row}")
             else:
-                yield read_columns(row) if form in {"csv", "tsv"} else self.open_test(row, path.parent, row)
+                yield read_test_row(row) if form in {"csv", "tsv"} else self.open_test(row, path.parent, row)
 
-    def open_test(self, item: Any, folder: Path, document: Any) -> Test | UsageError:
-        """A test with its references, and with the variables that stand in files."""
-        item = resolve(document, item)
-        if isinstance(item, dict):
-            item = dict(item)
-            if isinstance(item.get("assert"), list):
-                item["assert"] = [resolve(document, part) for part in item["assert"]]
+    def open_test(self, test: Any, folder: Path, document: Any) -> Test | UsageError:
+        """Open a test: resolve its references, and read the variables that stand in files."""
+        test = resolve_reference(document, test)
+        if isinstance(test, dict):
+            test = dict(test)
+            if isinstance(test.get("assert"), list):
+                test["assert"] = [resolve_reference(document, part) for part in test["assert"]]
             try:
-                item["vars"] = self._read_vars(item.get("vars"), folder)
+                test["vars"] = self._read_vars(test.get("vars"), folder)
             except UsageError as error:
                 return error
-        return check_test(item)
+        return check_test(test)
 
-    def _read_vars(self, given: Any, folder: Path) -> Any:
-        addresses = [given] if isinstance(given, str) else given
-        if not isinstance(addresses, list) or not all(isinstance(item, str) for item in addresses):
-            return given
-        found: dict[str, Any] = {}
+    def _read_vars(self, variables: Any, folder: Path) -> Any:
+        addresses = [variables] if isinstance(variables, str) else variables
+        if not isinstance(addresses, list) or not all(isinstance(entry, str) for entry in addresses):
+            return variables
+        members: dict[str, Any] = {}
         for address in addresses:
-            for path in self.find(str(folder.resolve() / address.removeprefix("file://"))):
-                more = self.read_document(path)
-                if not isinstance(more, dict):
-                    raise UsageError(f"{path} must hold a mapping of variables, got {show(more)}")
-                found |= more
-        return found
+            for path in self.find_paths(str(folder.resolve() / address.removeprefix("file://"))):
+                document = self.read_document(path)
+                if not isinstance(document, dict):
+                    raise UsageError(f"{path} must hold a mapping of variables, got {show(document)}")
+                members |= document
+        return members
 
 
 def _is_code(address: str) -> bool:
@@ -329,10 +337,10 @@ def _find_files(folder: Path, name: str) -> list[Path]:
     if not any(sign in name for sign in "*?["):
         return [folder / name]
     try:
-        found = sorted(islice(folder.glob(name), MOST_FILES + 1))
+        paths = sorted(islice(folder.glob(name), MOST_FILES + 1))
     except (NotImplementedError, ValueError, OSError):  # a pattern from the root, or none at all
-        found = []
-    if not found or len(found) > MOST_FILES:
-        how = f"more than {MOST_FILES:,} files fit" if found else "no file fits"
-        raise UsageError(f"{how} {show(name)} in {folder}; name the files")
-    return found
+        paths = []
+    if not paths or len(paths) > MOST_FILES:
+        problem = f"more than {MOST_FILES:,} files fit" if paths else "no file fits"
+        raise UsageError(f"{problem} {show(name)} in {folder}; name the files")
+    return paths

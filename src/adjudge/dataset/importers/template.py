@@ -27,16 +27,16 @@ Part = str | Variable
 
 
 def parse_template(text: str) -> tuple[Part, ...]:
-    """The parts of a text: words, and the variables between them; raises ``UsageError`` for anything more.
+    """Parse a text into words and the variables between them; raises ``UsageError`` for anything more.
 
     Filters, conditions, loops and calls are refused and never evaluated: a suite is data, and what its own tool would
     make of them is not known here.
     """
     parts: list[Part] = []
     end = 0
-    for found in _VARIABLE.finditer(text):
-        parts += [text[end : found.start()], Variable(name=found[1])]
-        end = found.end()
+    for match in _VARIABLE.finditer(text):
+        parts += [text[end : match.start()], Variable(name=match[1])]
+        end = match.end()
     parts.append(text[end:])
     if any(sign in part for part in parts if isinstance(part, str) for sign in _LANGUAGE):
         raise UsageError(f"the template {quote(text)} holds more than names of variables; write its text out")
@@ -44,17 +44,17 @@ def parse_template(text: str) -> tuple[Part, ...]:
 
 
 def is_template(text: str) -> bool:
-    """Whether a text has anything that a template language would read."""
+    """Return whether a text has anything that a template language would read."""
     return any(sign in text for sign in _LANGUAGE)
 
 
 def fill_template(parts: tuple[Part, ...], fill: Callable[[str], str]) -> str:
-    """The text with what ``fill`` says of each variable."""
+    """Return the text, with ``fill(name)`` in place of each variable."""
     return "".join(part if isinstance(part, str) else fill(part.name) for part in parts)
 
 
 def find_only_variable(parts: tuple[Part, ...]) -> str | None:
-    """The name of the variable that is all of a text, but for blanks around it; ``None`` for any other text."""
+    """Find the variable that is all of a text, but for blanks around it; ``None`` for any other text."""
     names = [part.name for part in parts if isinstance(part, Variable)]
     plain = all(not part.strip() for part in parts if isinstance(part, str))
     return names[0] if plain and len(names) == 1 else None

@@ -6,16 +6,15 @@ import secrets
 import time
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from adjudge.errors import Reason, RefusedBecause, UsageError
 from adjudge.formats.arguments import check_choice
-from adjudge.formats.invisible import doubt_name
-from adjudge.formats.plain import to_plain
+from adjudge.formats.invisible import explain_doubtful_name
+from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import clean
-from adjudge.formats.typed import read_typed
 from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult, Outcome, read_result
 
 Status = Literal["open", "approved", "denied"]
@@ -26,7 +25,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 def make_approval_id() -> str:
-    """A new id: a UUIDv7 (RFC 9562) that sorts by time, to a quarter of a microsecond, and 128 random bits.
+    """Make a new id: a UUIDv7 (RFC 9562) that sorts by time, to a quarter of a microsecond, and 128 random bits.
 
     A client resumes its request with this id, so it must not be guessable. ``make_id`` is not enough: its random part
     comes from a generator whose output can be predicted from earlier ids.
@@ -54,8 +53,8 @@ class Vote:
     """When it counts, unless its voter takes it back before; ``None`` for a vote that counts."""
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        """Write this value as plain data."""
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -63,12 +62,13 @@ class Approval:
     """A request for approval in its current state: the question, the approvers, the votes and the outcome."""
 
     schema: ClassVar[str] = "adjudge/approval/1"
+    _layout: ClassVar[Layout] = Layout(readers={"result": read_result, "first": read_result})
 
     id: str
     message: str
-    """What the people are asked; it may quote the content."""
+    """The question that the people are asked; it may quote the content."""
     approvers: tuple[str, ...]
-    """Who may decide; each name once, in Unicode's composed form (NFC), compared exactly."""
+    """The people who may decide; each name once, in Unicode's composed form (NFC), compared exactly."""
     created_at: datetime
     result_id: str
     outcome: Outcome
@@ -77,38 +77,38 @@ class Approval:
     """Digest of the content as it was judged; the ledger's entries about this request carry it too."""
     status: Status = "open"
     required: int = 1
-    """How many of them have to approve; one who denies ends it."""
+    """The number of them who have to approve; one who denies ends it."""
     expires_at: datetime | None = None
     on_expiry: OnExpiry = "deny"
     undecided_because: Reason | None = None
     score: float | None = None
     threshold: float | None = None
     reason: str = ""
-    """Why people are asked, in one line; it may quote the content."""
+    """The reason why people are asked, in one line; it may quote the content."""
     result: JudgeResult | None = None
-    """What the people are asked about, without the replies it was read from; ``None`` where it could not be kept."""
+    """The result they are asked about, without the replies it was read from; ``None`` where it could not be kept."""
     content: str | None = None
     """The content as it was handed over for the people to read; ``None`` where it was not, or is forgotten."""
     gate: str | None = None
     request: str | None = None
-    """Digest of all that is asked, terms included; ``None`` where no gate asked, or an older version of adjudge."""
+    """Digest of all that is asked, terms included; ``None`` where no gate asked."""
     execution: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     votes: tuple[Vote, ...] = ()
-    """What counted, in order; what was refused is in the ledger alone."""
+    """The votes that counted, in order; what was refused is in the ledger alone."""
     pending_votes: tuple[Vote, ...] = ()
     """Votes that their voters can still take back, in order. They decide nothing yet."""
     first: JudgeResult | None = None
-    """What the judge said that was asked before the people."""
+    """The result of the judge that was asked before the people."""
     first_said: str = ""
-    """Whether that judge approved, or why the people are still asked; empty if no judge was to answer first."""
+    """Why this judge approved, or why the people are still asked; empty if no judge was to answer first."""
     closed_at: datetime | None = None
     decided_by: DecidedBy | None = None
     """``human``, ``judge`` (the one that was asked first) or ``policy`` (it expired); ``None`` while it is open."""
     closed_by: tuple[str, ...] = ()
     """The people who approved, the one who denied, or the judge; nobody when it expired."""
     closed_because: str = ""
-    """What they gave as their reason."""
+    """The reason that they gave."""
     seq: int | None = None
     """Where the ledger holds the request."""
     closed_seq: int | None = None
@@ -117,20 +117,20 @@ class Approval:
     """Where the ledger holds that people overruled the judge; ``None`` when they did not."""
 
     def __post_init__(self) -> None:
-        check_choice("an approval's status", self.status, STATUSES)
+        check_choice("status", self.status, STATUSES, where="an approval")
         deciders = {"open": (None,), "approved": ("human", "judge", "policy"), "denied": ("human", "policy")}
         if self.decided_by not in deciders[self.status]:
             raise UsageError(f"an approval that is {self.status} cannot be decided_by={self.decided_by!r}")
-        known = self.result
-        if known is not None and (known.id, known.outcome) != (self.result_id, self.outcome):
-            raise UsageError(f"approval {self.id} is about result {self.result_id!r} and was given {known.id!r}")
-        doubt = self._doubt() if self.status == "approved" else None
+        result = self.result
+        if result is not None and (result.id, result.outcome) != (self.result_id, self.outcome):
+            raise UsageError(f"approval {self.id} is about result {self.result_id!r} and was given {result.id!r}")
+        problem = self._find_contradiction() if self.status == "approved" else None
         # Held here, no way of counting, of today or tomorrow, approves in the name of somebody who did not.
-        if doubt is not None:
-            raise UsageError(f"approval {self.id} cannot be approved by {self.decided_by}: {doubt}")
+        if problem is not None:
+            raise UsageError(f"approval {self.id} cannot be approved by {self.decided_by}: {problem}")
 
-    def _doubt(self) -> str | None:
-        """Why whoever approved this did not."""
+    def _find_contradiction(self) -> str | None:
+        """Say why an approval by whoever approved this cannot be; ``None`` if it can."""
         if self.decided_by == "policy":
             return None if self.on_expiry == "approve" else "an expiry approves only with on_expiry='approve'"
         if self.decided_by == "judge":
@@ -146,56 +146,44 @@ class Approval:
 
     @property
     def missing(self) -> int:
-        """How many more people have to approve; 0 once it is closed."""
+        """The number of people who still have to approve; 0 once it is closed."""
         return self.required - sum(vote.approved for vote in self.votes) if self.status == "open" else 0
 
     @property
     def overrides(self) -> bool:
-        """Whether people overruled the judge: approved a failed or undecided result, or denied a pass."""
+        """True if people overruled the judge: approved a failed or undecided result, or denied a pass."""
         return self.decided_by == "human" and (self.status == "approved") != (self.outcome == "passed")
 
     def explain(self) -> str:
-        """The state in one line; a reason given by a person may quote the content."""
+        """Explain the state in one line; a reason given by a person may quote the content."""
         if self.status == "open":
             voted = {vote.by for vote in (*self.votes, *self.pending_votes)}
             left = ", ".join([name for name in self.approvers if name not in voted]) or "nobody else"
-            said = f"open: {self.missing} of {self.required} still to approve, by {left}"
-            said += "".join([f"; {_explain_pending(vote)}" for vote in self.pending_votes])
-            return clean(f"{said}; {self.first_said}" if self.first_said else said, keep_lines=False)
-        said = f"{self.status} by {', '.join(self.closed_by) or self.decided_by}"
-        return clean(f"{said}: {self.closed_because}" if self.closed_because else said, keep_lines=False)
+            state = f"open: {self.missing} of {self.required} still to approve, by {left}"
+            state += "".join([f"; {_explain_pending(vote)}" for vote in self.pending_votes])
+            return clean(f"{state}; {self.first_said}" if self.first_said else state, keep_lines=False)
+        state = f"{self.status} by {', '.join(self.closed_by) or self.decided_by}"
+        return clean(f"{state}: {self.closed_because}" if self.closed_because else state, keep_lines=False)
 
     def forget(self) -> Approval:
-        """The same without what can quote the content."""
+        """Return the same request without what can quote the content."""
         return replace(self, message="", reason="", content=None, result=_strip(self.result), first=_strip(self.first))
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data that JSON can hold; ``from_dict`` reads it back."""
-        data: dict[str, Any] = {"schema": self.schema}
-        return data | {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        """Write this value as plain data that JSON can hold; ``from_dict`` reads it back."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
-            raise UsageError(f"an approval is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
-        held = {name: data.get(name) for name in ("result", "first")}
-        results = {name: read_result(said) for name, said in held.items() if said is not None}
-        ended = {name: data[name] for name in ("status", "decided_by") if name in data}
-        try:
-            # Read as an open one, whose members are checked; how it ended is added together with who ended it.
-            read = read_typed({**data, **dict.fromkeys(held), "status": "open", "decided_by": None}, cls)
-            return replace(read, **results, **ended)  # type: ignore[arg-type]
-        except (TypeError, ValueError) as error:
-            said = clean(" ".join(str(error).split())[:200], keep_lines=False)
-            raise UsageError(f"this is not a dictionary that Approval.to_dict wrote: {said}") from None
+        return read_record(cls, data)
 
     def __repr__(self) -> str:
         return f"<Approval {self.id} {self.status}>"
 
 
 def _strip(result: JudgeResult | None) -> JudgeResult | None:
-    """A result without what can quote the content."""
+    """Strip a result of what can quote the content."""
     if result is None:
         return None
     bare: dict[str, Any] = {"detail": "", "reasoning": "", "raw_response": None, "earlier_responses": ()}
@@ -204,20 +192,21 @@ def _strip(result: JudgeResult | None) -> JudgeResult | None:
     return replace(result, **bare)
 
 
-def read_name(name: object, what: str = "an approver") -> str:
-    """A person's name in composed form (NFC); raises ``UsageError`` for what is no name.
+def read_name(name: object, argument: str) -> str:
+    """Read a person's name in composed form (NFC); raise ``UsageError`` for what is no name.
 
     Nothing else is made alike: capitals, and letters of other alphabets that only look the same, are other names.
     """
     if not isinstance(name, str):
-        raise UsageError(f"{what} is named by a text, got {type(name).__name__}")
+        raise UsageError(f"{argument} must be a text, got {type(name).__name__}", argument=argument)
     composed = unicodedata.normalize("NFC", name)
-    doubt = doubt_name(composed)
-    if doubt is not None or len(composed) > LONGEST_NAME:
-        shown = clean(ascii(name[:80]), keep_lines=False)
+    problem = explain_doubtful_name(composed)
+    if problem is not None or len(composed) > LONGEST_NAME:
+        shown_name = clean(ascii(name[:80]), keep_lines=False)
         raise UsageError(
-            f"{what} is named by 1 to {LONGEST_NAME} printable characters without a blank at either end, got {shown}"
-            + (f": {doubt}" if doubt else "")
+            f"{argument} must be a name of 1 to {LONGEST_NAME} printable characters without a blank at either end, got "
+            f"{shown_name}" + (f": {problem}" if problem else ""),
+            argument=argument,
         )
     return composed
 
@@ -231,7 +220,7 @@ Refusal = RefusedBecause
 
 
 def refuse(approval: Approval, by: str) -> Refusal | None:
-    """Why this person's decision does not count, or ``None`` when it does."""
+    """Return why this person's decision does not count, or ``None`` when it does."""
     if by not in approval.approvers:
         return "unauthorised"
     if any(vote.by == by for vote in (*approval.votes, *approval.pending_votes)):
@@ -242,19 +231,19 @@ def refuse(approval: Approval, by: str) -> Refusal | None:
 
 
 def count(approval: Approval, vote: Vote) -> Approval:
-    """The request after a decision that counts: one denial ends it, and so does the last approval it needs."""
+    """Return the request after a decision that counts: one denial ends it, and so does the last approval it needs."""
     after = replace(approval, votes=(*approval.votes, vote))
     if not vote.approved:
         return _close(after, "denied", vote.at, (vote.by,), vote.reason)
     if after.missing > 0:
         return after
-    names = tuple(item.by for item in after.votes)
-    reasons = "; ".join(item.reason for item in after.votes if item.reason)
+    names = tuple(vote_counted.by for vote_counted in after.votes)
+    reasons = "; ".join(vote_counted.reason for vote_counted in after.votes if vote_counted.reason)
     return _close(after, "approved", vote.at, names, reasons)
 
 
 def find_final_at(approval: Approval, *, approved: bool, now: datetime, undo_seconds: float) -> datetime | None:
-    """When a vote that is given now counts; ``None`` is at once.
+    """Find when a vote that is given now counts; ``None`` is at once.
 
     It counts at the latest when the request expires, so a pending denial comes before an expiry that approves. An
     approval also waits until no denial is pending: otherwise it would open the gate before that denial counts.
@@ -269,7 +258,7 @@ def find_final_at(approval: Approval, *, approved: bool, now: datetime, undo_sec
 
 
 def find_final_vote(approval: Approval, now: datetime) -> Vote | None:
-    """The next pending vote that can no longer be taken back: denials first, approvals once no denial is pending."""
+    """Find the next pending vote that is final by now: denials first, approvals once no denial is pending."""
     if approval.status != "open":
         return None
     denials = [vote for vote in approval.pending_votes if not vote.approved]
@@ -280,7 +269,7 @@ def find_final_vote(approval: Approval, now: datetime) -> Vote | None:
 
 
 def drop_pending(approval: Approval, by: str) -> Approval:
-    """The request without the pending vote of one person."""
+    """Return the request without the pending vote of one person."""
     return replace(approval, pending_votes=tuple([vote for vote in approval.pending_votes if vote.by != by]))
 
 
@@ -289,24 +278,24 @@ _ACTION = ("tool", "method", "path")
 
 
 def is_alike(approval: Approval, earlier: Approval) -> bool:
-    """Whether people approved an earlier request for the same action, and its content can be compared."""
+    """Return whether people approved an earlier request for the same action, and its content can be compared."""
     if earlier.decided_by != "human" or earlier.content is None or earlier.gate != approval.gate:
         return False
     return all(approval.metadata.get(name) == earlier.metadata.get(name) for name in _ACTION)
 
 
 def is_due(approval: Approval, now: datetime) -> bool:
-    """Whether a request is open and its time is over; the moment itself is over. Count the final votes first."""
+    """Return whether a request is open and its time is over; the moment itself is over. Count the final votes first."""
     return approval.status == "open" and approval.expires_at is not None and now >= approval.expires_at
 
 
 def expire(approval: Approval, now: datetime) -> Approval:
-    """A request whose time is over: denied, unless approving was asked for by name."""
+    """Close a request whose time is over: denied, unless approving was asked for by name."""
     if approval.on_expiry == "approve":
-        said, status = "it expired, and on_expiry='approve' was asked for", "approved"
+        reason, status = "it expired, and on_expiry='approve' was asked for", "approved"
     else:
-        said, status = "it expired", "denied"
-    return replace(approval, status=status, decided_by="policy", closed_at=now, closed_because=said)  # type: ignore[arg-type]
+        reason, status = "it expired", "denied"
+    return replace(approval, status=status, decided_by="policy", closed_at=now, closed_because=reason)  # type: ignore[arg-type]
 
 
 def approve_by_judge(approval: Approval, judged: JudgeResult, now: datetime) -> Approval:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from adjudge.errors import DecisionRefused, LedgerError, UsageError
+from adjudge.errors import Argument, DecisionRefused, LedgerError, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds
 from adjudge.formats.plain import to_plain
 from adjudge.guards.approval.approval import (
@@ -36,7 +36,6 @@ from adjudge.guards.approval.pending import (
     find_by_key,
     list_unused,
     load_pending,
-    make_pending_tables,
     read_pending,
 )
 from adjudge.guards.approval.pending import make_row as make_pending_row
@@ -58,22 +57,21 @@ from adjudge.guards.approval.store import (
     VoteOutcome,
     count_open,
     explain_missing,
-    find_doubt,
     find_due,
     find_final,
     find_ids,
     find_passed,
+    find_requests,
     find_time,
+    find_unconfirmed,
     list_places,
     load,
     load_approved_before,
     load_many,
     load_several,
-    make_all_tables,
-    make_tables,
-    make_voting_tables,
     read_shown,
 )
+from adjudge.guards.approval.tables import make_tables
 from adjudge.guards.approval.webhook import DeliveryQueue, Event, MakeLink, Webhook
 from adjudge.guards.decision import ApprovalAnswer, Decision
 from adjudge.hooks import logger
@@ -86,6 +84,8 @@ from adjudge.ledger.payload import can_store
 from adjudge.result import JudgeResult
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from adjudge.dataset.label import Label
 
 
@@ -173,9 +173,11 @@ class Approvals:
         clock: Callable[[], datetime] = _now,
     ) -> None:
         if not isinstance(store, Ledger | str):
-            raise UsageError(f"approvals are kept beside a Ledger or at its address, got {type(store).__name__}")
+            raise UsageError(
+                f"approvals are kept beside a Ledger or at its address, got {type(store).__name__}", argument="store"
+            )
         if webhook is not None and not isinstance(webhook, Webhook):
-            raise UsageError(f"webhook must be a Webhook, got {type(webhook).__name__}")
+            raise UsageError(f"webhook must be a Webhook, got {type(webhook).__name__}", argument="webhook")
         self._owns = isinstance(store, str)
         self.ledger = Ledger(store) if isinstance(store, str) else store
         """The ledger that holds every step."""
@@ -226,22 +228,26 @@ class Approvals:
             metadata=metadata or {},
         )
         approval, result = make_approval(about, message, content, terms, self._time())
-        asked = await self._ask_first(approval, result, terms)
-        pending = make_pending_row(self.ledger, about, asked)
-        approval = await self._change(lambda step: step.open(asked, result, pending))
+        judged = await self._ask_first(approval, result, terms)
+        pending = make_pending_row(self.ledger, about, judged)
+        approval = await self._change(lambda step: step.open(judged, result, pending))
         logger.info("approval %s was requested: %s", approval.id, approval.status)
         self._announce("approval.requested" if approval.status == "open" else "approval.closed", approval)
         await self._notice_time()
         return approval.id
 
-    def check_request(self, *, has_content: bool = False, **how: Any) -> None:
+    def check_request(self, *, has_content: bool = False, **terms: Any) -> None:
         """Raise ``UsageError`` for arguments that ``request`` would refuse for any content."""
-        known = ("approvers", "required", "expires_in", "on_expiry", "first", "execution", "metadata")
-        for name in how:
-            if name not in known:
-                raise UsageError(f"a request has no {name!r}; it has {', '.join(known)}")
-        if Terms(**how).first is not None and not has_content:
-            raise UsageError("first= needs the content, which a gate hands over with show_content=True")
+        names = ("approvers", "required", "expires_in", "on_expiry", "first", "execution", "metadata")
+        for name in terms:
+            if name not in names:
+                raise UsageError(f"a request has no {name!r}; it has {', '.join(names)}", argument=name)
+        if Terms(**terms).first is not None and not has_content:
+            raise UsageError(
+                "first needs the content, which a gate hands over with ",
+                Argument("show_content", "True"),
+                argument="first",
+            )
 
     # ---------------------------------------------------------------- deciding
 
@@ -267,14 +273,14 @@ class Approvals:
         and records the attempt, if that person is not one of the approvers, has decided before, or is too late, or if
         the request is ``incomplete`` or ``changed``.
         """
-        name = read_name(by, "who decides")
+        name = read_name(by, "by")
         check_flag("approved", approved)
         check_words("reason", reason, LONGEST_REASON)
         check_flag("require_complete", require_complete)
         if undo_seconds != 0:
             check_seconds("undo_seconds", undo_seconds, most=LONGEST_UNDO)
         await self._load(id)  # so that a mistyped id, or address of a store, makes nothing
-        given = GivenVote(
+        given_vote = GivenVote(
             approval=id,
             by=name,
             approved=approved,
@@ -283,9 +289,9 @@ class Approvals:
             require_complete=require_complete,
             undo_seconds=undo_seconds,
         )
-        voted = await self._change(lambda step: step.vote(given))
+        outcome = await self._change(lambda step: step.vote(given_vote))
         await self._notice_time()
-        return self._settle(voted, id, name)
+        return self._finish_vote(outcome, id, name)
 
     async def withdraw(self, id: str, by: str) -> Approval:  # noqa: A002 - as in decide
         """Take back a vote that is still pending, and return the request after that; its voter can vote again.
@@ -293,33 +299,33 @@ class Approvals:
         Both the vote and its withdrawal stay in the ledger. Raises ``DecisionRefused`` (``final``) for a vote that
         counts already, or that nobody gave.
         """
-        name = read_name(by, "who takes a vote back")
+        name = read_name(by, "by")
         await self._load(id)
-        return self._settle(await self._change(lambda step: step.withdraw(id, name)), id, name)
+        return self._finish_vote(await self._change(lambda step: step.withdraw(id, name)), id, name)
 
     async def comment(self, id: str, by: str, text: str) -> None:  # noqa: A002 - as in decide
         """Record what an approver says without deciding; ``history`` returns it.
 
         Raises ``DecisionRefused`` (``unauthorised``) for somebody who is none of the approvers.
         """
-        name = read_name(by, "who comments")
+        name = read_name(by, "by")
         check_words("text", text, LONGEST_REASON)
         if not text.strip():
-            raise UsageError("a comment needs a text: what the other approvers should know")
+            raise UsageError("a comment needs a text: what the other approvers should know", argument="text")
         approval = await self._load(id)
         refused = await self._change(lambda step: step.comment(id, name, text))
         if refused is not None:
-            said = f"{name!r} is none of the approvers of {approval.id}; nothing was recorded"
-            raise DecisionRefused(said, because=refused)
+            problem = f"{name!r} is none of the approvers of {approval.id}; nothing was recorded"
+            raise DecisionRefused(problem, because=refused)
 
-    def _settle(self, voted: VoteOutcome, ident: str, by: str) -> Approval:
-        """The request after a vote, announced if it ended; raises what was refused."""
-        if voted.ended:
-            self._announce_end(voted.approval)
-        if voted.refused is not None:
-            logger.info("approval %s: a decision was refused: %s", ident, voted.refused)
-            raise DecisionRefused(_explain_refusal(voted.approval, by, voted.refused), because=voted.refused)
-        return voted.approval
+    def _finish_vote(self, outcome: VoteOutcome, ident: str, by: str) -> Approval:
+        """Return the request after a vote, announced if it ended; raise what was refused."""
+        if outcome.ended:
+            self._announce_end(outcome.approval)
+        if outcome.refused is not None:
+            logger.info("approval %s: a decision was refused: %s", ident, outcome.refused)
+            raise DecisionRefused(_explain_refusal(outcome.approval, by, outcome.refused), because=outcome.refused)
+        return outcome.approval
 
     # ---------------------------------------------------------------- looking
 
@@ -347,11 +353,17 @@ class Approvals:
             await asyncio.sleep(max(0.001, min(pause, left)))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
         await self._confirm(approval)
-        by = ", ".join(approval.closed_by) or None
-        judged = approval.first if approval.decided_by == "judge" else None
-        # Empty and not None where there is none: what this asker knows is not to be taken on trust.
-        about = (approval.subject, approval.gate or "", approval.request or "", approval.result_id)
-        return ApprovalAnswer(approval.status == "approved", by, approval.closed_because, judged, *about)
+        return ApprovalAnswer(
+            approved=approval.status == "approved",
+            by=", ".join(approval.closed_by) or None,
+            reason=approval.closed_because,
+            judged=approval.first if approval.decided_by == "judge" else None,
+            subject=approval.subject,
+            # Empty and not None where there is none: what this asker knows is not to be taken on trust.
+            gate=approval.gate or "",
+            request=approval.request or "",
+            result_id=approval.result_id,
+        )
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in decide
         """Return a request, after counting the votes that are final by now, and closing it if its time is over.
@@ -375,12 +387,12 @@ class Approvals:
             raise UsageError(
                 f"an approval is named by its id, or {_SHORTEST_PART} characters or more of one, got {part!r}"
             )
-        found = await self.ledger.look(partial(find_ids, part=part.lower()), tables=make_tables()) or []
-        if len(found) > 1 and part.lower() not in found:
-            raise UsageError(f"approvals {found[0]}, {found[1]} and perhaps more have {part!r}; give more of the id")
-        if not found:
+        ids = await self._look_up(partial(find_ids, part=part.lower())) or []
+        if len(ids) > 1 and part.lower() not in ids:
+            raise UsageError(f"approvals {ids[0]}, {ids[1]} and perhaps more have {part!r}; give more of the id")
+        if not ids:
             raise explain_missing(part)
-        return found[0]
+        return ids[0]
 
     async def is_open(self, id: str) -> bool:  # noqa: A002 - as in decide
         """Return whether a request still waits for a person. Raises ``UsageError`` for an unknown id."""
@@ -390,9 +402,30 @@ class Approvals:
         """List requests in the order in which they were made, by status (``None``: all) and approver."""
         if status is not None:
             check_choice("status", status, STATUSES)
-        name = read_name(approver) if approver is not None else None
+        name = read_name(approver, "approver") if approver is not None else None
         await self.close_due()
-        return tuple([item async for item in self._walk(status=status) if name is None or name in item.approvers])
+        return tuple([approval async for approval in self._walk(status=status, approver=name)])
+
+    async def find_requests(
+        self,
+        *,
+        status: Status | None = None,
+        approver: str | None = None,
+        gates: Collection[str] | None = None,
+        most: int = 100,
+    ) -> tuple[tuple[str, ...], int]:
+        """Return the ids of the requests that match, the oldest first and at most ``most``, and how many match.
+
+        None of them is read for it. ``gates`` finds those of these gates alone; ``None`` finds all, those of no gate
+        included.
+        """
+        if status is not None:
+            check_choice("status", status, STATUSES)
+        name = read_name(approver, "approver") if approver is not None else None
+        await self.close_due()
+        work = partial(find_requests, status=status, approver=name, gates=gates, most=most)
+        ids, total = await self._look_up(work) or ([], 0)
+        return tuple(ids), total
 
     async def close_due(self, *, most: int | None = None) -> int:
         """Count the votes that are final by now, close the requests that have expired, and return how many there were.
@@ -400,13 +433,13 @@ class Approvals:
         ``most`` bounds how many are closed, each in a transaction of its own; the next call closes the rest.
         """
         now = self._time()
-        due = await self.ledger.look(partial(find_final, now=now), tables=make_voting_tables()) or []
-        due += await self.ledger.look(partial(find_due, now=now), tables=make_tables()) or []
+        due = await self._look_up(partial(find_final, now=now)) or []
+        due += await self._look_up(partial(find_due, now=now)) or []
         if self._shares_clock:
-            due += await self.ledger.look(partial(find_passed, now=now), tables=make_voting_tables()) or []
-        chosen = list(dict.fromkeys(due))[:most]
-        await self._close_due(chosen)
-        return len(chosen)
+            due += await self._look_up(partial(find_passed, now=now)) or []
+        ids = list(dict.fromkeys(due))[:most]
+        await self._close_due(ids)
+        return len(ids)
 
     async def list_queue(self, *, after: str = "") -> tuple[QueuedRequest, ...]:
         """Return whom each open request asks, without its texts; the one that expires next comes first.
@@ -428,34 +461,34 @@ class Approvals:
 
     async def list_undoable(self, by: str) -> tuple[str, ...]:
         """Return the ids of the requests with a vote of somebody who can still take it back."""
-        name = read_name(by, "a reviewer")
+        name = read_name(by, "by")
         await self._notice_time()
         work = partial(find_undoable, by=name, now=self._time())
-        return tuple(await self.ledger.look(work, tables=make_voting_tables()) or ())
+        return tuple(await self._look_up(work) or ())
 
     async def count_open(self, approver: str, *, gates: Collection[str] | None = None) -> int:
         """Count the open requests that an approver can still decide, without reading them in full.
 
         ``gates`` counts those of these gates only; ``None`` counts all, those of no gate included.
         """
-        name = read_name(approver)
+        name = read_name(approver, "approver")
         await self._notice_time()
         work = partial(count_open, approver=name, gates=gates, now=self._time())
-        return await self.ledger.look(work, tables=make_all_tables()) or 0
+        return await self._look_up(work) or 0
 
     async def history(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
         """Return the ledger's entries about a request, in order, including refused decisions."""
         approval = await self._load(id)
-        found = self.ledger.query(subject=approval.subject)
-        return tuple([entry async for entry in found if (entry.payload or {}).get("approval") == id])
+        entries = self.ledger.query(subject=approval.subject)
+        return tuple([entry async for entry in entries if (entry.payload or {}).get("approval") == id])
 
     async def find_gaps(self, id: str) -> tuple[Gap, ...]:  # noqa: A002 - as in decide
-        """What is cut off, missing or changed in a request, so that it cannot be approved as it is shown.
+        """Find what is cut off, missing or changed in a request, so that it cannot be approved as it is shown.
 
         ``decide(..., require_complete=True)`` refuses to approve it then. A denial always works.
         """
         approval = await self._load(id)
-        return find_gaps(approval, await self.ledger.look(partial(read_shown, approval=approval), tables=make_tables()))
+        return find_gaps(approval, await self._look_up(partial(read_shown, approval=approval)))
 
     async def find_earlier(self, id: str) -> Approval | None:  # noqa: A002 - as in decide
         """Return the last request like this one that people approved before it, with its content; ``None`` without one.
@@ -467,7 +500,7 @@ class Approvals:
         if approval.gate is None:
             return None
         work = partial(load_approved_before, ident=approval.id, gate=approval.gate)
-        for earlier in await self.ledger.look(work, tables=make_all_tables()) or ():
+        for earlier in await self._look_up(work) or ():
             if is_alike(approval, earlier):
                 with suppress(LedgerError):
                     await self._confirm(earlier)
@@ -476,12 +509,15 @@ class Approvals:
         return None
 
     async def _was_changed(self, approval: Approval) -> bool:
-        recorded = await self.ledger.look(partial(read_shown, approval=approval), tables=make_tables())
+        recorded = await self._look_up(partial(read_shown, approval=approval))
         return recorded is None or recorded != digest_shown(approval)
 
     async def compute_figures(self, by: str, *, since: datetime | None = None) -> ReviewerFigures:
-        """How one reviewer decided, from the ledger; votes ``since`` a time, or all. Show it to that reviewer only."""
-        counter = FigureCounter(by=read_name(by, "a reviewer"), since=since)
+        """Compute how one reviewer decided, from the ledger; votes ``since`` a time, or all.
+
+        Show it to that reviewer only.
+        """
+        counter = FigureCounter(by=read_name(by, "by"), since=since)
         with suppress(UsageError):  # there is no ledger yet
             for kind in ("approval.voted", "approval.vote_withdrawn"):
                 async for entry in self.ledger.query(kind=kind, since=since):
@@ -493,28 +529,28 @@ class Approvals:
     async def pending(self, id: str) -> PendingDecision | None:  # noqa: A002 - as in decide
         """Return the pending decision that a gate stored with this request, or ``None``.
 
-        There is none if no gate made the request, if an earlier version of adjudge did, or if its texts are forgotten.
+        There is none if no gate made the request, or if its texts are forgotten.
         Raises ``UsageError`` for an unknown request, and ``LedgerError`` when the ledger does not confirm the decision.
         """
         approval = await self.get(id)
-        row = await self.ledger.look(partial(load_pending, ident=id), tables=make_pending_tables())
+        row = await self._look_up(partial(load_pending, ident=id))
         if row is None:
             return None
-        asked = None
+        entry = None
         with suppress(UsageError):  # there is no such entry, or it cannot be read
-            asked = await self.ledger.read(approval.seq or 0)
-        found = read_pending(row, approval, asked)
-        ended = approval.closed_at
-        if ended is None:
-            return found
+            entry = await self.ledger.read(approval.seq or 0)
+        stored = read_pending(row, approval, entry)
+        closed_at = approval.closed_at
+        if closed_at is None:
+            return stored
         now = await self._find_time(approval)
-        return replace(found, answered_for=(now - ended).total_seconds())
+        return replace(stored, answered_for=(now - closed_at).total_seconds())
 
     async def find_pending(self, key: str) -> str | None:
-        """The id of the request whose pending decision has this digest of an idempotency key in its ``basis``."""
+        """Find the id of the request whose pending decision has this digest of an idempotency key in its ``basis``."""
         check_words("an idempotency key's digest", key, 1_000)
         with suppress(UsageError):  # there is no ledger yet, so nothing waits
-            return await self.ledger.look(partial(find_by_key, key=key), tables=make_pending_tables())
+            return await self._look_up(partial(find_by_key, key=key))
         return None
 
     async def list_pending(
@@ -529,9 +565,9 @@ class Approvals:
             check_choice("status", status, STATUSES)
         idents: Iterable[str] | None = None
         with suppress(UsageError):  # there is no ledger yet, so nothing waits
-            idents = await self.ledger.look(partial(list_unused, gate=gate), tables=make_pending_tables())
-        found = [await self.pending(ident) for ident in idents or ()]
-        return tuple([item for item in found if item is not None and status in (None, item.approval.status)])
+            idents = await self._look_up(partial(list_unused, gate=gate))
+        stored = [await self.pending(ident) for ident in idents or ()]
+        return tuple([each for each in stored if each is not None and status in (None, each.approval.status)])
 
     async def use(self, decision: Decision) -> int | None:
         """Record a decision that an approval allowed, mark the approval as used, and return the entry's place.
@@ -584,8 +620,8 @@ class Approvals:
 
         async for approval in self._walk(overrides=True):
             for vote in approval.votes:
-                said = {"value": vote.approved, "at": vote.at, "comment": vote.reason or None}
-                yield Label(case=approval.id, rater=vote.by, kind="override", **said)
+                label = {"value": vote.approved, "at": vote.at, "comment": vote.reason or None}
+                yield Label(case=approval.id, rater=vote.by, kind="override", **label)
 
     async def aclose(self) -> None:
         """Wait up to 10 seconds for webhook deliveries, and close the ledger if it was opened here."""
@@ -603,18 +639,20 @@ class Approvals:
     # ---------------------------------------------------------------- within
 
     async def _ask_first(self, approval: Approval, result: JudgeResult, terms: Terms) -> Approval:
-        """The request after the judge that answers first, which nobody has seen yet."""
+        """Ask the judge that answers first, and return the request after that, which nobody has seen yet."""
         if terms.first is None:
             return approval
         if warns(result):
             # Whoever tampered with one judge may have written for the next one.
             return replace(approval, first_said="no judge was asked, since the result warns of tampering")
         judged = await ask_first(terms.first, approval, seconds=terms.seconds)
-        sure, said = explain_first(judged)
+        approves, explanation = explain_first(judged)
         now = self._time()
-        late = is_due(approval, now)
-        approval = replace(approval, first=judged, first_said=f"{said}, too late" if sure and late else said)
-        return approve_by_judge(approval, judged, now) if sure and not late else approval
+        is_late = is_due(approval, now)
+        approval = replace(
+            approval, first=judged, first_said=f"{explanation}, too late" if approves and is_late else explanation
+        )
+        return approve_by_judge(approval, judged, now) if approves and not is_late else approval
 
     async def _close_due(self, due: Iterable[str]) -> None:
         """Count final votes and close what is over, each in a transaction that looks again: somebody else may have."""
@@ -625,46 +663,45 @@ class Approvals:
 
     async def _confirm(self, approval: Approval) -> None:
         """Raise unless the ledger holds all of it: whoever can write the table could approve what he likes."""
-        found = {}
+        entries = {}
         for seq in list_places(approval):
             with suppress(UsageError):  # there is no such entry, or it cannot be read
-                found[seq] = await self.ledger.read(seq)
-        doubt = find_doubt(approval, found)
-        if doubt is not None:
+                entries[seq] = await self.ledger.read(seq)
+        problem = find_unconfirmed(approval, entries)
+        if problem is not None:
             raise LedgerError(
-                f"approval {approval.id} is {approval.status} in its table, and the ledger does not confirm {doubt}; "
+                f"approval {approval.id} is {approval.status} in its table, and the ledger does not confirm {problem}; "
                 "`adjudge ledger verify` shows whether the ledger was changed"
             )
 
-    async def _walk(self, *, status: str | None = None, overrides: bool = False) -> AsyncIterator[Approval]:
+    async def _walk(
+        self, *, status: str | None = None, overrides: bool = False, approver: str | None = None
+    ) -> AsyncIterator[Approval]:
         after = ""
         while True:
-            work = partial(load_many, after=after, status=status, overrides=overrides)
-            found = await self._look_up(work) or []
-            for approval in found:
+            work = partial(load_many, after=after, status=status, overrides=overrides, approver=approver)
+            approvals = await self._look_up(work) or []
+            for approval in approvals:
                 yield approval
-            if len(found) < PAGE:
+            if len(approvals) < PAGE:
                 return
-            after = found[-1].id
+            after = approvals[-1].id
 
     async def _load(self, ident: str) -> Approval:
         check_words("an approval's id", ident, 1_000)
-        found = await self._look_up(partial(load, ident=ident))
-        if found is None:
+        approval = await self._look_up(partial(load, ident=ident))
+        if approval is None:
             raise explain_missing(ident)
-        return found
+        return approval
 
-    async def _look_up(self, work: Callable[..., T]) -> T | None:
-        """What is read of the requests, with their pending votes where the store has a table of those."""
-        found = await self.ledger.look(work, tables=make_voting_tables())
-        if found is not None:
-            return found
-        return await self.ledger.look(partial(work, with_pending=False), tables=make_tables())
+    async def _look_up(self, work: Callable[[Connection], T]) -> T | None:
+        """Read from the tables of requests; ``None`` before the first request was made."""
+        return await self.ledger.look(work, tables=make_tables())
 
     async def _change(self, work: Callable[[ApprovalTransaction], T]) -> T:
         return await self.ledger.transact(
             lambda transaction: work(ApprovalTransaction(self.ledger, self._time, transaction, self._shares_clock)),
-            tables=make_all_tables(),
+            tables=make_tables(),
         )
 
     def _announce_end(self, approval: Approval) -> None:
@@ -680,7 +717,7 @@ class Approvals:
         if not self._shares_clock:
             return now
         work = partial(find_time, approval=approval, now=now)
-        return await self.ledger.look(work, tables=make_tables()) or now
+        return await self._look_up(work) or now
 
     async def _notice_time(self) -> None:
         """Close some of what is over: where nothing is written down, it opens again when the clock is set back.
@@ -705,7 +742,7 @@ def _keep_storable(ids: Iterable[str]) -> Sequence[str]:
 
 
 def _explain_refusal(approval: Approval, by: str, refused: Refusal) -> str:
-    said = {
+    sentences = {
         "unauthorised": f"{by!r} is none of the approvers of {approval.id}",
         "double": f"{by!r} has decided {approval.id} already, and nobody decides twice",
         "closed": f"approval {approval.id} is closed: {approval.status} by {', '.join(approval.closed_by)}",
@@ -714,4 +751,4 @@ def _explain_refusal(approval: Approval, by: str, refused: Refusal) -> str:
         "changed": f"approval {approval.id} is not what was shown and recorded, so it cannot be approved; look again",
         "final": f"{by!r} has no vote on {approval.id} that can still be taken back",
     }[refused]
-    return said if refused == "final" else f"{said}; the attempt is recorded"
+    return sentences if refused == "final" else f"{sentences}; the attempt is recorded"

@@ -1,4 +1,4 @@
-"""Whether a request shows people everything that they would approve.
+"""The gaps in what a request shows people of what they would approve.
 
 Approving what is cut off, missing or changed would approve something that nobody read. Denying it is always possible.
 """
@@ -25,44 +25,44 @@ class Gap:
 
     kind: GapKind
     what: str
-    """What is wrong, in one sentence."""
+    """The problem, in one sentence."""
     remedy: str
-    """What to do, in one sentence."""
+    """The remedy, in one sentence."""
 
 
 def digest_shown(approval: Approval) -> str:
-    """SHA-256 of all that a request shows: message, content, result and what they are bound to, as sorted JSON.
+    """Digest all that a request shows: message, content, result and what they are bound to, as sorted JSON.
 
     Who may decide and how many of them is not in it: the ledger's entry says that in full, and ``wait`` compares it.
     The ledger's entry of the request holds it, and a page sends back the digest of what it showed.
     """
     names = ("id", "message", "reason", "content", "subject", "result_id", "outcome", "request", "gate", "first_said")
-    about = {name: getattr(approval, name) for name in names}
-    held = {"result": approval.result, "first": approval.first}
-    about |= {name: None if said is None else said.to_dict() for name, said in held.items()}
+    members = {name: getattr(approval, name) for name in names}
+    results = {"result": approval.result, "first": approval.first}
+    members |= {name: None if result is None else result.to_dict() for name, result in results.items()}
     # Not as the ledger encodes a payload: that has a size limit, and a long content must still be asked about.
-    return sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(members, sort_keys=True).encode()).hexdigest()
 
 
 def find_gaps(approval: Approval, recorded: str | None) -> tuple[Gap, ...]:
-    """What is cut off, missing or changed in a request, so that it cannot be approved as it is shown.
+    """Find what is cut off, missing or changed in a request, so that it cannot be approved as it is shown.
 
     ``recorded`` is the digest of what people are shown as the ledger's entry of the request has it; ``None`` where the
     entry has none, or cannot be read.
     """
-    found = [_find_content_gap(approval)]
+    gaps = [_find_content_gap(approval)]
     if approval.result is None:
-        what = "The judge's result could not be kept, so its reasons are missing."
-        found.append(Gap(kind="missing", what=what, remedy=_AGAIN))
+        problem = "The judge's result could not be kept, so its reasons are missing."
+        gaps.append(Gap(kind="missing", what=problem, remedy=_AGAIN))
     if approval.reason.endswith(_CUT):
-        found.append(Gap(kind="cut", what="The reason why people are asked is cut off.", remedy=_AGAIN))
+        gaps.append(Gap(kind="cut", what="The reason why people are asked is cut off.", remedy=_AGAIN))
     if recorded is None:
-        what = "The ledger does not say what people are shown; an older version of adjudge asked, or it was erased."
-        found.append(Gap(kind="unconfirmed", what=what, remedy=_AGAIN))
+        problem = "The ledger does not say what people are shown: the entry of the request was erased."
+        gaps.append(Gap(kind="unconfirmed", what=problem, remedy=_AGAIN))
     elif recorded != digest_shown(approval):
-        what = "What is stored is not what the ledger says people were asked: it was changed since."
-        found.append(Gap(kind="changed", what=what, remedy="Deny it, and find out who can write to the database."))
-    return tuple([gap for gap in found if gap is not None])
+        problem = "What is stored is not what the ledger says people were asked: it was changed since."
+        gaps.append(Gap(kind="changed", what=problem, remedy="Deny it, and find out who can write to the database."))
+    return tuple([gap for gap in gaps if gap is not None])
 
 
 _AGAIN = "Put the content through the gate again."
@@ -70,9 +70,9 @@ _AGAIN = "Put the content through the gate again."
 
 def _find_content_gap(approval: Approval) -> Gap | None:
     if approval.content is None:
-        what = "The content is not kept with the request, so nobody can read what would be approved."
-        return Gap(kind="missing", what=what, remedy="Set show_content = true for the gate, and ask again.")
+        problem = "The content is not kept with the request, so nobody can read what would be approved."
+        return Gap(kind="missing", what=problem, remedy="Set show_content = true for the gate, and ask again.")
     if digest_text(approval.content) != approval.subject:
-        what = "What is shown is not exactly what was judged: it was redacted, or changed since."
-        return Gap(kind="changed", what=what, remedy="Decide it where the original can be read, or deny it.")
+        problem = "What is shown is not exactly what was judged: it was redacted, or changed since."
+        return Gap(kind="changed", what=problem, remedy="Decide it where the original can be read, or deny it.")
     return None

@@ -1,4 +1,4 @@
-"""What the ledger says of one reviewer's own decisions."""
+"""Figures about one reviewer's own decisions, from the ledger."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from adjudge.ledger.entry import Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerFigures:
-    """How one reviewer decided. Show it to that reviewer only: compared with others, it invites to decide fast."""
+    """The figures of one reviewer's decisions.
+
+    Show them to that reviewer only: compared with others, they invite to decide fast.
+    """
 
     schema: ClassVar[str] = "adjudge/reviewer-figures/1"
 
     by: str
     """The reviewer's name, as the ledger has it."""
     since: datetime | None = None
-    """From when on votes are counted; ``None`` counts all."""
+    """The time from which votes are counted; ``None`` counts all."""
     decided: int = 0
     """Votes that counted."""
     approved: int = 0
@@ -31,8 +34,7 @@ class ReviewerFigures:
     withdrawn: int = 0
     """Votes that were taken back."""
     median_seconds: float | None = None
-    """The median time from the request to the vote, in seconds; ``None`` where no vote says when it was requested, as
-    those of older versions do not."""
+    """The median time from the request to the vote, in seconds; ``None`` where no vote says when it was requested."""
 
     @property
     def denied(self) -> int:
@@ -40,10 +42,10 @@ class ReviewerFigures:
         return self.decided - self.approved
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
+        """Write this value as plain data."""
         names = ("by", "decided", "approved", "with_judge", "against_judge", "withdrawn", "median_seconds")
-        said = {"schema": self.schema} | {name: getattr(self, name) for name in names}
-        return said | {"denied": self.denied, "since": None if self.since is None else self.since.isoformat()}
+        figures = {"schema": self.schema} | {name: getattr(self, name) for name in names}
+        return figures | {"denied": self.denied, "since": None if self.since is None else self.since.isoformat()}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,32 +59,32 @@ class FigureCounter:
 
     def add(self, entry: Entry) -> None:
         """Take in one entry about approvals; others are passed over."""
-        said = entry.payload or {}
-        if said.get("by") != self.by or (self.since is not None and entry.at < self.since):
+        payload = entry.payload or {}
+        if payload.get("by") != self.by or (self.since is not None and entry.at < self.since):
             return
         if entry.kind == "approval.vote_withdrawn":
             self._count("withdrawn")
-        elif entry.kind == "approval.voted" and said.get("voter") == "human" and said.get("accepted") is True:
-            self._add_vote(said)
+        elif entry.kind == "approval.voted" and payload.get("voter") == "human" and payload.get("accepted") is True:
+            self._add_vote(payload)
 
-    def _add_vote(self, said: Mapping[str, Any]) -> None:
-        approved = said.get("approved") is True
+    def _add_vote(self, payload: Mapping[str, Any]) -> None:
+        approved = payload.get("approved") is True
         self._count("decided")
         if approved:
             self._count("approved")
-        result = said.get("result")
+        result = payload.get("result")
         outcome = result.get("outcome") if isinstance(result, Mapping) else None
         if outcome in ("passed", "failed"):
             self._count("with_judge" if (outcome == "passed") == approved else "against_judge")
-        asked, at = _read_time(said.get("requested_at")), _read_time(said.get("at"))
-        if asked is not None and at is not None:
-            self._seconds.append(max(0.0, (at - asked).total_seconds()))
+        requested_at, at = _read_time(payload.get("requested_at")), _read_time(payload.get("at"))
+        if requested_at is not None and at is not None:
+            self._seconds.append(max(0.0, (at - requested_at).total_seconds()))
 
     def _count(self, name: str) -> None:
         self._counts[name] = self._counts.get(name, 0) + 1
 
     def finish(self) -> ReviewerFigures:
-        """The figures of what went by."""
+        """Return the figures of what went by."""
         seconds = median(self._seconds) if self._seconds else None
         return ReviewerFigures(by=self.by, since=self.since, median_seconds=seconds, **self._counts)
 

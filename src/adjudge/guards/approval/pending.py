@@ -11,23 +11,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import LedgerError, UsageError
 from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.tables import PENDING, make_tables
 from adjudge.guards.decision import Decision
 from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store, drop_digests
-from adjudge.ledger.store import make_table
+from adjudge.ledger.store import make_table as make_ledger_table
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, MetaData, Row, Table
-
-
-PENDING = "adjudge_pending"
+    from sqlalchemy import Connection, Row, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +54,17 @@ class PendingRow:
 
     @property
     def digest(self) -> str:
-        """What the ledger's entry says of the text."""
+        """The digest of the text, as the ledger's entry has it."""
         return digest_text(self.text)
 
 
-def is_once(decision: Decision) -> bool:
-    """Whether an approval of this decision can be used once only, because it is about an HTTP request."""
+def is_single_use(decision: Decision) -> bool:
+    """Return whether an approval of this decision can be used once only, because it is about an HTTP request."""
     return decision.basis.get("http") is not None
 
 
 def make_row(ledger: Ledger, about: object, approval: Approval) -> PendingRow | None:
-    """The row for a decision that a gate asks about; ``None`` when the request is about something else."""
+    """Make the row for a decision that a gate asks about; ``None`` when the request is about something else."""
     if not isinstance(about, Decision) or about.request is None or about.allowed:
         return None
     pending = replace(about, pending=True, approval_id=approval.id)
@@ -79,46 +76,24 @@ def make_row(ledger: Ledger, about: object, approval: Approval) -> PendingRow | 
 
 
 def digest_text(text: str) -> str:
-    """SHA-256 of what is kept of a decision."""
+    """Return the SHA-256 of what is kept of a decision."""
     return sha256(text.encode()).hexdigest()
 
 
-def read_pending(row: Row[Any], approval: Approval, asked: Entry | None) -> PendingDecision:
-    """A pending decision from its row; raises ``LedgerError`` for one that the ledger's entry does not confirm."""
-    said = (asked.payload if asked is not None and asked.kind == "approval.requested" else None) or {}
-    if said.get("approval") != approval.id or said.get("pending") != digest_text(row.decision):
+def read_pending(row: Row[Any], approval: Approval, entry: Entry | None) -> PendingDecision:
+    """Read a pending decision from its row; raise ``LedgerError`` for one that the ledger's entry does not confirm."""
+    payload = (entry.payload if entry is not None and entry.kind == "approval.requested" else None) or {}
+    if payload.get("approval") != approval.id or payload.get("pending") != digest_text(row.decision):
         raise LedgerError(
             f"the pending decision of approval {approval.id} is not the one in the ledger: one of them was changed by "
             "hand or erased, so it cannot be resumed; put the content through the gate again"
         )
-    used = None if row.used_at is None else datetime.fromisoformat(row.used_at)
+    used_at = None if row.used_at is None else datetime.fromisoformat(row.used_at)
     decision = Decision.from_dict(drop_digests(json.loads(row.decision)))
-    return PendingDecision(decision=decision, approval=approval, used_at=used, used_seq=row.used_seq)
+    return PendingDecision(decision=decision, approval=approval, used_at=used_at, used_seq=row.used_seq)
 
 
 # ---------------------------------------------------------------- the table
-
-
-@cache
-def make_pending_tables() -> MetaData:
-    """The table's description, alone: an earlier version's ledger has the tables of approvals and not this one."""
-    from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text
-
-    tables = MetaData()
-    Table(
-        PENDING,
-        tables,
-        Column("approval", Text, primary_key=True),
-        Column("gate", Text, nullable=False, index=True),
-        Column("idempotency", Text, unique=True),
-        Column("created_at", Text, nullable=False),
-        Column("expires_at", Text),
-        Column("decision", Text, nullable=False),
-        Column("used_at", Text),
-        Column("used_seq", BigInteger().with_variant(Integer(), "sqlite")),
-        sqlite_strict=True,
-    )
-    return tables
 
 
 def insert_pending(connection: Connection, approval: Approval, row: PendingRow) -> None:
@@ -132,25 +107,25 @@ def insert_pending(connection: Connection, approval: Approval, row: PendingRow) 
 
 
 def load_pending(connection: Connection, ident: str) -> Row[Any] | None:
-    """The row of an approval; ``None`` when there is none, or it is forgotten."""
+    """Load the row of an approval; ``None`` when there is none, or it is forgotten."""
     if not can_store(ident):  # what no store can hold is no id, and some raise when they are asked for it
         return None
-    found = connection.execute(_table().select().where(_table().c.approval == ident)).one_or_none()
-    return found if found is not None and found.decision else None
+    row = connection.execute(_table().select().where(_table().c.approval == ident)).one_or_none()
+    return row if row is not None and row.decision else None
 
 
 def find_by_key(connection: Connection, key: str) -> str | None:
-    """The id of the approval whose request had this idempotency key."""
+    """Find the id of the approval whose request had this idempotency key."""
     from sqlalchemy import select
 
-    found: str | None = connection.execute(
+    approval_id: str | None = connection.execute(
         select(_table().c.approval).where(_table().c.idempotency == key)
     ).scalar_one_or_none()
-    return found
+    return approval_id
 
 
 def list_unused(connection: Connection, gate: str | None) -> list[str]:
-    """The ids of approvals that have not been used, of one gate or all, oldest first."""
+    """List the ids of approvals that have not been used, of one gate or all, oldest first."""
     from sqlalchemy import select
 
     table = _table()
@@ -164,8 +139,8 @@ def mark_used(connection: Connection, ident: str, at: datetime, seq: int) -> Non
     """Mark an approval as used; raises ``LedgerError``, which rolls back, when it is marked already."""
     table = _table()
     where = (table.c.approval == ident) & table.c.used_at.is_(None)
-    done = connection.execute(table.update().where(where).values(used_at=format_time(at), used_seq=seq))
-    if done.rowcount != 1:
+    updated = connection.execute(table.update().where(where).values(used_at=format_time(at), used_seq=seq))
+    if updated.rowcount != 1:
         raise LedgerError(f"approval {ident} was used by something that is not adjudge; nothing was changed")
 
 
@@ -176,18 +151,18 @@ def forget_pending(connection: Connection, ident: str) -> None:
 
 
 def was_used(connection: Connection, approval: Approval) -> bool:
-    """Whether the ledger says that an approval was used.
+    """Return whether the ledger says that an approval was used.
 
     The table is not enough: anybody who can write the database could clear the mark and use the approval again. If a
     later decision about the same content was erased, it may have been the one that used it, so the answer is yes.
     """
-    table = make_table()
-    asked = connection.execute(table.select().where(table.c.seq == (approval.seq or 0))).one_or_none()
-    if asked is None or (asked.kind, asked.subject) != ("approval.requested", approval.subject):
+    table = make_ledger_table()
+    request = connection.execute(table.select().where(table.c.seq == (approval.seq or 0))).one_or_none()
+    if request is None or (request.kind, request.subject) != ("approval.requested", approval.subject):
         raise LedgerError(f"the ledger does not confirm approval {approval.id}; `adjudge ledger verify` shows why")
     from sqlalchemy import select
 
-    where = (table.c.subject == approval.subject) & (table.c.kind == "decision") & (table.c.seq > asked.seq)
+    where = (table.c.subject == approval.subject) & (table.c.kind == "decision") & (table.c.seq > request.seq)
     for payload in connection.execute(select(table.c.payload).where(where)).scalars():
         if payload is None or (approval.id.encode() in payload and _says_used(payload, approval.id)):
             return True
@@ -195,9 +170,9 @@ def was_used(connection: Connection, approval: Approval) -> bool:
 
 
 def _says_used(payload: bytes, ident: str) -> bool:
-    said = json.loads(payload)
-    return said.get("approval_id") == ident and said.get("used") is True
+    members = json.loads(payload)
+    return members.get("approval_id") == ident and members.get("used") is True
 
 
 def _table() -> Table:
-    return make_pending_tables().tables[PENDING]
+    return make_tables().tables[PENDING]

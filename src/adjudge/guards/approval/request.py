@@ -1,4 +1,4 @@
-"""What a request may ask for: every mistake is found before anything is written or anybody is asked."""
+"""The terms of a request: every mistake is found before anything is written or anybody is asked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from adjudge.concurrency import Timeout
 from adjudge.content import check_extent, content_text, digest_text
-from adjudge.errors import AdjudgeError, Reason, ReplyError, UsageError
+from adjudge.errors import AdjudgeError, Argument, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
@@ -19,7 +19,7 @@ from adjudge.guards.approval.approval import Approval, OnExpiry, make_approval_i
 from adjudge.guards.approval_digest import describe_terms, digest_request
 from adjudge.guards.decision import Decision
 from adjudge.hooks import call_within, logger
-from adjudge.judges.chain_outcome import is_sure, was_cut
+from adjudge.judges.chain_outcome import has_stopped_seat, is_sure
 from adjudge.judges.evaluate import decide_by_rules, make_result, prepare, since
 from adjudge.judges.open import as_judge
 from adjudge.ledger.payload import check_text
@@ -43,18 +43,18 @@ _WARNINGS: tuple[Reason, ...] = ("tampering", "contradiction")
 
 
 def open_first(source: Any) -> Any:
-    """A judge from whatever ``first=`` may be; raises ``UsageError`` for anything else."""
+    """Make a judge of whatever ``first=`` may be; raise ``UsageError`` for anything else."""
     if hasattr(source, "ask") and isinstance(getattr(source, "name", None), str):
         return source  # as it is: nothing of a chain around it would be in what the people are shown
     return as_judge(source, shared=True)
 
 
 def warns(result: JudgeResult) -> bool:
-    """Whether somebody at any depth saw an attack: then no further judge is asked in people's place.
+    """Return whether somebody at any depth saw an attack: then no further judge is asked in people's place.
 
     Nor where a chain stopped a seat that may have seen one: who was quicker must not decide whether people look.
     """
-    return was_cut([result]) or _saw_attack(result)
+    return has_stopped_seat([result]) or _saw_attack(result)
 
 
 def _saw_attack(result: JudgeResult) -> bool:
@@ -63,20 +63,20 @@ def _saw_attack(result: JudgeResult) -> bool:
 
 
 async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) -> JudgeResult:
-    """What the judge says of the content, by its own rubric where it has one; never an exception."""
+    """Ask the judge about the content, by its own rubric where it has one; return a result, never an exception."""
     limit = Timeout(min(seconds, LONGEST) if seconds is not None else LONGEST)
-    said, error = await call_within(limit, _ask, judge, approval)
+    result, error = await call_within(limit, _ask, judge, approval)
     if limit.late:
         return _make_undecided(judge, approval, "timeout", f"no answer within {limit.seconds:g} s")
     if error is not None:
         logger.debug("the judge that was to answer approval %s first raised", approval.id, exc_info=error)
         detail = str(error) if isinstance(error, AdjudgeError) else f"{type(error).__name__} was raised"
         return _make_undecided(judge, approval, "error", detail)
-    return said
+    return result
 
 
 def explain_first(result: JudgeResult) -> tuple[bool, str]:
-    """Whether this result approves, and why or why not, in words that quote nothing."""
+    """Return whether this result approves, and why or why not, in words that quote nothing."""
     name = f"judge {result.judge!r}"
     if result.undecided_because in _GONE:
         return False, f"judge unavailable: {result.undecided_because} of {name}"
@@ -88,16 +88,16 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
     if result.confidence is None:
         return False, f"{name} passed it with unknown confidence; {SURE} is needed"
     if not is_sure(result.confidence, SURE):
-        shown, _ = format_apart(result.confidence, SURE)
-        return False, f"{name} passed it with confidence {shown}; {SURE} is needed"
+        shown_confidence, _ = format_apart(result.confidence, SURE)
+        return False, f"{name} passed it with confidence {shown_confidence}; {SURE} is needed"
     return True, f"{name} passed it with confidence {format_score(result.confidence)}"
 
 
 async def _ask(judge: Any, approval: Approval) -> JudgeResult:
     started = time.perf_counter()
     rubric = getattr(judge, "rubric", None)
-    about = {"request": approval.message, "outcome": approval.outcome, "score": approval.score}
-    context = about | {"reason": approval.reason, "judge": approval.judge}
+    request = {"request": approval.message, "outcome": approval.outcome, "score": approval.score}
+    context = request | {"reason": approval.reason, "judge": approval.judge}
     if rubric is None:
         question = await prepare(approval.content, None, None, {"criteria": APPROVE, "context": context})
     else:
@@ -106,11 +106,11 @@ async def _ask(judge: Any, approval: Approval) -> JudgeResult:
     if answer is not None:
         return make_result(question, answer, judge=judge.name, attempts=0, duration_ms=since(started))
     # Judges then report a confidence where they can: without one nothing is approved.
-    said = await judge.ask(replace(question, wants_confidence=True))
-    if not isinstance(said, JudgeResult):
-        raise ReplyError("error", f"it answered with {type(said).__name__}, not a result")
+    result = await judge.ask(replace(question, wants_confidence=True))
+    if not isinstance(result, JudgeResult):
+        raise ReplyError("error", f"it answered with {type(result).__name__}, not a result")
     # Somebody else's judge may hold numbers that no result can have; kept, they could never be read again.
-    return read_result(said.to_dict())
+    return read_result(result.to_dict())
 
 
 def _make_undecided(judge: Any, approval: Approval, because: Reason, detail: str) -> JudgeResult:
@@ -141,7 +141,7 @@ LONGEST_TIME = 100 * 365 * 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Who is to decide, and how: what a gate can have checked before there is anything to decide about."""
+    """The terms of a decision by people, which a gate can have checked before there is anything to decide about."""
 
     approvers: Any = ()
     required: int = 1
@@ -156,45 +156,55 @@ class Terms:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
-        given = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
-        people: Any = self.approvers
-        if isinstance(people, Iterable) and not isinstance(people, str | Mapping):
-            given["approvers"] = list(people)  # once: it may be something that yields its names only once
-        set_field(self, "approvers", _read_approvers(given["approvers"]))
+        arguments = {member.name: getattr(self, member.name) for member in fields(self) if member.init}
+        approvers: Any = self.approvers
+        if isinstance(approvers, Iterable) and not isinstance(approvers, str | Mapping):
+            arguments["approvers"] = list(approvers)  # once: it may be something that yields its names only once
+        set_field(self, "approvers", _read_approvers(arguments["approvers"]))
         _check_required(self.required, len(self.approvers))
         set_field(self, "seconds", _read_seconds(self.expires_in))
         check_choice("on_expiry", self.on_expiry, get_args(OnExpiry))
         if self.on_expiry == "approve" and self.seconds is None:
-            raise UsageError("on_expiry='approve' needs expires_in: a request that never expires approves nothing")
+            raise UsageError(
+                Argument("on_expiry", "'approve'"),
+                " needs ",
+                Argument("expires_in"),
+                ": a request that never expires approves nothing",
+                argument="on_expiry",
+            )
         if self.execution is not None:
             check_text("execution", self.execution)
         if self.metadata is not None and not isinstance(self.metadata, Mapping):
-            raise UsageError(f"metadata must be a mapping, got {type(self.metadata).__name__}")
+            raise UsageError(f"metadata must be a mapping, got {type(self.metadata).__name__}", argument="metadata")
         check_extent(self.metadata, "metadata")
         if self.first is not None:
             set_field(self, "first", open_first(self.first))
-        set_field(self, "described", describe_terms(given))
+        set_field(self, "described", describe_terms(arguments))
 
 
 def make_approval(
     about: JudgeResult | Decision, message: str, content: object, terms: Terms, now: datetime
 ) -> tuple[Approval, JudgeResult]:
-    """An open request and the result it is about; raises ``UsageError`` for what cannot be asked."""
+    """Make an open request and return it with the result it is about; raise ``UsageError`` for what cannot be asked."""
     result = about.result if isinstance(about, Decision) else about
     if isinstance(about, Decision) and result is None:
         raise UsageError("this decision has no result, so there is nothing that people could overrule; nobody is asked")
     if not isinstance(result, JudgeResult):
-        raise UsageError(f"people are asked about a result or a decision, got {type(result).__name__}")
+        raise UsageError(
+            f"people are asked about a result or a decision, got {type(result).__name__}", argument="about"
+        )
     check_words("message", message, LONGEST_TEXT)
     if not message.strip():
-        raise UsageError("a request needs a message: what the people are asked")
+        raise UsageError("a request needs a message: what the people are asked", argument="message")
     if terms.first is not None and content is None:
-        raise UsageError("first= needs content=: a judge cannot answer about what it is not shown")
+        raise UsageError(
+            "first needs ", Argument("content"), ": a judge cannot answer about what it is not shown", argument="first"
+        )
     text = None if content is None else content_text(content)
-    ident = make_approval_id()
-    own = about.subject if isinstance(about, Decision) else None
+    approval_id = make_approval_id()
+    decision_subject = about.subject if isinstance(about, Decision) else None
     approval = Approval(
-        id=ident,
+        id=approval_id,
         message=message,
         approvers=terms.approvers,
         required=terms.required,
@@ -207,10 +217,10 @@ def make_approval(
         judge=result.judge,
         score=result.score,
         threshold=result.threshold,
-        reason=_storable(result.explain()),
-        result=_keep(result),
+        reason=_cut(result.explain()),
+        result=_make_readable(result),
         # Something to find the entries by, where nobody knows what was judged.
-        subject=own or result.subject or (ident if text is None else digest_text(text)),
+        subject=decision_subject or result.subject or (approval_id if text is None else digest_text(text)),
         content=text,
         gate=about.gate if isinstance(about, Decision) else None,
         request=_digest(about, terms) if isinstance(about, Decision) else None,
@@ -222,7 +232,7 @@ def make_approval(
 
 
 def _digest(about: Decision, terms: Terms) -> str:
-    """What the gate that asks has computed as well, unless somebody else asks about its decision, in other terms."""
+    """Digest the request, as the gate that asks has done: unless somebody else asks, in other terms."""
     return digest_request(
         gate=about.gate, subject=about.subject, basis=about.basis, metadata=about.metadata, terms=terms.described
     )
@@ -231,14 +241,14 @@ def _digest(about: Decision, terms: Terms) -> str:
 def check_words(name: str, text: object, longest: int) -> None:
     """Raise ``UsageError`` for a text that is too long, or that not every store can hold exactly."""
     if not isinstance(text, str):
-        raise UsageError(f"{name} must be a text, got {type(text).__name__}")
+        raise UsageError(f"{name} must be a text, got {type(text).__name__}", argument=name)
     if len(text) > longest:
-        raise UsageError(f"{name} has at most {longest:,} characters, got {len(text):,}; shorten it")
-    content_text(text, what=name)  # NUL and halves of surrogate pairs
+        raise UsageError(f"{name} has at most {longest:,} characters, got {len(text):,}; shorten it", argument=name)
+    content_text(text, label=name)  # NUL and halves of surrogate pairs
 
 
-def _keep(result: JudgeResult) -> JudgeResult | None:
-    """What the people read of a result; nothing where it holds what could not be read again."""
+def _make_readable(result: JudgeResult) -> JudgeResult | None:
+    """Return what the people read of a result; ``None`` where it holds what could not be read again."""
     try:
         return read_result(_drop_replies(result).to_dict())
     except UsageError:
@@ -250,34 +260,44 @@ def _drop_replies(result: JudgeResult) -> JudgeResult:
     return replace(result, raw_response=None, earlier_responses=(), **seats)  # type: ignore[arg-type]
 
 
-def _storable(text: str) -> str:
-    """A sentence of ours about a result, cut where a result was built with a text without end."""
+def _cut(text: str) -> str:
+    """Cut a sentence of ours about a result, where a result was built with a text without end."""
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} …"
 
 
-def _read_approvers(given: object) -> tuple[str, ...]:
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        kind = f"the text {clean(given[:80])!r}" if isinstance(given, str) else type(given).__name__
-        raise UsageError(f"approvers must be a list of names, got {kind}")
-    names = tuple(dict.fromkeys(read_name(item) for item in given))
+def _read_approvers(approvers: object) -> tuple[str, ...]:
+    if isinstance(approvers, str | Mapping) or not isinstance(approvers, Iterable):
+        is_text = isinstance(approvers, str)
+        kind = f"the text {clean(approvers[:80])!r}" if is_text else type(approvers).__name__
+        raise UsageError(f"approvers must be a list of names, got {kind}", argument="approvers")
+    names = tuple(dict.fromkeys(read_name(name, "approvers") for name in approvers))
     if not names:
-        raise UsageError("a request needs approvers: nobody could ever approve it")
+        raise UsageError("a request needs approvers: nobody could ever approve it", argument="approvers")
     if len(names) > MOST_APPROVERS:
-        raise UsageError(f"a request has at most {MOST_APPROVERS} approvers, got {len(names)}")
+        raise UsageError(f"a request has at most {MOST_APPROVERS} approvers, got {len(names)}", argument="approvers")
     return names
 
 
 def _check_required(required: object, names: int) -> None:
     if check_whole_number("required", required, least=1) > names:
-        raise UsageError(f"required={required} needs as many different approvers, and there are {names}; name more")
+        raise UsageError(
+            Argument("required", repr(required)),
+            f" needs as many different approvers, and there are {names}; name more",
+            argument="required",
+        )
 
 
-def _read_seconds(given: object) -> float | None:
-    if given is None:
+def _read_seconds(expires_in: object) -> float | None:
+    if expires_in is None:
         return None
-    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    seconds = expires_in.total_seconds() if isinstance(expires_in, timedelta) else expires_in
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds <= 0:
-        raise UsageError(f"expires_in must be seconds or a timedelta above 0, or None for never; got {given!r}")
+        raise UsageError(
+            f"expires_in must be seconds or a timedelta above 0, or None for never; got {expires_in!r}",
+            argument="expires_in",
+        )
     if seconds > LONGEST_TIME:
-        raise UsageError(f"expires_in is at most a hundred years, got {given!r}; None means never")
+        raise UsageError(
+            f"expires_in is at most a hundred years, got {expires_in!r}; None means never", argument="expires_in"
+        )
     return float(seconds)

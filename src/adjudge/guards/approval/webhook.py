@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"[0-9]{1,12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Webhook:
-    """Where to send a notification when a request opens or closes.
+    """The address and secret for notifications when a request opens or closes.
 
     Raises ``UsageError`` for an address that is neither https nor of this machine, and for a secret of less than
     16 bytes.
@@ -86,32 +86,32 @@ def verify_webhook(
     seconds. Raises ``UsageError`` for a delivery that is not signed with this secret, or whose time is not close to
     now. The same delivery can arrive twice: compare ``webhook-id``.
     """
-    found = {name.lower(): value for name, value in headers.items()}
-    ident, stamp, signatures = (found.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
+    values = {name.lower(): value for name, value in headers.items()}
+    ident, stamp, signatures = (values.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
     if not isinstance(body, bytes):
-        raise UsageError(f"the body must be the bytes as they came, got {type(body).__name__}")
+        raise UsageError(f"the body must be the bytes as they came, got {type(body).__name__}", argument="body")
     if not _NUMBER.fullmatch(stamp):
         raise UsageError("this delivery has no webhook-timestamp; it is not one of ours")
     expected = sign(_read_secret(secret), ident, stamp, body).encode()
     # Each is compared in constant time: how long it takes must not say how much of a forgery was right.
-    same = [hmac.compare_digest(expected, _encode(given)) for given in signatures.split()]
-    if not any(same):
+    matches = [hmac.compare_digest(expected, _encode(signature)) for signature in signatures.split()]
+    if not any(matches):
         raise UsageError("this delivery is not signed with this secret; nothing in it can be believed")
     if not abs(clock() - int(stamp)) <= tolerance:
         raise UsageError(f"this delivery is signed for a time that is more than {tolerance:g} s from now; it was kept")
     try:
-        said = json.loads(body)
+        payload = json.loads(body)
     except (RecursionError, ValueError):
-        said = None
-    if not isinstance(said, dict):
+        payload = None
+    if not isinstance(payload, dict):
         raise UsageError("this delivery is signed and holds no JSON object")
-    return said
+    return payload
 
 
 def sign(secret: bytes, ident: str, stamp: str, body: bytes) -> str:
-    """The value of ``webhook-signature``."""
-    made = hmac.digest(secret, _encode(f"{ident}.{stamp}.") + body, hashlib.sha256)
-    return f"v1,{base64.b64encode(made).decode()}"
+    """Make the value of ``webhook-signature``."""
+    signature = hmac.digest(secret, _encode(f"{ident}.{stamp}.") + body, hashlib.sha256)
+    return f"v1,{base64.b64encode(signature).decode()}"
 
 
 def _encode(text: str) -> bytes:
@@ -124,7 +124,7 @@ MakeLink = Callable[[Approval], Awaitable[str]]
 
 
 def render_event(event: Event, approval: Approval, link: str | None = None) -> bytes:
-    """The body: who is asked, about which result, and its state; no text that can quote the content.
+    """Render the body: who is asked, about which result, and its state; no text that can quote the content.
 
     ``link`` is the address of the page on which people decide it, where there is one.
     """
@@ -178,15 +178,15 @@ class DeliveryQueue:
     async def _deliver(self, event: Event, approval: Approval) -> None:
         try:
             body = render_event(event, approval, await self._find_link(event, approval))
-            said = await self._try_all(f"{approval.id}:{event}", body)
+            problem = await self._try_all(f"{approval.id}:{event}", body)
         except Exception as error:  # noqa: BLE001 - whatever it is, a delivery stops nobody
-            said = type(error).__name__
+            problem = type(error).__name__
             logger.debug("what a webhook's delivery raised", exc_info=error)
-        if said is not None:
-            logger.error("webhook: %s of approval %s was not delivered: %s", event, approval.id, said)
+        if problem is not None:
+            logger.error("webhook: %s of approval %s was not delivered: %s", event, approval.id, problem)
 
     async def _find_link(self, event: Event, approval: Approval) -> str | None:
-        """Where people decide a request that is open; ``None`` where that is not known, which holds up no delivery."""
+        """Find where people decide an open request; ``None`` where that is not known, which holds up no delivery."""
         if self._make_link is None or event != "approval.requested":
             return None
         try:
@@ -197,25 +197,25 @@ class DeliveryQueue:
 
     async def _try_all(self, ident: str, body: bytes) -> str | None:
         """Send until it is taken; ``None``, or why it was not."""
-        said = "nobody answered"
+        problem = "nobody answered"
         for attempt in range(1, self.webhook.retries + 2):
             wait = None
             try:
                 status, headers = await self._post(ident, body)
             except (AdjudgeError, OSError) as error:  # a timeout is an OSError too
                 # The transport's words name the host alone; of the system's, the text can hold the address.
-                said = str(error) if isinstance(error, AdjudgeError) else type(error).__name__
+                problem = str(error) if isinstance(error, AdjudgeError) else type(error).__name__
             else:
-                said = f"it answered {status}"
+                problem = f"it answered {status}"
                 if 200 <= status < 300:
                     return None
                 if not may_retry(status, headers, b""):
-                    return said
+                    return problem
                 wait = read_wait(headers, time.time)
             if attempt <= self.webhook.retries:
                 pause = wait if wait is not None else back_off(attempt, random.random)
                 await self._sleep(min(pause, LONGEST_WAIT))
-        return said
+        return problem
 
     async def _post(self, ident: str, body: bytes) -> tuple[int, Mapping[str, str]]:
         # One try, and not the transport's own retries: each is signed anew, since a receiver refuses what was signed
@@ -235,27 +235,35 @@ class DeliveryQueue:
 def _check_url(url: object) -> None:
     try:
         parts = urlsplit(url) if isinstance(url, str) and url.isprintable() and " " not in url else None
-        host = (parts.hostname or "", parts.port)[0] if parts is not None else ""
+        host, _ = (parts.hostname or "", parts.port) if parts is not None else ("", None)  # a bad port raises as well
     except ValueError:
         parts, host = None, ""
     if parts is None or not host or parts.scheme not in ("https", "http"):
-        raise UsageError("a webhook's url is https://HOST/PATH; this one is not")
+        raise UsageError("a webhook's url is https://HOST/PATH; this one is not", argument="url")
     if parts.username is not None or parts.password is not None:
-        raise UsageError(f"the webhook's url for {host} holds a name or password; what it needs is the signature")
+        raise UsageError(
+            f"the webhook's url for {host} holds a name or password; what it needs is the signature", argument="url"
+        )
     if parts.scheme == "http" and not is_this_machine(host):
-        raise UsageError(f"a webhook to {host} needs https; http is for this machine (127.0.0.1, localhost)")
+        raise UsageError(
+            f"a webhook to {host} needs https; http is for this machine (127.0.0.1, localhost)", argument="url"
+        )
 
 
 def _read_secret(secret: object) -> bytes:
-    """The bytes of a secret; the error does not repeat it."""
-    found = secret.encode() if isinstance(secret, str) else secret
-    if not isinstance(found, bytes):
-        raise UsageError(f"a webhook's secret is a text or bytes, got {type(secret).__name__}")
-    if found.startswith(b"whsec_"):
+    """Read the bytes of a secret; the error does not repeat it."""
+    key = secret.encode() if isinstance(secret, str) else secret
+    if not isinstance(key, bytes):
+        raise UsageError(f"a webhook's secret is a text or bytes, got {type(secret).__name__}", argument="secret")
+    if key.startswith(b"whsec_"):
         try:
-            found = base64.b64decode(found[6:], validate=True)
+            key = base64.b64decode(key[6:], validate=True)
         except (binascii.Error, ValueError):
-            raise UsageError("after whsec_, a webhook's secret must be base64; this one is not") from None
-    if len(found) < SHORTEST_SECRET:
-        raise UsageError(f"a webhook's secret has at least {SHORTEST_SECRET} bytes, this one {len(found)}")
-    return found
+            raise UsageError(
+                "after whsec_, a webhook's secret must be base64; this one is not", argument="secret"
+            ) from None
+    if len(key) < SHORTEST_SECRET:
+        raise UsageError(
+            f"a webhook's secret has at least {SHORTEST_SECRET} bytes, this one {len(key)}", argument="secret"
+        )
+    return key

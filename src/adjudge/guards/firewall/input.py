@@ -6,14 +6,13 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from adjudge.content import call_unchanged, digest_text, has_changed
+from adjudge.content import digest_text
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_hook, check_label
-from adjudge.guards.event import GuardEvent, make_question
-from adjudge.guards.firewall.prompt import find_spoiled, iterate_seats
+from adjudge.formats.arguments import ReadOnly, check_hook, check_label
+from adjudge.guards.event import GuardEvent, make_guard_question
+from adjudge.guards.firewall.prompt import find_unreliable_judge, iterate_seats
 from adjudge.guards.firewall.question import (
     INPUT,
     PLAIN,
@@ -25,32 +24,33 @@ from adjudge.guards.firewall.question import (
 )
 from adjudge.guards.firewall.verdict import InputRejected, InputVerdict, Threat
 from adjudge.hooks import logger, notify
-from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import JudgeLike, since
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
 from adjudge.question.question import Part, Question
 from adjudge.result import JudgeChainResult
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync_method, run_sync
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def make_guard(firewall: InputFirewall, trusted: Sequence[str]) -> Callable[[F], F]:
-    """The decorator behind ``InputFirewall.guard``."""
+    """Make the decorator behind ``InputFirewall.guard``."""
     if isinstance(trusted, str) or not isinstance(trusted, Sequence):
-        raise UsageError(f"trusted must be a list of parameters' names, got {type(trusted).__name__}")
+        raise UsageError(
+            f"trusted must be a list of parameters' names, got {type(trusted).__name__}", argument="trusted"
+        )
 
     def decorate(function: F) -> F:
-        call = _Calls(firewall, function, frozenset(trusted))
+        guarded_function = _GuardedFunction(firewall, function, frozenset(trusted))
         wrapped = _wrap_async if inspect.iscoroutinefunction(function) else _wrap_sync
-        return wrapped(call, function)  # type: ignore[return-value]
+        return wrapped(guarded_function, function)  # type: ignore[return-value]
 
     return decorate
 
 
-class _Calls:
-    """What is known of a guarded function: how its arguments bind, and which of them are looked at."""
+class _GuardedFunction:
+    """A guarded function: how its arguments bind, and which of them are checked."""
 
     __slots__ = ("firewall", "hidden", "signature", "tool")
 
@@ -61,14 +61,14 @@ class _Calls:
         self.signature = inspect.signature(function)
         self.hidden = trusted | _find_owner(function, self.signature)
 
-    def bind(self, given: tuple[Any, ...], how: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
-        """The call as the function will see it, and what of it is checked."""
-        bound = self.signature.bind(*given, **how)
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
+        """Bind a call as the function will see it, and return it with the arguments to check."""
+        bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()  # a default goes through the firewall like anything else
-        return bound, self.look(bound)
+        return bound, self.select_checked(bound)
 
-    def look(self, bound: inspect.BoundArguments) -> dict[str, Any]:
-        """The arguments to check: each by its parameter's name, without those that hold nothing more (``*args``)."""
+    def select_checked(self, bound: inspect.BoundArguments) -> dict[str, Any]:
+        """Select the arguments to check, by their parameters' names, without an empty ``*args`` or ``**kwargs``."""
         variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         kinds = {name: parameter.kind for name, parameter in self.signature.parameters.items()}
         return {
@@ -77,68 +77,39 @@ class _Calls:
             if name not in self.hidden and (kinds[name] not in variadic or value)
         }
 
-    async def examine(self, shown: dict[str, Any]) -> JudgedArguments:
-        """The verdict, on arguments that are still the same when it is there."""
-        firewall = self.firewall
-        verdict, subject = await firewall._examine(shown, tool=self.tool)  # noqa: SLF001 - check, in a function's name
-        judged = JudgedArguments(verdict, subject, shown)
-        return JudgedArguments(judged.withdraw(), subject, shown) if verdict.passed and judged.has_changed() else judged
-
-    def raise_unless(self, verdict: InputVerdict) -> None:
+    async def check(self, arguments: dict[str, Any]) -> None:
+        """Raise ``InputRejected`` unless the arguments pass."""
+        verdict = await self.firewall._check(arguments, tool=self.tool)  # noqa: SLF001 - check, in a function's name
         if not verdict.passed:
             raise InputRejected(verdict, code=self.firewall.error_code, tool=self.tool)
 
 
-class JudgedArguments(NamedTuple):
-    """A verdict on arguments, and what it was on."""
-
-    verdict: InputVerdict
-    subject: str | None
-    shown: dict[str, Any]
-
-    def has_changed(self) -> bool:
-        """Whether the arguments are not those that were judged."""
-        return has_changed(self.subject, lambda: render_arguments(self.shown))
-
-    def withdraw(self) -> InputVerdict:
-        """The verdict once they are not: the judges took a while, and somebody else holds the same list."""
-        said = "the arguments were changed while they were judged"
-        given = self.verdict
-        return InputVerdict(passed=False, duration_ms=given.duration_ms, chain_result=given.chain_result, detail=said)
-
-
-def _wrap_async(call: _Calls, function: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_async(guarded_function: _GuardedFunction, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def guarded(*given: Any, **how: Any) -> Any:
-        bound, shown = call.bind(given, how)
-        call.raise_unless((await call.examine(shown)).verdict)
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        bound, checked = guarded_function.bind(args, kwargs)
+        await guarded_function.check(checked)
         return await function(*bound.args, **bound.kwargs)
 
     return guarded
 
 
-def _wrap_sync(call: _Calls, function: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_sync(guarded_function: _GuardedFunction, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def guarded(*given: Any, **how: Any) -> Any:
-        bound, shown = call.bind(given, how)
-        judged = run_sync(call.examine(shown))
-        call.raise_unless(judged.verdict)
-
-        def refuse() -> None:
-            if judged.has_changed():
-                call.raise_unless(judged.withdraw())
-
-        return call_unchanged(function, bound, refuse)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        bound, checked = guarded_function.bind(args, kwargs)
+        run_sync(guarded_function.check(checked))
+        return function(*bound.args, **bound.kwargs)
 
     return guarded
 
 
 def _find_owner(function: Callable[..., Any], signature: inspect.Signature) -> frozenset[str]:
-    """``self`` or ``cls``, for a function that was written in a class: it is the object, and nobody sends it."""
+    """Return ``self`` or ``cls`` of a function that was written in a class: it is the object, and nobody sends it."""
     within = getattr(function, "__qualname__", "").rpartition(".")[0]
     first = next(iter(signature.parameters), "")
-    owned = bool(within) and not within.endswith("<locals>") and first in {"self", "cls"}
-    return frozenset({first}) if owned else frozenset()
+    is_method = bool(within) and not within.endswith("<locals>") and first in {"self", "cls"}
+    return frozenset({first}) if is_method else frozenset()
 
 
 def _check_function(function: Callable[..., Any], trusted: frozenset[str]) -> None:
@@ -149,36 +120,48 @@ def _check_function(function: Callable[..., Any], trusted: frozenset[str]) -> No
         raise UsageError(f"{where}: it is not a function")
     if inspect.isasyncgenfunction(function):
         raise UsageError(f"{where}: an async generator cannot wait for the judges when it is called; return a list")
-    known = inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
     for name in trusted:
-        if name not in known:
-            raise UsageError(f"{where}: it has no parameter {name!r} (its parameters are {', '.join(known) or 'none'})")
+        if name not in parameters:
+            raise UsageError(
+                f"{where}: it has no parameter {name!r} (its parameters are {', '.join(parameters) or 'none'})",
+                argument="trusted",
+            )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class InputFirewall:
+class InputFirewall(ReadOnly):
     """Checks the arguments of a function with a judge, before they reach the function.
 
-    ``judge`` is a judge, a chain, an object with ``ask``, or anything that ``Judge`` takes as its model. Raises
-    ``UsageError`` for anything else, and for invalid options.
+    Raises ``UsageError`` for a judge or an option that cannot be used.
+
+    Args:
+        judge: A judge, a chain, an object with ``ask``, or anything that ``Judge`` takes as its model.
+        error_code: The code of ``InputRejected``.
+        tool_name: The name of the protected tool, for events and errors; ``None`` means the name of the guarded
+            function.
+        on_event: Called with one event for each check that asked a judge; sync or async. An exception in it is only
+            logged.
     """
 
-    judge: JudgeLike | ModelSource = field(kw_only=False)
-    error_code: str = "INPUT_REJECTED"
-    """The code of ``InputRejected``."""
-    tool_name: str | None = None
-    """The name of the protected tool, for events and errors; ``None`` means the name of the guarded function."""
-    on_event: Callable[[GuardEvent], Any] | None = None
-    """Called with one event for each check that asked a judge; sync or async. An exception in it is only logged."""
-    chain: JudgeChain = field(init=False)
-    """The judge as it is asked."""
-
-    def __post_init__(self) -> None:
-        check_label("error_code", self.error_code)
-        if self.tool_name is not None:
-            check_label("tool_name", self.tool_name)
-        check_hook(self.on_event)
-        object.__setattr__(self, "chain", as_chain(self.judge))
+    def __init__(
+        self,
+        judge: JudgeLike | ModelSource,
+        *,
+        error_code: str = "INPUT_REJECTED",
+        tool_name: str | None = None,
+        on_event: Callable[[GuardEvent], Any] | None = None,
+    ) -> None:
+        check_label("error_code", error_code)
+        if tool_name is not None:
+            check_label("tool_name", tool_name)
+        check_hook(on_event)
+        self.judge = judge
+        self.error_code = error_code
+        self.tool_name = tool_name
+        self.on_event = on_event
+        self.chain = as_chain(judge)
+        """The judge as it is asked."""
+        self._is_made = True
 
     async def check(self, arguments: Mapping[str, Any]) -> InputVerdict:
         """Check whether some arguments may reach the function.
@@ -187,20 +170,17 @@ class InputFirewall:
         that are not JSON values, contain themselves or are too large are rejected without asking. Empty arguments pass
         without asking. Raises ``UsageError`` for anything but a mapping.
         """
-        verdict, _ = await self._examine(arguments, tool=self.tool_name or "unknown")
-        return verdict
+        return await self._check(arguments, tool=self.tool_name or "unknown")
 
-    def check_sync(self, arguments: Mapping[str, Any]) -> InputVerdict:
-        """``check`` for callers without an event loop; works inside a running loop too, and blocks it."""
-        return run_sync(self.check(arguments))
+    check_sync = make_sync_method(check)
 
     def guard(self, *, trusted: Sequence[str] = ()) -> Callable[[F], F]:
         """Return a decorator that checks all arguments of a function, including defaults, before it runs.
 
-        If they are rejected, or changed while they were judged, the function does not run and ``InputRejected`` is
-        raised. ``trusted`` names parameters that only your program fills in (a connection, a context): they are neither
-        shown nor checked, and neither is ``self`` or ``cls``. Works for sync and async functions. Raises ``UsageError``
-        for a parameter that does not exist, and for async generators.
+        If they are rejected, the function does not run and ``InputRejected`` is raised. ``trusted`` names parameters
+        that only your program fills in (a connection, a context): they are neither shown nor checked, and neither is
+        ``self`` or ``cls``. Works for sync and async functions. Raises ``UsageError`` for a parameter that does not
+        exist, and for async generators.
         """
         return make_guard(self, trusted)
 
@@ -211,21 +191,23 @@ class InputFirewall:
     def __repr__(self) -> str:
         return f"InputFirewall({self.chain.name!r}, tool_name={self.tool_name!r})"
 
-    async def _examine(self, arguments: Mapping[str, Any], *, tool: str) -> tuple[InputVerdict, str | None]:
-        """``check``, in the name of a tool, and the digest of what was judged."""
+    async def _check(self, arguments: Mapping[str, Any], *, tool: str) -> InputVerdict:
+        """Check as ``check`` does, in the name of a tool."""
         if not isinstance(arguments, Mapping):
-            raise UsageError(f"arguments must be a mapping of names to values, got {type(arguments).__name__}")
+            raise UsageError(
+                f"arguments must be a mapping of names to values, got {type(arguments).__name__}", argument="arguments"
+            )
         started = time.perf_counter()
         if type(arguments) in PLAIN and not arguments:
-            return InputVerdict(passed=True, duration_ms=since(started)), digest_text(render_arguments({}))
+            return InputVerdict(passed=True, duration_ms=since(started))
         try:
             text = render_arguments(arguments)
             subject = digest_text(text)
-            result = await self.chain.ask(_pose(text, subject))
+            result = await self.chain.ask(_make_input_question(text, subject))
         except (UnwritableError, UsageError) as error:
             # Too much for this judge, or one that is not set up: nobody was asked, so nothing may pass.
             logger.warning("input firewall of %r asked nobody and rejected the arguments", tool)
-            return InputVerdict(passed=False, duration_ms=since(started), detail=f"nobody was asked: {error}"), None
+            return InputVerdict(passed=False, duration_ms=since(started), detail=f"nobody was asked: {error}")
         verdict = _conclude(result, since(started))
         logger.info("input firewall of %r %s the arguments", tool, "passed" if verdict.passed else "rejected")
         event = GuardEvent(
@@ -238,28 +220,28 @@ class InputFirewall:
             decided_by="policy" if verdict.fallback_triggered else result.decided_by,
             duration_ms=verdict.duration_ms,
         )
-        await notify(self.on_event, event, what="on_event")
-        return verdict, subject
+        await notify(self.on_event, event, name="on_event")
+        return verdict
 
 
-def _pose(text: str, subject: str) -> Question:
+def _make_input_question(text: str, subject: str) -> Question:
     # A judge that contradicts itself stops the call, so nobody is cut short: that must not depend on who is quicker.
     parts = [Part(label="arguments", text=text)]
-    return make_question(INPUT, parts, answer_input, subject=subject, wants_everybody=True)
+    return make_guard_question(INPUT, parts, answer_input, subject=subject, wants_everybody=True)
 
 
 def _conclude(result: JudgeChainResult, duration_ms: float) -> InputVerdict:
-    """The verdict, from the chain's result alone: a judge's words are shown and decide nothing."""
-    spoiled = find_spoiled(result)
-    passed = result.passed and not spoiled
+    """Make the verdict from the chain's result alone: a judge's words are shown and decide nothing."""
+    unreliable = find_unreliable_judge(result)
+    passed = result.passed and not unreliable
     return InputVerdict(
         passed=passed,
         # Of judges that were outvoted, what they named is in the chain's result.
         threats=() if passed else tuple(dict.fromkeys(_list_threats(result))),
-        fallback_triggered=bool(spoiled) or result.fallback_triggered,
+        fallback_triggered=bool(unreliable) or result.fallback_triggered,
         duration_ms=duration_ms,
         chain_result=result,
-        detail="" if passed else spoiled or _explain(result),
+        detail="" if passed else unreliable or _explain(result),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the judges of a firewall are told: constant texts, so that the system part is the same bytes for every check."""
+"""The questions of the firewalls: constant texts, so that the system part is the same bytes for every check."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ THREATS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulesReply:
-    """What one judge rejects of a list of rules."""
+    """The rules of a list that one judge rejects."""
 
     rejected: tuple[tuple[int, str], ...] = ()
     """Numbers from 1, each once, and reasons."""
@@ -44,66 +44,66 @@ class RulesReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputReply:
-    """What one judge found in arguments."""
+    """The threats that one judge found in arguments."""
 
     threats: tuple[Threat, ...] = ()
 
 
-def answer_rules(found: Mapping[str, Any], question: Question) -> Answer:
+def answer_rules(members: Mapping[str, Any], question: Question) -> Answer:
     """Read a prompt firewall's reply: ``{"rejected": [{"index", "reason"}], "safe"}``."""
     try:
-        rejected = _read_list(found, "rejected", _read_rule)
+        rejected = _read_list(members, "rejected", _read_rule)
         _check_indexes([index for index, _ in rejected], len(question.parts))
-        safe = _read_outcome(found, RULES, objects=bool(rejected))
+        safe = _read_outcome(members, RULES, objects=bool(rejected))
     except ReplyError as error:
-        if not _objects(found, "rejected"):
+        if not _has_objection(members, "rejected"):
             raise
-        kept = RulesReply(usable=False)
-        return Answer(outcome="undecided", because=error.because, detail=error.detail, value=kept, final=True)
+        unusable = RulesReply(usable=False)
+        return Answer(outcome="undecided", because=error.because, detail=error.detail, value=unusable, final=True)
     return Answer(outcome="passed" if safe else "failed", score=float(safe), value=RulesReply(rejected=rejected))
 
 
-def answer_input(found: Mapping[str, Any], question: Question) -> Answer:
+def answer_input(members: Mapping[str, Any], question: Question) -> Answer:
     """Read an input firewall's reply: ``{"threats": [{"field", "type", "reason"}], "safe"}``."""
     del question
-    threats, trouble = _try_threats(found)
+    threats, list_error = _try_threats(members)
     try:
         # A list that cannot be read still objects: what says safe beside it contradicts it.
-        safe = _read_outcome(found, INPUT, objects=bool(found.get("threats")))
-        if trouble is not None and safe:
-            raise trouble
+        safe = _read_outcome(members, INPUT, objects=bool(members.get("threats")))
+        if list_error is not None and safe:
+            raise list_error
     except ReplyError as error:
-        if not _objects(found, "threats"):
+        if not _has_objection(members, "threats"):
             raise
-        kept = InputReply(threats=threats)
-        return Answer(outcome="undecided", because="contradiction", detail=error.detail, value=kept, final=True)
-    detail = f"what it named cannot be used: {trouble.detail}" if trouble is not None else ""
+        read = InputReply(threats=threats)
+        return Answer(outcome="undecided", because="contradiction", detail=error.detail, value=read, final=True)
+    detail = f"what it named cannot be used: {list_error.detail}" if list_error is not None else ""
     return Answer(
         outcome="passed" if safe else "failed", score=float(safe), value=InputReply(threats=threats), detail=detail
     )
 
 
-def _objects(found: Mapping[str, Any], name: str) -> bool:
-    """Whether a reply says no anywhere: something in its list, or a flag that is false."""
-    return bool(found.get(name)) or has_false_flag(found)
+def _has_objection(members: Mapping[str, Any], name: str) -> bool:
+    """Return whether a reply says no anywhere: something in its list, or a flag that is false."""
+    return bool(members.get(name)) or has_false_flag(members)
 
 
-def _read_outcome(found: Mapping[str, Any], wording: Wording, *, objects: bool) -> bool:
-    safe = read_flag(found) is True
-    check_finite(found)
-    check_flags(found, "passed" if safe else "failed", wording.properties)
+def _read_outcome(members: Mapping[str, Any], wording: Wording, *, objects: bool) -> bool:
+    safe = read_flag(members) is True
+    check_finite(members)
+    check_flags(members, "passed" if safe else "failed", wording.properties)
     if safe and objects:
         raise ReplyError("contradiction", "the reply says safe and names what it rejects")
     return safe
 
 
-def _read_list(found: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
-    value = found.get(name)
+def _read_list(members: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
+    value = members.get(name)
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise ReplyError("unparseable", f"{name!r} must be a list of objects")
-    return tuple(read(item) for item in value)
+    return tuple(read(entry) for entry in value)
 
 
 def _read_rule(entry: Mapping[str, Any]) -> tuple[int, str]:
@@ -121,9 +121,9 @@ def _check_indexes(indexes: list[int], count: int) -> None:
         raise ReplyError("unparseable", "the reply rejects a rule twice")
 
 
-def _try_threats(found: Mapping[str, Any]) -> tuple[tuple[Threat, ...], ReplyError | None]:
+def _try_threats(members: Mapping[str, Any]) -> tuple[tuple[Threat, ...], ReplyError | None]:
     try:
-        return _read_list(found, "threats", _read_threat), None
+        return _read_list(members, "threats", _read_threat), None
     except ReplyError as error:
         return (), error
 
@@ -134,9 +134,9 @@ def _read_threat(entry: Mapping[str, Any]) -> Threat:
 
 
 def shorten(text: str) -> str:
-    """A judge's words on one line of at most 300 characters, without what a terminal would obey."""
-    said = clean(" ".join(text[:2_000].split()), keep_lines=False)
-    return said if len(said) <= 300 else f"{said[:299]}…"
+    """Write a judge's words on one line of at most 300 characters, without what a terminal would obey."""
+    line = clean(" ".join(text[:2_000].split()), keep_lines=False)
+    return line if len(line) <= 300 else f"{line[:299]}…"
 
 
 _ESCAPES = (
@@ -235,7 +235,7 @@ Ordinary values are safe: names, numbers, sentences, code or queries where the a
 
 
 MOST_CHARACTERS = 1_000_000
-"""What is longer, written as JSON, is not asked about; models take as much by default."""
+"""Characters of JSON beyond which nothing is asked; models take as much by default."""
 
 MOST_RULES = 1_000
 
@@ -249,24 +249,27 @@ _SPECIAL = re.compile(r"[^\x20-\x7e\n]")
 
 
 class UnwritableError(ValueError):
-    """What was handed in cannot be shown to a judge; the text says why and quotes none of it."""
+    """The rules or arguments cannot be shown to a judge; the text says why and quotes none of them."""
 
 
 def render_rules(rules: Sequence[str]) -> list[str]:
-    """Each rule as one JSON string on one line; raises ``UnwritableError`` for more than a judge can be asked about."""
+    """Render each rule as one JSON string on one line; raise ``UnwritableError`` for more than a judge can read."""
     if len(rules) > MOST_RULES:
         raise UnwritableError(f"{len(rules):,} rules are more than {MOST_RULES:,}; check them in parts")
     size = sum(len(rule) for rule in rules)
-    written = [] if size > MOST_CHARACTERS else [_show_hidden(json.dumps(rule, ensure_ascii=False)) for rule in rules]
-    if size > MOST_CHARACTERS or sum(len(text) for text in written) > MOST_CHARACTERS:
+    lines = [] if size > MOST_CHARACTERS else [_show_hidden(json.dumps(rule, ensure_ascii=False)) for rule in rules]
+    if size > MOST_CHARACTERS or sum(len(text) for text in lines) > MOST_CHARACTERS:
         raise UnwritableError(f"the rules are longer than {MOST_CHARACTERS:,} characters; check them in parts")
-    return written
+    return lines
 
 
 def render_arguments(arguments: Mapping[str, Any]) -> str:
-    """Arguments as indented JSON with sorted keys: equal arguments are equal text. Raises ``UnwritableError``."""
+    """Render arguments as indented JSON with sorted keys, so that equal arguments are equal text.
+
+    Raises ``UnwritableError`` for arguments that are no JSON values, or too large.
+    """
     try:
-        plain = _Walk().take(arguments, 0)
+        plain = _PlainCopier().copy(arguments, 0)
         text = _show_hidden(json.dumps(plain, ensure_ascii=False, indent=2, sort_keys=True, allow_nan=False))
     except UnwritableError:
         raise
@@ -277,16 +280,16 @@ def render_arguments(arguments: Mapping[str, Any]) -> str:
     return text
 
 
-class _Walk:
-    """One look at arguments: every value of a type JSON has, within one allowance for all of them."""
+class _PlainCopier:
+    """Copies arguments as plain JSON values, within one allowance of size for all of them."""
 
     __slots__ = ("left",)
 
     def __init__(self) -> None:
         self.left = MOST_CHARACTERS
 
-    def take(self, value: Any, depth: int) -> Any:
-        """The value, as dictionaries and lists; counted, so that one that holds itself many times comes to an end."""
+    def copy(self, value: Any, depth: int) -> Any:
+        """Copy a value as dictionaries and lists; counted, so that one that holds itself many times comes to an end."""
         self._spend(value)
         if value is None or isinstance(value, str | bool | int):
             return value
@@ -297,9 +300,9 @@ class _Walk:
         if depth >= MOST_DEPTH:
             raise UnwritableError(f"the arguments hold themselves, or nest deeper than {MOST_DEPTH} levels")
         if type(value) in PLAIN:
-            return {_check_key(key): self.take(item, depth + 1) for key, item in value.items()}
+            return {_check_key(key): self.copy(member, depth + 1) for key, member in value.items()}
         if type(value) in {list, tuple}:
-            return [self.take(item, depth + 1) for item in value]
+            return [self.copy(member, depth + 1) for member in value]
         raise UnwritableError(
             f"the arguments hold a value of type {type(value).__name__}, which is no plain JSON value"
         )
@@ -322,10 +325,10 @@ def _too_large() -> UnwritableError:
 
 
 def _show_hidden(text: str) -> str:
-    """JSON with its invisible characters (zero widths, direction marks, tags, lone surrogates) as escapes."""
+    """Write JSON with its invisible characters (zero widths, direction marks, tags, lone surrogates) as escapes."""
     return text if text.isascii() and text.isprintable() else _SPECIAL.sub(_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    char = found[0]
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
     return char if char.isprintable() else json.dumps(char)[1:-1]

@@ -1,16 +1,14 @@
-"""What a firewall says."""
+"""The verdicts of firewalls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.plain import to_plain
-from adjudge.formats.text import clean
-from adjudge.formats.typed import read_typed
-from adjudge.result import JudgeChainResult, read_result
+from adjudge.formats.record import Layout, read_record, write_record
+from adjudge.result import JudgeChainResult
 
 
 class InputRejected(AdjudgeError):
@@ -51,12 +49,20 @@ class RejectedRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirewallVerdict:
-    """Which rules may reach a prompt; true exactly when all of them may.
+    """The rules that may reach a prompt, and those that may not; true exactly when all of them may.
 
     Every rule is in ``allowed`` or in ``rejected``, each in the order of the list.
     """
 
     schema: ClassVar[str] = "adjudge/firewall-verdict/1"
+    _layout: ClassVar[Layout] = Layout(
+        computed={
+            "allowed": lambda verdict: [_make_valid(rule) for rule in verdict.allowed],
+            "rejected": lambda verdict: [_write_rejected(rejected) for rejected in verdict.rejected],
+        },
+        last=("passed",),
+        readers={"chain_result": JudgeChainResult.from_dict},
+    )
 
     allowed: tuple[str, ...]
     rejected: tuple[RejectedRule, ...] = ()
@@ -64,7 +70,7 @@ class FirewallVerdict:
     """True when judges were asked and a policy decided: nobody could, or one of them contradicted itself."""
     duration_ms: float = 0.0
     chain_result: JudgeChainResult | None = None
-    """What every judge said; ``None`` when nobody was asked."""
+    """The result with every judge's answer; ``None`` when nobody was asked."""
 
     @property
     def passed(self) -> bool:
@@ -76,20 +82,16 @@ class FirewallVerdict:
         return self.passed
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as plain data."""
-        data = {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
-        data["allowed"] = [_make_valid(rule) for rule in self.allowed]
-        for item in data["rejected"]:
-            item["rule"] = _make_valid(item["rule"])
-        return {"schema": self.schema, **data, "passed": self.passed}
+        """Write the verdict as plain data."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        found: Self = _read(cls, data)
-        if data.get("passed") is not found.passed:
+        verdict = read_record(cls, data)
+        if data.get("passed") is not verdict.passed:
             raise UsageError("this is not a dictionary that FirewallVerdict.to_dict wrote: passed contradicts rejected")
-        return found
+        return verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +107,10 @@ class Threat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputVerdict:
-    """Whether arguments may reach a function; true exactly when they may."""
+    """The answer whether arguments may reach a function; true exactly when they may."""
 
     schema: ClassVar[str] = "adjudge/input-verdict/1"
+    _layout: ClassVar[Layout] = Layout(readers={"chain_result": JudgeChainResult.from_dict})
 
     passed: bool
     threats: tuple[Threat, ...] = ()
@@ -116,7 +119,7 @@ class InputVerdict:
     """True when judges were asked and a policy decided: nobody could, or one of them contradicted itself."""
     duration_ms: float = 0.0
     chain_result: JudgeChainResult | None = None
-    """What every judge said; ``None`` when nobody was asked."""
+    """The result with every judge's answer; ``None`` when nobody was asked."""
     detail: str = ""
     """One sentence on why they did not pass."""
 
@@ -128,31 +131,19 @@ class InputVerdict:
         return self.passed
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as plain data."""
-        return {"schema": self.schema, **{item.name: to_plain(getattr(self, item.name)) for item in fields(self)}}
+        """Write the verdict as plain data."""
+        return write_record(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        found: Self = _read(cls, data)
-        return found
+        return read_record(cls, data)
 
 
-def _read(kind: type[Any], data: Mapping[str, Any]) -> Any:
-    if not isinstance(data, Mapping) or data.get("schema") != kind.schema:
-        raise UsageError(f"a verdict is read from a dictionary of schema {kind.schema!r} that to_dict wrote")
-    given = {item.name: data[item.name] for item in fields(kind) if item.name in data}
-    chain = given.pop("chain_result", None)
-    result = None if chain is None else read_result(chain)
-    if not isinstance(result, JudgeChainResult | None):
-        raise UsageError("the chain_result of a verdict is the result of a chain; this is another")
-    try:
-        return replace(read_typed(given, kind), chain_result=result)
-    except (TypeError, ValueError) as error:
-        said = clean(" ".join(str(error).split())[:200], keep_lines=False)
-        raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: {said}") from None
+def _write_rejected(rejected: RejectedRule) -> dict[str, Any]:
+    return {"index": rejected.index, "rule": _make_valid(rejected.rule), "reason": rejected.reason}
 
 
 def _make_valid(rule: str) -> str:
-    """A rule as text that can be stored: a lone surrogate becomes its escape."""
+    """Write a rule as text that can be stored: a lone surrogate becomes its escape."""
     return rule.encode(errors="backslashreplace").decode()

@@ -46,11 +46,11 @@ class ProbeBaseline:
     input: Any = field(repr=False)
     expected: Any = field(default=None, repr=False)
     recorded: bool = False
-    """Whether there is a baseline; ``expected`` may be ``None`` because the tool's output was null."""
+    """True if there is a baseline; ``expected`` may be ``None`` because the tool's output was null."""
     contract: ProbeContract | None = field(default=None, repr=False)
 
     def make_probe(self) -> SemanticProbe:
-        """The probe; raises ``UsageError`` where no baseline is recorded."""
+        """Make the probe; raise ``UsageError`` where no baseline is recorded."""
         if not self.recorded:
             raise UsageError(f"probe {show(self.name)} has no expected output yet; record it with --record")
         return SemanticProbe(name=self.name, input=self.input, expected=self.expected, contract=self.contract)
@@ -69,8 +69,8 @@ class ProbeFile:
 
     @property
     def probes(self) -> tuple[SemanticProbe, ...]:
-        """Every entry as a probe; raises ``UsageError`` for one without a baseline."""
-        return tuple(item.make_probe() for item in self.entries)
+        """The probes of all entries; raises ``UsageError`` for one without a baseline."""
+        return tuple(entry.make_probe() for entry in self.entries)
 
 
 def load_probes(path: str | os.PathLike[str]) -> ProbeFile:
@@ -78,99 +78,101 @@ def load_probes(path: str | os.PathLike[str]) -> ProbeFile:
 
     Raises ``UsageError`` for a file that cannot be read and for mistakes in it, with the line if it is known.
     """
-    found = Path(path)
-    kind = FORMATS.get(found.suffix.lower()) if found.suffix else None
+    probe_path = Path(path)
+    kind = FORMATS.get(probe_path.suffix.lower()) if probe_path.suffix else None
     if kind is None:
-        raise UsageError(f"{found} is not a file of probes by its suffix; use .yaml, .yml, .json or .toml")
-    text = read_text(found, what="a file of probes", most=MAX_BYTES).removeprefix("\ufeff")
-    entries, thresholds = read_entries(text, kind, where=str(found))
-    return ProbeFile(path=found, format=kind, text=text, entries=entries, thresholds=thresholds)
+        raise UsageError(f"{probe_path} is not a file of probes by its suffix; use .yaml, .yml, .json or .toml")
+    text = read_text(probe_path, noun="a file of probes", most=MAX_BYTES).removeprefix("\ufeff")
+    entries, thresholds = read_entries(text, kind, where=str(probe_path))
+    return ProbeFile(path=probe_path, format=kind, text=text, entries=entries, thresholds=thresholds)
 
 
 def read_entries(text: str, kind: Format, *, where: str) -> tuple[tuple[ProbeBaseline, ...], ProbeThresholds]:
-    """The entries and thresholds that a text holds; ``where`` is what error messages call it."""
-    return _read_data(*parse_source(text, format=kind, where=where, what="probes", wrong="holds no probes"))
+    """Read the entries and thresholds that a text holds; ``where`` is its name in error messages."""
+    return _read_document(*parse_source(text, format=kind, where=where, noun="probes", wrong="holds no probes"))
 
 
-def _read_data(data: Any, place: Place) -> tuple[tuple[ProbeBaseline, ...], ProbeThresholds]:
-    given = _check_keys(data, _KEYS, ("probes",), "a file of probes", place)
-    if given.get("schema", SCHEMA) != SCHEMA:
-        raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(given['schema'])}")
-    thresholds = _read_thresholds(given.get("thresholds", {}), place.at("thresholds"))
-    shared = _read_contract(given.get("contract"), place.at("contract"))
-    items = given["probes"]
+def _read_document(document: Any, place: Place) -> tuple[tuple[ProbeBaseline, ...], ProbeThresholds]:
+    members = _check_keys(document, _KEYS, ("probes",), "a file of probes", place)
+    if members.get("schema", SCHEMA) != SCHEMA:
+        raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(members['schema'])}")
+    thresholds = _read_thresholds(members.get("thresholds", {}), place.at("thresholds"))
+    shared = _read_contract(members.get("contract"), place.at("contract"))
+    items = members["probes"]
     if not isinstance(items, list) or not items:
         raise place.at("probes").error(f"must be a list of at least one probe, got {show(items)}")
-    entries = [_read_entry(item, shared, place.at("probes", index)) for index, item in enumerate(items)]
+    entries = [_read_entry(entry, shared, place.at("probes", index)) for index, entry in enumerate(items)]
     first: dict[str, int] = {}
-    for index, item in enumerate(entries):
-        if item.name in first:
-            said = f"{quote(item.name)} is already the name of probes[{first[item.name]}]; give each its own"
-            raise place.at("probes", index, "name").error(said)
-        first[item.name] = index
+    for index, entry in enumerate(entries):
+        if entry.name in first:
+            problem = f"{quote(entry.name)} is already the name of probes[{first[entry.name]}]; give each its own"
+            raise place.at("probes", index, "name").error(problem)
+        first[entry.name] = index
     return tuple(entries), thresholds
 
 
-def _read_entry(data: Any, shared: ProbeContract | None, place: Place) -> ProbeBaseline:
-    given = _check_keys(data, _PROBE_KEYS, ("name", "input"), "a probe", place)
+def _read_entry(entry: Any, shared: ProbeContract | None, place: Place) -> ProbeBaseline:
+    members = _check_keys(entry, _PROBE_KEYS, ("name", "input"), "a probe", place)
     for key in ("input", "expected"):
         try:
-            to_json_value(given.get(key))
+            to_json_value(members.get(key))
         except ValueError as error:  # a date, for one, which YAML and TOML read by themselves
             raise place.at(key).error(f"{error}; write it as text in quotes, or as JSON") from None
-    contract = _read_contract(given.get("contract"), place.at("contract")) or shared
+    contract = _read_contract(members.get("contract"), place.at("contract")) or shared
     try:
         # Made here for its checks, whether there is a baseline or not.
-        made = SemanticProbe(name=given["name"], input=given["input"], expected=given.get("expected"))
+        probe = SemanticProbe(name=members["name"], input=members["input"], expected=members.get("expected"))
     except UsageError as error:
         raise place.error(error) from None
     return ProbeBaseline(
-        name=made.name,
-        input=made.input,
-        expected=made.expected,
-        recorded="expected" in given,
+        name=probe.name,
+        input=probe.input,
+        expected=probe.expected,
+        recorded="expected" in members,
         contract=contract,
     )
 
 
-def _read_contract(data: Any, place: Place) -> ProbeContract | None:
+def _read_contract(contract: Any, place: Place) -> ProbeContract | None:
     try:
-        return read_contract(data)
+        return read_contract(contract)
     except UsageError as error:
         raise place.error(error) from None
 
 
-def _read_thresholds(data: Any, place: Place) -> ProbeThresholds:
-    given = _check_keys(data, _THRESHOLDS, (), "thresholds", place)
+def _read_thresholds(thresholds: Any, place: Place) -> ProbeThresholds:
+    members = _check_keys(thresholds, _THRESHOLDS, (), "thresholds", place)
     try:
-        return ProbeThresholds(**given)
+        return ProbeThresholds(**members)
     except UsageError as error:
         raise place.error(error) from None
 
 
-def _check_keys(data: Any, known: tuple[str, ...], needed: tuple[str, ...], what: str, place: Place) -> dict[str, Any]:
-    if not isinstance(data, Mapping):
-        raise place.error(f"must be a mapping with {' and '.join(needed or known)}, got {show(data)}")
-    for key in data:
-        if key in known:
+def _check_keys(
+    mapping: Any, keys: tuple[str, ...], needed: tuple[str, ...], kind: str, place: Place
+) -> dict[str, Any]:
+    if not isinstance(mapping, Mapping):
+        raise place.error(f"must be a mapping with {' and '.join(needed or keys)}, got {show(mapping)}")
+    for key in mapping:
+        if key in keys:
             continue
-        hint = suggest(key, known) or f"; it has {', '.join(known)}"
+        hint = suggest(key, keys) or f"; it has {', '.join(keys)}"
         if key in _CODE:
             hint = "; a file of probes runs nothing and asks nobody, so name that on the command line"
-        raise place.at(*((key,) if isinstance(key, str) else ())).error(f"{what} has no key {show(key)}{hint}")
+        raise place.at(*((key,) if isinstance(key, str) else ())).error(f"{kind} has no key {show(key)}{hint}")
     for key in needed:
-        if key not in data:
-            raise place.error(f"{what} needs {key!r}, and there is none")
-    return dict(data)
+        if key not in mapping:
+            raise place.error(f"{kind} needs {key!r}, and there is none")
+    return dict(mapping)
 
 
 # What YAML does not take as it is inside double quotes; lone surrogates have been refused before.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-def plain_output(output: Any) -> Any:
-    """A tool's output as the text or JSON value that a baseline holds; raises ``UsageError`` where it is neither."""
-    text = content_text(output, what="output")
+def convert_output(output: Any) -> Any:
+    """Convert a tool's output to the text or JSON value of a baseline; raise ``UsageError`` if it is neither."""
+    text = content_text(output, label="output")
     if isinstance(output, str):
         return text
     try:
@@ -180,7 +182,10 @@ def plain_output(output: Any) -> Any:
 
 
 def render_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
-    """The file's text with new baselines, by the names of their probes; raises ``UsageError`` where they do not fit."""
+    """Render the file's text with new baselines, by the names of their probes.
+
+    Raises ``UsageError`` where they do not fit into the file.
+    """
     if file.format == "toml":
         raise UsageError(f"{file.path} is TOML, which cannot be written here; keep baselines in YAML or JSON to record")
     text = _render_json_outputs(file, outputs) if file.format == "json" else _render_yaml_outputs(file, outputs)
@@ -188,9 +193,9 @@ def render_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
         entries, thresholds = read_entries(text, file.format, where=str(file.path))
     except UsageError as error:
         raise UsageError(f"{file.path} would not be readable with the new baselines in it ({error})") from None
-    meant = [_fill(item, outputs) for item in file.entries]
+    expected_entries = [_add_baseline(entry, outputs) for entry in file.entries]
     # Compared as text, since 1 equals True and 1.0 here, and is another baseline.
-    if list(map(_render, entries)) != list(map(_render, meant)) or thresholds != file.thresholds:
+    if list(map(_render_entry, entries)) != list(map(_render_entry, expected_entries)) or thresholds != file.thresholds:
         raise UsageError(
             f"{file.path} is written in a way that new baselines cannot be put into (an anchor, for one); "
             "write it plainly, or keep it as JSON"
@@ -221,25 +226,25 @@ def replace_file(file: ProbeFile, text: str) -> None:
         raise UsageError(f"{file.path} cannot be written: {error.strerror or error}; nothing was changed") from None
 
 
-def _fill(item: ProbeBaseline, outputs: Mapping[str, Any]) -> ProbeBaseline:
-    if item.name not in outputs:
-        return item
+def _add_baseline(entry: ProbeBaseline, outputs: Mapping[str, Any]) -> ProbeBaseline:
+    if entry.name not in outputs:
+        return entry
     return ProbeBaseline(
-        name=item.name, input=item.input, expected=outputs[item.name], recorded=True, contract=item.contract
+        name=entry.name, input=entry.input, expected=outputs[entry.name], recorded=True, contract=entry.contract
     )
 
 
-def _render(item: ProbeBaseline) -> str:
-    contract = item.contract.stated() if item.contract else None
-    return json.dumps([item.name, item.input, item.expected, item.recorded, contract])
+def _render_entry(entry: ProbeBaseline) -> str:
+    contract = entry.contract.list_stated() if entry.contract else None
+    return json.dumps([entry.name, entry.input, entry.expected, entry.recorded, contract])
 
 
 def _render_json_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
-    data = read_json(file.text)
-    for item in data["probes"]:
-        if item["name"] in outputs:
-            item["expected"] = outputs[item["name"]]
-    return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+    document = read_json(file.text)
+    for entry in document["probes"]:
+        if entry["name"] in outputs:
+            entry["expected"] = outputs[entry["name"]]
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
 def _render_yaml_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
@@ -256,7 +261,7 @@ def _render_yaml_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
         ) from None
     (items,) = [value for key, value in root.value if key.value == "probes"]
     edits = [
-        _edit(file.text, node, outputs[entry.name])
+        _make_edit(file.text, node, outputs[entry.name])
         for node, entry in zip(items.value, file.entries, strict=True)
         if entry.name in outputs
     ]
@@ -266,25 +271,25 @@ def _render_yaml_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
     return text
 
 
-def _edit(text: str, node: Any, output: Any) -> tuple[int, int, str]:
-    """Which characters of the text become what, so that a probe has this baseline."""
+def _make_edit(text: str, node: Any, output: Any) -> tuple[int, int, str]:
+    """Make the edit that gives a probe this baseline: the characters to replace, and by what."""
     members = {key.value: (key, value) for key, value in node.value}
-    written = _render_flow(output)
+    baseline = _render_flow(output)
     if "expected" in members:
         old = members["expected"][1]
         start, end = old.start_mark.index, _find_end(text, old)
         # A value that is left out (`expected:`) has no characters of its own.
-        return (start, end, written) if end > start else (start, start, f" {written}")
+        return (start, end, baseline) if end > start else (start, start, f" {baseline}")
     key, name = members["name"]
     if node.flow_style:
-        return name.end_mark.index, name.end_mark.index, f", expected: {written}"
+        return name.end_mark.index, name.end_mark.index, f", expected: {baseline}"
     stop = re.compile(r"\r?\n|\Z").search(text, name.end_mark.index)
     place = stop.start() if stop is not None else len(text)
-    return place, place, f"\n{' ' * key.start_mark.column}expected: {written}"
+    return place, place, f"\n{' ' * key.start_mark.column}expected: {baseline}"
 
 
 def _find_end(text: str, node: Any) -> int:
-    """Where a value ends; a block's own mark lies behind the comments that follow it."""
+    """Find where a value ends; a block's own mark lies behind the comments that follow it."""
     end = node.end_mark.index
     if not getattr(node, "flow_style", True) and node.value:
         last = node.value[-1]
@@ -293,14 +298,14 @@ def _find_end(text: str, node: Any) -> int:
 
 
 def _render_flow(value: Any) -> str:
-    """A JSON value on one line of YAML: JSON, but for what YAML 1.1 would read as something else."""
+    """Render a JSON value on one line of YAML: JSON, but for what YAML 1.1 would read as something else."""
     if isinstance(value, str):
-        return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+        return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
     if isinstance(value, float):
         mantissa, e, exponent = repr(value).partition("e")
         return mantissa + ("" if "." in mantissa else ".0") + e + exponent
     if isinstance(value, list):
         return f"[{', '.join(map(_render_flow, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_render_flow(key)}: {_render_flow(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_render_flow(key)}: {_render_flow(member)}" for key, member in value.items()) + "}"
     return json.dumps(value)

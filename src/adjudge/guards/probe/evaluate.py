@@ -1,24 +1,22 @@
-"""Probing: the tool is called where there is one, a judge compares, and code says what that comes to."""
+"""Probing: the tool is called where there is one, a judge compares, and code decides."""
 
 from __future__ import annotations
 
-import asyncio
 import copy
+import functools
 import inspect
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.concurrency import Timeout, describe_error, is_for_us, map_concurrently
+from adjudge.concurrency import Timeout, describe_error, map_concurrently
 from adjudge.content import content_text, digest_text
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.arguments import check_timeout, check_whole_number
 from adjudge.formats.text import flatten, show
 from adjudge.guards.event import GuardEvent
-from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, ProbeThresholds, SemanticProbe
+from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, Drift, ProbeThresholds, SemanticProbe
 from adjudge.guards.probe.question import find_accusers, find_reading, make_probe_question
 from adjudge.guards.probe.result import ProbeReport, ProbeResult
 from adjudge.hooks import call_safely, call_within, notify
@@ -26,8 +24,10 @@ from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import JudgeLike, since
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
+from adjudge.question.question import Answer
 from adjudge.result import JudgeChainResult
 from adjudge.sync import make_sync
+from adjudge.threads import call_in_thread
 
 Tool = Callable[[Any], Any]
 
@@ -35,58 +35,34 @@ Tool = Callable[[Any], Any]
 def check_tool(tool: Any) -> None:
     """Raise ``UsageError`` for what is no tool."""
     if not callable(tool):
-        raise UsageError(f"a tool must be a function of the probe's input, got {show(tool)}")
+        raise UsageError(f"a tool must be a function of the probe's input, got {show(tool)}", argument="tool")
 
 
-async def call_tool(tool: Tool, given: Any, *, timeout: float | None) -> tuple[Any, str]:
-    """The tool's output and nothing, or nothing and why there is none.
+async def call_tool(tool: Tool, input_value: Any, *, timeout: float | None) -> tuple[Any, str]:
+    """Call a tool, and return its output and nothing, or nothing and why there is none.
 
-    An async function runs here; any other runs in a thread of its own, which cannot be killed: when it is late, what
+    An async function runs here; any other runs in a thread, which cannot be killed: when it is late, what
     it still returns is dropped. It is given a copy of the input, so that it cannot change what the next call gets.
     """
     limit = Timeout(timeout)
-    said, error = await call_within(limit, _call, tool, given)
+    output, error = await call_within(limit, _call, tool, input_value)
     if limit.late:
         return None, f"the tool gave no output within {timeout:g} s"
     if error is not None:
-        said = str(error) if isinstance(error, AdjudgeError) else f"the tool raised {type(error).__name__}: {error}"
-        return None, flatten(said, 500)
-    return said, ""
+        problem = str(error) if isinstance(error, AdjudgeError) else f"the tool raised {type(error).__name__}: {error}"
+        return None, flatten(problem, 500)
+    return output, ""
 
 
-async def _call(tool: Tool, given: Any) -> Any:
-    own = copy.deepcopy(given)
+async def _call(tool: Tool, input_value: Any) -> Any:
+    input_copy = copy.deepcopy(input_value)
     if inspect.iscoroutinefunction(tool) or inspect.iscoroutinefunction(getattr(tool, "__call__", None)):  # noqa: B004
-        return await tool(own)
-    said = await _run_in_thread(tool, own)
-    return await said if inspect.isawaitable(said) else said
-
-
-async def _run_in_thread(tool: Tool, given: Any) -> Any:
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-
-    def settle(said: Any, error: BaseException | None) -> None:
-        if not answer.done():
-            answer.set_result((said, error))
-
-    def work() -> None:
-        outcome: tuple[Any, BaseException | None] = (None, RuntimeError("it ended its own thread"))
-        try:
-            outcome = (tool(given), None)
-        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - raised where it is awaited
-            outcome = (None, error)
-        finally:
-            with suppress(RuntimeError):  # the loop was closed meanwhile, and nobody waits
-                loop.call_soon_threadsafe(settle, *outcome)
-
-    # Not the loop's executor: a tool that hangs would hold one of its threads, and the end of the program.
-    threading.Thread(target=work, name="adjudge probe", daemon=True).start()
-    said, error = await answer
-    if error is not None:
-        ours = isinstance(error, Exception) and not isinstance(error, StopIteration)
-        raise error if ours else RuntimeError(f"{type(error).__name__}: {error}")
-    return said
+        return await tool(input_copy)
+    try:
+        output = await call_in_thread(functools.partial(tool, input_copy), name="adjudge probe")
+    except SystemExit as error:  # a tool that ends gave no output; the other probes go on
+        raise RuntimeError(describe_error(error)) from None
+    return await output if inspect.isawaitable(output) else output
 
 
 _ABSENT: Any = object()
@@ -115,7 +91,14 @@ async def evaluate_probe(
     is called with a ``GuardEvent`` if a judge was asked.
     """
     if (actual is _ABSENT) == (tool is None):
-        raise UsageError("give the tool's output as actual=, or the tool itself as tool=, one of the two")
+        raise UsageError(
+            "give the tool's output as ",
+            Argument("actual"),
+            ", or the tool itself as ",
+            Argument("tool"),
+            ", one of the two",
+            argument="actual",
+        )
     run = _open_run(judge, tool, tool_timeout, thresholds, on_event)
     return await run.evaluate(_check_probe(probe), actual)
 
@@ -143,7 +126,7 @@ async def evaluate_probes(
 
     async def work(pair: Pair) -> ProbeResult:
         result = await run.evaluate(*pair)
-        await notify(on_result, result, what="on_result")
+        await notify(on_result, result, name="on_result")
         return result
 
     results = await map_concurrently(
@@ -162,7 +145,7 @@ evaluate_probes_sync = make_sync(evaluate_probes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """How probes are evaluated: configuration only, so one serves any number at once."""
+    """The configuration of an evaluation: it holds nothing of one probe, so one serves any number at once."""
 
     chain: JudgeChain
     tool: Tool | None
@@ -171,63 +154,74 @@ class _Run:
     on_event: Callable[[GuardEvent], Any] | None
 
     async def evaluate(self, probe: SemanticProbe, actual: Any) -> ProbeResult:
-        """One probe, from the tool's call to its result."""
+        """Evaluate one probe, from the tool's call to its result."""
         started = time.perf_counter()
         if self.tool is not None:
-            actual, trouble = await call_tool(self.tool, probe.input, timeout=self.tool_timeout)
-            if trouble:
+            actual, problem = await call_tool(self.tool, probe.input, timeout=self.tool_timeout)
+            if problem:
                 # The tool's failure is evidence about the tool, and the outage of a judge is not: this has failed.
                 return ProbeResult(
-                    probe=probe, outcome="failed", decided_by="rule", detail=trouble, duration_ms=since(started)
+                    probe=probe, outcome="failed", decided_by="rule", detail=problem, duration_ms=since(started)
                 )
         try:
-            text = content_text(actual, what="output")
-        except BaseException as error:  # an object of anybody's may raise anything when it is opened
-            if is_for_us(error):
-                raise
+            text = content_text(actual, label="output")
+        except Exception as error:  # noqa: BLE001 - an output that cannot be read is undecided, whatever is wrong
             return self.make_undecided(probe, _describe(error), actual=actual, duration_ms=since(started))
         question = make_probe_question(probe, text, self.thresholds)
-        said, error = await call_safely(self.chain.ask, question)
+        chain_result, error = await call_safely(self.chain.ask, question)
         if error is not None:  # too long for a model, for one
             return self.make_undecided(
                 probe, _describe(error), actual=actual, subject=question.subject, duration_ms=since(started)
             )
-        result = self._conclude(probe, said, actual=actual, duration_ms=since(started), subject=digest_text(text))
+        result = self._conclude(
+            probe, chain_result, actual=actual, duration_ms=since(started), subject=digest_text(text)
+        )
         await self._notify(result)
         return result
 
-    def make_undecided(self, probe: SemanticProbe, why: str, **more: Any) -> ProbeResult:
-        """The result when no judge could be asked."""
-        return ProbeResult(
-            probe=probe, outcome="undecided", undecided_because="error", decided_by="policy", detail=why, **more
-        )
-
-    def _conclude(self, probe: SemanticProbe, said: JudgeChainResult, **more: Any) -> ProbeResult:
-        """What the seats' answers come to: the chain's outcome, unless a judge names a violation."""
-        reading, accusers = find_reading(said), find_accusers(said)
-        more |= {"reasoning": said.reasoning, "chain_result": said}
-        more |= {"contract_violated": bool(accusers), "violations": _join([item.violations for _, item in accusers])}
-        if reading is not None:
-            drift = self.thresholds.find_drift(reading.similarity)
-            more |= {"similarity": reading.similarity, "drift": drift}
-        if accusers:
-            names = ", ".join(dict.fromkeys(name for name, _ in accusers))
-            return ProbeResult(
-                probe=probe, outcome="failed", detail=f"the contract is violated, as {names} found", **more
-            )
-        if said.outcome == "passed" and said.decided_by != "policy" and reading is None:
-            # A judge of another make: it says yes and not how similar, so nothing was measured.
-            return self.make_undecided(probe, f"{said.judge} passed the output without a similarity", **more)
-        if said.outcome == "passed" and more.get("drift") in ("medium", "high"):
-            # A judge of another make again, which hands on a reading with an outcome of its own. Code decides.
-            return ProbeResult(probe=probe, outcome="failed", detail="the similarity does not reach the pass", **more)
+    def make_undecided(
+        self,
+        probe: SemanticProbe,
+        reason: str,
+        *,
+        actual: Any = None,
+        subject: str | None = None,
+        duration_ms: float = 0.0,
+    ) -> ProbeResult:
+        """Make the result when no judge could be asked."""
         return ProbeResult(
             probe=probe,
-            outcome=said.outcome,
-            undecided_because=said.undecided_because,
-            decided_by=said.decided_by,
-            detail=said.detail,
-            **more,
+            outcome="undecided",
+            undecided_because="error",
+            decided_by="policy",
+            detail=reason,
+            actual=actual,
+            subject=subject,
+            duration_ms=duration_ms,
+        )
+
+    def _conclude(
+        self, probe: SemanticProbe, chain_result: JudgeChainResult, *, actual: Any, subject: str, duration_ms: float
+    ) -> ProbeResult:
+        """Make the result of a probe from the judges' answers."""
+        reading, accusers = find_reading(chain_result), find_accusers(chain_result)
+        drift = None if reading is None else self.thresholds.find_drift(reading.similarity)
+        answer = _decide(chain_result, drift, [name for name, _ in accusers])
+        return ProbeResult(
+            probe=probe,
+            outcome=answer.outcome,
+            undecided_because=answer.because,
+            detail=answer.detail,
+            decided_by=answer.decided_by,
+            similarity=None if reading is None else reading.similarity,
+            drift=drift,
+            contract_violated=bool(accusers),
+            violations=_join([accusation.violations for _, accusation in accusers]),
+            reasoning=chain_result.reasoning,
+            actual=actual,
+            subject=subject,
+            duration_ms=duration_ms,
+            chain_result=chain_result,
         )
 
     async def _notify(self, result: ProbeResult) -> None:
@@ -243,18 +237,38 @@ class _Run:
             decided_by=result.decided_by,
             duration_ms=result.duration_ms,
         )
-        await notify(self.on_event, event, what="on_event")
+        await notify(self.on_event, event, name="on_event")
+
+
+def _decide(chain_result: JudgeChainResult, drift: Drift | None, accusers: Sequence[str]) -> Answer:
+    """Decide by the chain's outcome, unless a judge names a violation; ``accusers`` are the judges that do."""
+    if accusers:
+        names = ", ".join(dict.fromkeys(accusers))
+        return Answer(outcome="failed", detail=f"the contract is violated, as {names} found")
+    if chain_result.outcome == "passed" and chain_result.decided_by != "policy" and drift is None:
+        # A judge of another make: it says yes and not how similar, so nothing was measured.
+        detail = f"{chain_result.judge} passed the output without a similarity"
+        return Answer(outcome="undecided", because="error", decided_by="policy", detail=detail)
+    if chain_result.outcome == "passed" and drift in ("medium", "high"):
+        # A judge of another make again, which hands on a reading with an outcome of its own. Code decides.
+        return Answer(outcome="failed", detail="the similarity does not reach the pass")
+    return Answer(
+        outcome=chain_result.outcome,
+        because=chain_result.undecided_because,
+        decided_by=chain_result.decided_by,
+        detail=chain_result.detail,
+    )
 
 
 def _open_run(
     judge: Any, tool: Any, tool_timeout: Any, thresholds: Any, on_event: Callable[[GuardEvent], Any] | None
 ) -> _Run:
-    """The configuration, checked; raises ``UsageError`` for what would be wrong with every probe."""
+    """Check the configuration and hold it; raise ``UsageError`` for what would be wrong with every probe."""
     if tool is not None:
         check_tool(tool)
     check_timeout("tool_timeout", tool_timeout)
     if not isinstance(thresholds, ProbeThresholds):
-        raise UsageError(f"thresholds must be ProbeThresholds, got {show(thresholds)}")
+        raise UsageError(f"thresholds must be ProbeThresholds, got {show(thresholds)}", argument="thresholds")
     chain = as_chain(judge)
     # A key that is missing is missing for every probe: said at once, before a tool has been called.
     chain.check(make_probe_question(_NOBODY, "", thresholds))
@@ -266,25 +280,27 @@ _NOBODY = SemanticProbe(name="-", input="", expected="")
 
 def _check_probe(probe: Any) -> SemanticProbe:
     if not isinstance(probe, SemanticProbe):
-        raise UsageError(f"a probe must be a SemanticProbe, got {show(probe)}")
+        raise UsageError(f"a probe must be a SemanticProbe, got {show(probe)}", argument="probe")
     return probe
 
 
 def _list_pairs(probes: Iterable[Any], *, has_tool: bool) -> list[Pair]:
-    listed = list(probes)
+    entries = list(probes)
     if has_tool:
-        return [(_check_probe(item), _ABSENT) for item in listed]
-    for item in listed:
-        if not isinstance(item, tuple) or len(item) != 2:
-            raise UsageError("without a tool=, give pairs of a probe and the tool's output")
-    return [(_check_probe(probe), actual) for probe, actual in listed]
+        return [(_check_probe(entry), _ABSENT) for entry in entries]
+    for entry in entries:
+        if not isinstance(entry, tuple) or len(entry) != 2:
+            raise UsageError(
+                "without ", Argument("tool"), ", give pairs of a probe and the tool's output", argument="tool"
+            )
+    return [(_check_probe(probe), actual) for probe, actual in entries]
 
 
 def _join(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Every text of some lists, each once, in order."""
+    """List every text of some lists, each once, in order."""
     return tuple(dict.fromkeys(text for texts in lists for text in texts))
 
 
 def _describe(error: BaseException) -> str:
-    said = str(error) if isinstance(error, UsageError) else describe_error(error)
-    return flatten(f"the output could not be judged: {said}", 500)
+    description = str(error) if isinstance(error, UsageError) else describe_error(error)
+    return flatten(f"the output could not be judged: {description}", 500)

@@ -1,4 +1,4 @@
-"""What a probe is: an input, the output that was good for it, and the contract; and the levels of drift."""
+"""Probes: an input, the output that was good for it, and the contract; and the levels of drift."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from adjudge.content import content_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_share
+from adjudge.formats.record import write_record
 from adjudge.formats.text import show, suggest
 from adjudge.question.score import reaches
 
@@ -27,13 +28,13 @@ _ALIASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeContract:
-    """What a tool promises. Members that you leave out are not shown to the judge."""
+    """The promises of a tool. Members that you leave out are not shown to the judge."""
 
     description: str = ""
     read_only: bool | None = None
-    """Whether the tool changes nothing."""
+    """True if the tool changes nothing."""
     destructive: bool | None = None
-    """Whether it may destroy what it works on."""
+    """True if it may destroy what it works on."""
     rules: tuple[str, ...] = ()
     """Rules that every output must keep, a sentence each."""
     schema_keys: tuple[str, ...] = ()
@@ -43,22 +44,22 @@ class ProbeContract:
         if not isinstance(self.description, str):
             raise UsageError(f"a contract's description must be a text, got {show(self.description)}")
         for name in ("read_only", "destructive"):
-            said = getattr(self, name)
-            if said is not None:
-                check_flag(f"a contract's {name}", said)
+            value = getattr(self, name)
+            if value is not None:
+                check_flag(name, value, where="a contract")
         for name in ("rules", "schema_keys"):
-            said = getattr(self, name)
-            if not isinstance(said, list | tuple) or not all(isinstance(item, str) for item in said):
-                raise UsageError(f"a contract's {name} must be a list of texts, got {show(said)}")
-            object.__setattr__(self, name, tuple(said))
-        if not self.stated():
+            value = getattr(self, name)
+            if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+                raise UsageError(f"a contract's {name} must be a list of texts, got {show(value)}")
+            object.__setattr__(self, name, tuple(value))
+        if not self.list_stated():
             raise UsageError("the contract says nothing; state a description or rules, or leave it out")
-        content_text(self.stated(), what="contract")
+        content_text(self.list_stated(), label="contract")
 
-    def stated(self) -> dict[str, Any]:
-        """What the contract says, without what it leaves open."""
-        said = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()
+    def list_stated(self) -> dict[str, Any]:
+        """List what the contract states, without what it leaves open."""
+        members = {member.name: getattr(self, member.name) for member in fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in members.items()
                 if value is not None and value not in ("", ())}  # fmt: skip
 
 
@@ -66,24 +67,24 @@ ContractSource = ProbeContract | Mapping[str, Any] | str | None
 
 
 def read_contract(source: ContractSource) -> ProbeContract | None:
-    """A contract from a mapping, a text (its description) or a contract; raises ``UsageError`` for anything else."""
+    """Read a contract from a mapping, a text (its description) or a contract; raise ``UsageError`` for others."""
     if source is None or isinstance(source, ProbeContract):
         return source
     if isinstance(source, str):
         return ProbeContract(description=source)
     if not isinstance(source, Mapping):
         raise UsageError(f"a contract must be a mapping or a text, got {show(source)}")
-    known = [item.name for item in fields(ProbeContract)]
-    given: dict[str, Any] = {}
+    names = [member.name for member in fields(ProbeContract)]
+    members: dict[str, Any] = {}
     for key, value in source.items():
         name = _ALIASES.get(key, key) if isinstance(key, str) else key
-        if name not in known:
-            hint = suggest(key, known) or f"; it has {', '.join(known)}"
+        if name not in names:
+            hint = suggest(key, names) or f"; it has {', '.join(names)}"
             raise UsageError(f"a contract has no key {show(key)}{hint}")
-        if name in given:
+        if name in members:
             raise UsageError(f"the contract says {name} twice, the second time as {show(key)}; keep one")
-        given[name] = value
-    return ProbeContract(**given)
+        members[name] = value
+    return ProbeContract(**members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,18 +120,18 @@ class SemanticProbe:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise UsageError(f"a probe needs a name that is not empty, got {show(self.name)}")
-        content_text(self.name, what="name of a probe")
+        content_text(self.name, label="name of a probe")
         where = f"of probe {show(self.name)}"
-        texts = tuple(content_text(getattr(self, what), what=f"{what} {where}") for what in ("input", "expected"))
+        texts = tuple(content_text(getattr(self, part), label=f"{part} {where}") for part in ("input", "expected"))
         object.__setattr__(self, "texts", texts)
         try:
             object.__setattr__(self, "contract", read_contract(self.contract))
         except UsageError as error:
             raise UsageError(f"the contract {where}: {error}") from None
 
-    def contract_text(self) -> str:
-        """The contract as a judge is shown it; empty where there is none."""
-        return json.dumps(self.contract.stated(), ensure_ascii=False, indent=2) if self.contract else ""
+    def render_contract(self) -> str:
+        """Render the contract as a judge is shown it; empty where there is none."""
+        return json.dumps(self.contract.list_stated(), ensure_ascii=False, indent=2) if self.contract else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +148,8 @@ class ProbeThresholds:
     medium: float = 0.5
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            check_share(f"the threshold {item.name!r}", getattr(self, item.name))
+        for level in fields(self):
+            check_share(level.name, getattr(self, level.name), where="the thresholds")
         if self.medium > self.low:
             raise UsageError(
                 f"the threshold 'medium' ({self.medium:g}) lies above 'low' ({self.low:g}); a similarity from 'low' on "
@@ -161,7 +162,7 @@ class ProbeThresholds:
         return min(self.none, self.low)
 
     def find_drift(self, similarity: float) -> Drift:
-        """The level of drift of a similarity."""
+        """Return the level of drift of a similarity."""
         if reaches(similarity, self.none):
             return "none"
         if reaches(similarity, self.low):
@@ -169,8 +170,8 @@ class ProbeThresholds:
         return "medium" if reaches(similarity, self.medium) else "high"
 
     def to_dict(self) -> dict[str, Any]:
-        """The thresholds as plain data."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        """Write the thresholds as plain data."""
+        return write_record(self)
 
 
 DEFAULT_THRESHOLDS = ProbeThresholds()

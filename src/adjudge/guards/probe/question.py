@@ -1,4 +1,4 @@
-"""A probe as a question: what is asked, how the reply is read, and what the seats' answers come to."""
+"""A probe as a question: the wording, the reading of the reply, and the judges that name a violation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from adjudge.content import digest_text
 from adjudge.errors import ReplyError
-from adjudge.guards.event import make_question
+from adjudge.guards.event import make_guard_question
 from adjudge.guards.probe.probe import ProbeThresholds, SemanticProbe
 from adjudge.question.question import Answer, Part, Question, Wording
 from adjudge.question.reply_object import check_finite, read_number, read_text, read_texts
@@ -50,7 +50,7 @@ WORDING = Wording(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReading:
-    """What one judge says of one output; the ``value`` of its result."""
+    """One judge's reading of one output; the ``value`` of its result."""
 
     similarity: float
     contract_violated: bool
@@ -58,64 +58,64 @@ class ProbeReading:
 
 
 def make_probe_question(probe: SemanticProbe, actual: str, thresholds: ProbeThresholds) -> Question:
-    """The question whether an output still means what the baseline means."""
-    contract = probe.contract_text()
-    given, expected = probe.texts
+    """Make the question whether an output still means what the baseline means."""
+    contract = probe.render_contract()
+    input_text, expected = probe.texts
     parts = (
         Part(label="probe", text=probe.name),
         *([Part(label="contract", text=contract)] if contract else ()),
-        Part(label="input", text=given),
+        Part(label="input", text=input_text),
         Part(label="expected", text=expected),
         Part(label="actual", text=actual),
     )
 
-    def answer(found: Mapping[str, Any], _question: Question) -> Answer:
-        return answer_probe(found, thresholds)
+    def answer(members: Mapping[str, Any], _question: Question) -> Answer:
+        return answer_probe(members, thresholds)
 
-    question = make_question(WORDING, parts, answer, subject=digest_text(actual), metadata={"probe": probe.name})
+    question = make_guard_question(WORDING, parts, answer, subject=digest_text(actual), metadata={"probe": probe.name})
     return replace(question, threshold=thresholds.passing)
 
 
-def answer_probe(found: Mapping[str, Any], thresholds: ProbeThresholds) -> Answer:
+def answer_probe(members: Mapping[str, Any], thresholds: ProbeThresholds) -> Answer:
     """Read a probe's reply: passed where drift is none or low and the contract is kept; raises ``ReplyError``."""
-    if "similarityScore" not in found:
+    if "similarityScore" not in members:
         raise ReplyError("unparseable", "the reply has no 'similarityScore'")
-    similarity = read_number(found["similarityScore"], of="similarityScore", low=0.0, high=1.0)
-    check_finite(found)
-    violated = found.get("contractViolated", False)
+    similarity = read_number(members["similarityScore"], of="similarityScore", low=0.0, high=1.0)
+    check_finite(members)
+    violated = members.get("contractViolated", False)
     if not isinstance(violated, bool):
         # Never read as a truth value: the text "false" would be a violation, and 0 or null would be none.
         raise ReplyError("unparseable", f"'contractViolated' must be true or false, got {type(violated).__name__}")
-    named = read_texts(found, "violations")
-    if named and not violated:
+    violations = read_texts(members, "violations")
+    if violations and not violated:
         raise ReplyError("contradiction", "the reply names violations of a contract that it does not call violated")
     passed = reaches(similarity, thresholds.passing) and not violated
-    check_flags(found, "passed" if passed else "failed", WORDING.properties)
+    check_flags(members, "passed" if passed else "failed", WORDING.properties)
     return Answer(
         outcome="passed" if passed else "failed",
         score=similarity,
         threshold=thresholds.passing,
-        reasoning=read_text(found, "reasoning"),
-        value=ProbeReading(similarity=similarity, contract_violated=violated, violations=named),
+        reasoning=read_text(members, "reasoning"),
+        value=ProbeReading(similarity=similarity, contract_violated=violated, violations=violations),
         detail="the contract is violated" if violated else "",
     )
 
 
 def find_reading(result: JudgeResult) -> ProbeReading | None:
-    """What the deciding judge read; ``None`` when nobody decided, or somebody who gave no similarity."""
+    """Return the reading of the deciding judge; ``None`` when nobody decided, or somebody who gave no similarity."""
     return result.value if result.outcome != "undecided" and isinstance(result.value, ProbeReading) else None
 
 
 def find_accusers(result: JudgeResult) -> list[tuple[str, ProbeReading]]:
-    """Every judge, at any depth, that calls the contract violated, by name.
+    """Find every judge, at any depth, that calls the contract violated, by name.
 
     Counted by nobody: the strategy decides what the similarity comes to, but a violation that one judge can point at
     is there whether or not the others saw it.
     """
     return [
-        (item.judge, item.value)
-        for item in _list_judges(result)
-        if isinstance(item.value, ProbeReading) and item.value.contract_violated
+        (seat.judge, seat.value)
+        for seat in _list_judges(result)
+        if isinstance(seat.value, ProbeReading) and seat.value.contract_violated
     ]
 
 
@@ -123,5 +123,5 @@ def _list_judges(result: JudgeResult) -> Iterator[JudgeResult]:
     if not isinstance(result, JudgeChainResult) or not result.results:
         yield result
         return
-    for item in result.results:
-        yield from _list_judges(item)
+    for seat in result.results:
+        yield from _list_judges(seat)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.numbers import format_score
-from adjudge.formats.plain import to_plain
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import clean
 from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, Drift, ProbeThresholds, SemanticProbe
 from adjudge.result import DecidedBy, JudgeChainResult, Outcome
@@ -32,6 +33,26 @@ class ProbeResult:
     """
 
     schema: ClassVar[str] = "adjudge/probe-result/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=(
+            "probe",
+            "outcome",
+            "passed",
+            "undecided_because",
+            "detail",
+            "decided_by",
+            "similarity",
+            "drift",
+            "contract_violated",
+            "violations",
+            "reasoning",
+            "subject",
+            "duration_ms",
+            "chain_result",
+            "at",
+        ),
+        computed={"probe": attrgetter("name")},
+    )
 
     probe: SemanticProbe
     outcome: Outcome
@@ -44,9 +65,9 @@ class ProbeResult:
     """In 0 to 1, from the judge that decided; ``None`` when nobody measured it."""
     drift: Drift | None = None
     contract_violated: bool = False
-    """Whether any judge that answered says so, even if others disagree."""
+    """True if any judge that answered says so, even if others disagree."""
     violations: tuple[str, ...] = ()
-    """What those judges name, each once."""
+    """The violations that those judges name, each once."""
     reasoning: str = ""
     actual: Any = None
     """The tool's output, as it was given; ``None`` also where there is none."""
@@ -88,36 +109,19 @@ class ProbeResult:
         return self.passed
 
     def explain(self) -> str:
-        """The outcome in one line, with similarity, drift, and what is violated."""
-        said = f"{self.outcome}: {self.undecided_because}" if self.undecided_because else str(self.outcome)
-        said += f" with {format_score(self.similarity)} (drift {self.drift})" if self.similarity is not None else ""
-        said += "" if self.decided_by == "judge" else f", decided by {self.decided_by}"
-        more = [self.detail] if self.detail else []
-        return clean("; ".join([said, *more, *self.violations]), keep_lines=False)
+        """Describe the outcome in one line, with similarity, drift, and what is violated."""
+        outcome = f"{self.outcome}: {self.undecided_because}" if self.undecided_because else str(self.outcome)
+        outcome += f" with {format_score(self.similarity)} (drift {self.drift})" if self.similarity is not None else ""
+        outcome += "" if self.decided_by == "judge" else f", decided by {self.decided_by}"
+        details = [self.detail] if self.detail else []
+        return clean("; ".join([outcome, *details, *self.violations]), keep_lines=False)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {clean(self.name, keep_lines=False)!r} {self.explain()}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain data. Input, baseline and output are not in it; ``subject`` is the output's digest."""
-        return {
-            "schema": self.schema,
-            "probe": self.name,
-            "outcome": self.outcome,
-            "passed": self.passed,
-            "undecided_because": self.undecided_because,
-            "detail": self.detail,
-            "decided_by": self.decided_by,
-            "similarity": self.similarity,
-            "drift": self.drift,
-            "contract_violated": self.contract_violated,
-            "violations": list(self.violations),
-            "reasoning": self.reasoning,
-            "subject": self.subject,
-            "duration_ms": self.duration_ms,
-            "chain_result": to_plain(self.chain_result),
-            "at": self.at.isoformat(),
-        }
+        """Write the result as plain data, without input, baseline and output; ``subject`` is the output's digest."""
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -129,6 +133,9 @@ class ProbeReport:
     """
 
     schema: ClassVar[str] = "adjudge/probe-report/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=("outcome", "passed", "stable", "mean", "drift", "violation_count", "thresholds", "results")
+    )
 
     results: tuple[ProbeResult, ...]
     """In the order of the probes."""
@@ -137,7 +144,7 @@ class ProbeReport:
     @property
     def mean(self) -> float | None:
         """The mean similarity of the probes that were measured; ``None`` when none was."""
-        measured = [item.similarity for item in self.results if item.similarity is not None]
+        measured = [result.similarity for result in self.results if result.similarity is not None]
         return min(math.fsum(measured) / len(measured), 1.0) if measured else None
 
     @property
@@ -147,26 +154,26 @@ class ProbeReport:
 
     @property
     def violation_count(self) -> int:
-        """How many probes have their contract violated."""
-        return sum(item.contract_violated for item in self.results)
+        """The number of probes whose contract is violated."""
+        return sum(result.contract_violated for result in self.results)
 
     @property
     def stable(self) -> bool:
-        """Whether the mean drifted little, every probe was measured, and no contract is violated.
+        """True if the mean drifted little, every probe was measured, and no contract is violated.
 
         An undecided probe makes a report unstable, and so does one that a policy let pass: otherwise silencing the
         judge would make a tool look stable. A report without probes is not stable either, because there is no evidence.
         """
-        measured = all(item.similarity is not None and item.outcome != "undecided" for item in self.results)
-        return self.drift in STEADY and measured and self.violation_count == 0
+        all_measured = all(result.similarity is not None and result.outcome != "undecided" for result in self.results)
+        return self.drift in STEADY and all_measured and self.violation_count == 0
 
     @property
     def outcome(self) -> Outcome:
         """``failed`` when a probe or the mean failed; else ``undecided`` without probes or when one is undecided."""
-        said = {item.outcome for item in self.results}
-        if "failed" in said or self.drift in ("medium", "high"):
+        outcomes = {result.outcome for result in self.results}
+        if "failed" in outcomes or self.drift in ("medium", "high"):
             return "failed"
-        return "undecided" if "undecided" in said or not said else "passed"
+        return "undecided" if "undecided" in outcomes or not outcomes else "passed"
 
     @property
     def passed(self) -> bool:
@@ -177,32 +184,23 @@ class ProbeReport:
         return self.passed
 
     def explain(self) -> str:
-        """The whole in one line."""
+        """Describe the whole in one line."""
         counts = {
-            name: sum(item.outcome == name for item in self.results) for name in ("passed", "failed", "undecided")
+            name: sum(result.outcome == name for result in self.results) for name in ("passed", "failed", "undecided")
         }
-        listed = ", ".join(f"{number} {name}" for name, number in counts.items())
-        mean = f"mean similarity {format_score(self.mean)} (drift {self.drift})"
-        mean = "nothing was measured" if self.mean is None else mean
+        outcomes = ", ".join(f"{number} {name}" for name, number in counts.items())
+        if self.mean is None:
+            mean = "nothing was measured"
+        else:
+            mean = f"mean similarity {format_score(self.mean)} (drift {self.drift})"
         broken = f", {self.violation_count} with a violated contract" if self.violation_count else ""
         total = len(self.results)
-        return (
-            f"{'stable' if self.stable else 'not stable'}: {total} probe{'s' * (total != 1)}, {listed}; {mean}{broken}"
-        )
+        stability = "stable" if self.stable else "not stable"
+        return f"{stability}: {total} probe{'s' * (total != 1)}, {outcomes}; {mean}{broken}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.explain()}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data."""
-        return {
-            "schema": self.schema,
-            "outcome": self.outcome,
-            "passed": self.passed,
-            "stable": self.stable,
-            "mean": self.mean,
-            "drift": self.drift,
-            "violation_count": self.violation_count,
-            "thresholds": self.thresholds.to_dict(),
-            "results": [item.to_dict() for item in self.results],
-        }
+        """Write the report as plain data."""
+        return write_record(self)

@@ -22,7 +22,7 @@ from adjudge.ledger.audit.entry import (
     Opinion,
     choose_opinion,
 )
-from adjudge.ledger.audit.findings import describe, find_loose, is_judged, is_undecided, list_findings
+from adjudge.ledger.audit.findings import describe, is_judged, is_undecided, list_findings, make_loose_finding
 from adjudge.ledger.audit.gather import AuditSelection, Evidence, JudgedItem
 from adjudge.ledger.entry import Head, format_time
 from adjudge.ledger.export import verify_export
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 OBJECTIVES = "Whether anything went through that should not have, and whether everything was decided."
-"""What an audit is to find out where nobody says otherwise."""
+"""The objectives of an audit where nobody says otherwise."""
 
 _MOST_VALUES = 5_000
 
 _DEEPEST = 20
-"""How large the one result of a report may be, in values and levels; a larger one is looked up in the ledger."""
+"""The size of the one result that a report may hold, in values and levels; a larger one is looked up in the ledger."""
 
 
 async def derive_audit(
@@ -72,30 +72,34 @@ async def derive_audit(
     A ledger that was changed is a finding.
     """
     times = {"since": format_time(since) if since else None, "until": format_time(until) if until else None}
-    wanted = AuditSelection(**times, gate=gate, execution=execution, subject=subject)
-    gathering = Evidence(wanted)
+    selection = AuditSelection(**times, gate=gate, execution=execution, subject=subject)
+    evidence = Evidence(selection)
     if isinstance(scope, str):
-        raise UsageError(f"scope is a list of texts, got one: {clean(scope[:80])!r}; write it in brackets")
+        raise UsageError(
+            f"scope is a list of texts, got one: {clean(scope[:80])!r}; write it in brackets", argument="scope"
+        )
     if isinstance(ledger, Ledger):
-        checked = await ledger.verify(head, public_key=public_key, each=gathering.add)
+        verification = await ledger.verify(head, public_key=public_key, each=evidence.add)
     else:
         check: Any = verify_export
-        checked = await asyncio.to_thread(check, ledger, head=head, public_key=public_key, each=gathering.add)
-    audit = make_audit(gathering, checked, objectives=objectives, scope=tuple(scope) or _describe_scope(wanted))
+        verification = await asyncio.to_thread(check, ledger, head=head, public_key=public_key, each=evidence.add)
+    audit = make_audit(evidence, verification, objectives=objectives, scope=tuple(scope) or _describe_scope(selection))
     basis = replace(audit.basis or AuditBasis(verified=False), since=since, until=until)
-    given = opinion or audit.opinion
-    more = {"opinion": given, "opinion_by": opinion_by, "reason": reason, "agent_id": agent_id}
-    return replace(audit, basis=basis, **more, execution_id=execution, metadata=dict(metadata or {}))
+    chosen_opinion = opinion or audit.opinion
+    opinion_members = {"opinion": chosen_opinion, "opinion_by": opinion_by, "reason": reason, "agent_id": agent_id}
+    return replace(audit, basis=basis, **opinion_members, execution_id=execution, metadata=dict(metadata or {}))
 
 
-def make_audit(gathering: Evidence, checked: Verification, *, objectives: str, scope: tuple[str, ...]) -> AuditEntry:
-    """The audit of what was gathered, with the rule's opinion; pure."""
-    items = gathering.list_items()
-    found = _list_found(gathering, checked, items)
-    counts = Findings(**{name: sum(item.severity == name for item in found) for name in SEVERITIES})
-    basis = _make_basis(gathering, checked, items)
-    flawed = {item.seq for item in found}
-    listed = sorted(items, key=lambda item: (item.seq not in flawed, item.seq))[:MOST_LISTED]
+def make_audit(
+    evidence: Evidence, verification: Verification, *, objectives: str, scope: tuple[str, ...]
+) -> AuditEntry:
+    """Make the audit of the evidence, with the rule's opinion; pure."""
+    items = evidence.list_items()
+    findings = _list_found(evidence, verification, items)
+    counts = Findings(**{name: sum(each.severity == name for each in findings) for name in SEVERITIES})
+    basis = _make_basis(evidence, verification, items)
+    with_findings = {each.seq for each in findings}
+    listed = sorted(items, key=lambda each: (each.seq not in with_findings, each.seq))[:MOST_LISTED]
     return AuditEntry(
         objectives=objectives,
         scope=scope,
@@ -108,9 +112,9 @@ def make_audit(gathering: Evidence, checked: Verification, *, objectives: str, s
         ),
         findings=counts,
         rule_results=_list_rule_results(items),
-        judge_result=_read_one(gathering.find_whole()),
-        found=tuple(found[:MOST_LISTED]),
-        judged=tuple(describe(item) for item in listed),
+        judge_result=_read_one(evidence.find_whole()),
+        found=tuple(findings[:MOST_LISTED]),
+        judged=tuple(describe(each) for each in listed),
         basis=basis,
     )
 
@@ -123,74 +127,76 @@ async def record_opinion(ledger: Ledger, audit: AuditEntry) -> int:
     if audit.opinion_by is None:
         raise UsageError("an audit whose opinion is the rule's can be derived again, so there is nothing to record")
     head = audit.basis.head if audit.basis is not None else None
-    said = {"schema": "adjudge/audit-override/1", "audit": audit.id, "opinion": audit.opinion}
-    said |= {"by": audit.opinion_by, "reason": audit.reason}
-    more = {"computed_opinion": audit.computed_opinion, "findings": audit.findings.to_dict()}
-    return await ledger.append({**said, **more, "head": str(head) if head else None}, kind="override")
+    payload = {"schema": "adjudge/audit-override/1", "audit": audit.id, "opinion": audit.opinion}
+    payload |= {"by": audit.opinion_by, "reason": audit.reason}
+    computed = {"computed_opinion": audit.computed_opinion, "findings": audit.findings.to_dict()}
+    return await ledger.append({**payload, **computed, "head": str(head) if head else None}, kind="override")
 
 
-def _make_basis(gathering: Evidence, checked: Verification, items: Sequence[JudgedItem]) -> AuditBasis:
-    lost = sum(item.code == "erased" and item.kind in {"result", "decision"} for item in gathering.list_loose())
+def _make_basis(evidence: Evidence, verification: Verification, items: Sequence[JudgedItem]) -> AuditBasis:
+    lost = sum(each.code == "erased" and each.kind in {"result", "decision"} for each in evidence.list_loose())
     return AuditBasis(
-        verified=checked.valid,
-        head=checked.head,
-        problem=f"{checked.detail} [{checked.code}]" if not checked.valid else "",
-        pinned_head=checked.pinned_head,
-        signatures=checked.signatures,
-        unseen=checked.unseen,
-        entries=gathering.entries,
-        first=gathering.first,
-        last=gathering.last,
+        verified=verification.valid,
+        head=verification.head,
+        problem=f"{verification.detail} [{verification.code}]" if not verification.valid else "",
+        pinned_head=verification.pinned_head,
+        signatures=verification.signatures,
+        unseen=verification.unseen,
+        entries=evidence.entries,
+        first=evidence.first,
+        last=evidence.last,
         # What was erased was judged, and by now nobody can say how: else erasing would be a way to a better opinion.
-        judged=sum(is_judged(item) for item in items) + lost,
-        undecided=sum(is_undecided(item) for item in items) + lost,
-        gate=gathering.wanted.gate,
-        execution=gathering.wanted.execution,
-        subject=gathering.wanted.subject,
+        judged=sum(is_judged(each) for each in items) + lost,
+        undecided=sum(is_undecided(each) for each in items) + lost,
+        gate=evidence.selection.gate,
+        execution=evidence.selection.execution,
+        subject=evidence.selection.subject,
     )
 
 
-def _list_found(gathering: Evidence, checked: Verification, items: Iterable[JudgedItem]) -> list[Finding]:
-    """All findings, gravest first."""
-    found = [finding for item in items for finding in list_findings(item)]
-    found += [find_loose(loose, checked.erased) for loose in gathering.list_loose()]
-    if not checked.valid:
+def _list_found(evidence: Evidence, verification: Verification, items: Iterable[JudgedItem]) -> list[Finding]:
+    """List all findings, gravest first."""
+    findings = [finding for judged in items for finding in list_findings(judged)]
+    findings += [make_loose_finding(loose, verification.erased) for loose in evidence.list_loose()]
+    if not verification.valid:
         severity = SEVERITY_OF["ledger_changed"]
-        found.append(Finding(severity=severity, code="ledger_changed", detail=checked.detail, seq=checked.seq))
-    return sorted(found, key=lambda item: (SEVERITIES.index(item.severity), item.seq or 0))
+        findings.append(
+            Finding(severity=severity, code="ledger_changed", detail=verification.detail, seq=verification.seq)
+        )
+    return sorted(findings, key=lambda judged: (SEVERITIES.index(judged.severity), judged.seq or 0))
 
 
 def _list_rule_results(items: Iterable[JudgedItem]) -> tuple[RuleResult, ...]:
-    """What rules said, those that failed first, each with the place of its entry."""
-    found = [(rule, item.seq) for item in items for rule in item.facts.rules]
-    found.sort(key=lambda pair: (pair[0].passed, pair[1]))
-    return tuple(replace(rule, metadata={"ledger_seq": seq}) for rule, seq in found[:MOST_LISTED])
+    """List the results of rules, those that failed first, each with the place of its entry."""
+    placed_rules = [(rule, judged.seq) for judged in items for rule in judged.facts.rules]
+    placed_rules.sort(key=lambda pair: (pair[0].passed, pair[1]))
+    return tuple(replace(rule, metadata={"ledger_seq": seq}) for rule, seq in placed_rules[:MOST_LISTED])
 
 
-def _read_one(said: Mapping[str, Any] | None) -> JudgeResult | None:
-    """The result, where there is exactly one and it is of a size for a report."""
-    if said is None or not _fits(said):
+def _read_one(recorded: Mapping[str, Any] | None) -> JudgeResult | None:
+    """Read the result, where there is exactly one and it is of a size for a report."""
+    if recorded is None or not _fits(recorded):
         return None
     try:
-        return read_result(said)
+        return read_result(recorded)
     except UsageError:
         return None
 
 
 def _fits(value: object) -> bool:
-    left: list[tuple[Any, int]] = [(value, 0)]
+    to_check: list[tuple[Any, int]] = [(value, 0)]
     count = 0
-    while left:
-        item, depth = left.pop()
+    while to_check:
+        member, depth = to_check.pop()
         count += 1
-        if count > _MOST_VALUES or depth > _DEEPEST or (isinstance(item, str) and len(item) > 100_000):
+        if count > _MOST_VALUES or depth > _DEEPEST or (isinstance(member, str) and len(member) > 100_000):
             return False
-        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-        left += [(each, depth + 1) for each in inner]
+        inner = member.values() if isinstance(member, dict) else member if isinstance(member, list) else ()
+        to_check += [(member_of, depth + 1) for member_of in inner]
     return True
 
 
-def _describe_scope(wanted: AuditSelection) -> tuple[str, ...]:
+def _describe_scope(selection: AuditSelection) -> tuple[str, ...]:
     names = ("gate", "execution", "subject", "since", "until")
-    said = tuple(f"{name} {getattr(wanted, name)}" for name in names if getattr(wanted, name) is not None)
-    return said or ("the whole ledger",)
+    choices = tuple(f"{name} {getattr(selection, name)}" for name in names if getattr(selection, name) is not None)
+    return choices or ("the whole ledger",)

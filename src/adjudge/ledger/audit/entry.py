@@ -1,4 +1,4 @@
-"""What an audit report is: a value that says what was looked at, what was found, and from which ledger."""
+"""Audit reports: a value that says what was looked at, what was found, and from which ledger."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, get_args
 
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
-from adjudge.formats.invisible import doubt_name
+from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
 from adjudge.ledger.entry import Head
@@ -73,7 +73,7 @@ SEVERITY_OF: dict[FindingCode, FindingSeverity] = {
     "warning": "minor",
     "vote_refused": "minor",
 }
-"""How grave each finding is; docs/audit.md says when there is one."""
+"""The severity of each finding; docs/audit.md says when there is one."""
 
 
 def choose_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> Opinion:
@@ -96,7 +96,7 @@ def choose_opinion(*, critical: int, major: int, judged: int, undecided: int, ve
 
 
 def explain_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> str:
-    """Why the rule says what it says, in a few words."""
+    """Explain the rule's opinion in a few words."""
     if not verified:
         return "the ledger is not as it was recorded, so nothing in it can be relied on"
     if critical > 0:
@@ -125,21 +125,21 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """How many findings there are of each severity."""
+    """The number of findings of each severity."""
 
     critical: int = 0
     major: int = 0
     minor: int = 0
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            count = getattr(self, item.name)
+        for severity in fields(self):
+            count = getattr(self, severity.name)
             if type(count) is not int or not 0 <= count <= _LARGEST:
-                raise UsageError(f"findings are counted from 0 up; got {clean(repr(count)[:40])} {item.name} ones")
+                raise UsageError(f"findings are counted from 0 up; got {clean(repr(count)[:40])} {severity.name} ones")
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        """Write this value as plain data."""
+        return {severity.name: getattr(self, severity.name) for severity in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class Finding:
 
     severity: FindingSeverity
     code: FindingCode
-    """Which of the findings of docs/audit.md it is."""
+    """The finding of docs/audit.md that it is."""
     detail: str = ""
     """One sentence for a person; it names judges and rules, and quotes no content."""
     seq: int | None = None
@@ -156,8 +156,8 @@ class Finding:
     hash: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        """Write this value as plain data."""
+        return {member.name: getattr(self, member.name) for member in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +173,7 @@ class Judged:
     outcome: str
     """``passed``, ``failed`` or ``undecided``; ``unjudged`` or ``unreadable`` where there is none."""
     became: Became = "unknown"
-    """What was done with it; ``unknown`` where the ledger does not say."""
+    """The fate of the content; ``unknown`` where the ledger does not say."""
     judge: str = ""
     gate: str = ""
     subject: str = ""
@@ -181,8 +181,8 @@ class Judged:
     undecided_because: str | None = None
     score: float | None = None
     decided_by: str = ""
-    """Who let it through or stopped it: ``judge``, ``rule``, ``policy``, ``human``. Where the ledger says of neither,
-    who decided the result; empty while it is pending."""
+    """The deciders who let it through or stopped it: ``judge``, ``rule``, ``policy``, ``human``. Where the ledger names
+    none, who decided the result; empty while it is pending."""
     by: str = ""
     """The people, or the judge asked before them, who answered a request for approval."""
     approval_id: str | None = None
@@ -190,8 +190,8 @@ class Judged:
     """The places of earlier entries about it, the last 5 at most."""
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        """Write this value as plain data."""
+        return {member.name: to_plain(getattr(self, member.name)) for member in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,16 +199,16 @@ class AuditBasis:
     """The ledger that an audit was derived from, and how much of it."""
 
     verified: bool
-    """Whether every entry was as it was recorded when the audit was made."""
+    """True if every entry was as it was recorded when the audit was made."""
     head: Head | None = None
     """The last entry that was found in order; pins the ledger as this audit saw it."""
     problem: str = ""
     """The first entry that was not in order, in one sentence."""
     pinned_head: bool = False
-    """Whether a head kept elsewhere was compared."""
+    """True if a head kept elsewhere was compared."""
     signatures: Signatures = "none"
     unseen: tuple[str, ...] = ()
-    """What the check of the ledger could not have seen, one sentence each."""
+    """Changes that the check of the ledger could not have seen, one sentence each."""
     entries: int = 0
     """Entries that the audit is about."""
     first: int | None = None
@@ -225,8 +225,8 @@ class AuditBasis:
     subject: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        """Write this value as plain data."""
+        return {member.name: to_plain(getattr(self, member.name)) for member in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,12 +241,12 @@ class AuditEntry:
     schema: ClassVar[str] = "adjudge/audit/1"
 
     objectives: str
-    """What the audit was to find out."""
+    """The question of the audit."""
     opinion: Opinion
     findings: Findings
     """The numbers of findings; ``found`` lists them."""
     scope: tuple[str, ...] = ()
-    """What was looked at, in words."""
+    """The scope of the audit, in words."""
     opinion_by: str | None = None
     """The person who gave another opinion than the rule; ``None`` where nobody did."""
     reason: str = ""
@@ -260,7 +260,7 @@ class AuditEntry:
     found: tuple[Finding, ...] = ()
     """Gravest first, at most 1,000."""
     judged: tuple[Judged, ...] = ()
-    """What was judged, those with findings first, at most 1,000."""
+    """The contents that were judged, those with findings first, at most 1,000."""
     basis: AuditBasis | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str = field(default_factory=make_id)
@@ -272,7 +272,7 @@ class AuditEntry:
         _check_types(self)
         _check_time(self.created_at)
         for severity in SEVERITIES:
-            if sum(item.severity == severity for item in self.found) > getattr(self.findings, severity):
+            if sum(finding.severity == severity for finding in self.found) > getattr(self.findings, severity):
                 raise UsageError(f"an audit lists more {severity} findings than it counts; count those it lists")
         _check_opinion(self)
 
@@ -282,27 +282,27 @@ class AuditEntry:
         return choose_opinion(**_count(self, self.basis)) if self.basis is not None else None
 
     def explain(self) -> str:
-        """The opinion in one line: what, by whom, and why."""
+        """Explain the opinion in one line: what, by whom, and why."""
         if self.opinion_by is not None:
-            said = f"{self.opinion} by {self.opinion_by}: {self.reason}; the rule says {self.computed_opinion}"
-            return clean(said, keep_lines=False)
+            line = f"{self.opinion} by {self.opinion_by}: {self.reason}; the rule says {self.computed_opinion}"
+            return clean(line, keep_lines=False)
         return f"{self.opinion}: {self._explain_rule()}" if self.basis is not None else self.opinion
 
     def _explain_rule(self) -> str:
         return explain_opinion(**_count(self, self.basis)) if self.basis is not None else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """This audit as plain data, as a ledger would record it; ``read_audit`` reads it back.
+        """Write this audit as plain data, as a ledger would record it; ``read_audit`` reads it back.
 
         Integers beyond 2^53 and half surrogate pairs, in metadata and results, become text. Raises ``UsageError``
         for more than 10 MB.
         """
-        data: dict[str, Any] = {"schema": self.schema}
-        data |= {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
-        data["created_at"] = self.created_at.astimezone(UTC).isoformat()
-        data["computed_opinion"] = self.computed_opinion
-        read: dict[str, Any] = _order(json.loads(encode_payload(data), parse_int=_read_integer), data)
-        return read
+        members: dict[str, Any] = {"schema": self.schema}
+        members |= {member.name: to_plain(getattr(self, member.name)) for member in fields(self)}
+        members["created_at"] = self.created_at.astimezone(UTC).isoformat()
+        members["computed_opinion"] = self.computed_opinion
+        written: dict[str, Any] = _reorder(json.loads(encode_payload(members), parse_int=_read_integer), members)
+        return written
 
 
 def _read_integer(digits: str) -> int | float:
@@ -310,27 +310,27 @@ def _read_integer(digits: str) -> int | float:
     return int(digits) if len(digits) < 16 or abs(int(digits)) <= _LARGEST else float(digits)
 
 
-def _order(read: Any, like: Any) -> Any:
-    """The same data with the members in the order of another form of it."""
+def _reorder(read: Any, like: Any) -> Any:
+    """Put the members of data in the order of another form of it."""
     if isinstance(read, list) and isinstance(like, list):
-        return [_order(item, other) for item, other in zip(read, like, strict=True)]
+        return [_reorder(member, other) for member, other in zip(read, like, strict=True)]
     if isinstance(read, dict) and isinstance(like, dict) and read.keys() == like.keys():
-        return {name: _order(read[name], item) for name, item in like.items()}
+        return {name: _reorder(read[name], member) for name, member in like.items()}
     return read
 
 
 def _check_types(entry: AuditEntry) -> None:
-    wanted: dict[str, Any] = {"objectives": str, "reason": str, "findings": Findings, "metadata": Mapping}
-    wanted |= {"id": str, "created_at": datetime, "basis": AuditBasis | None, "opinion_by": str | None}
-    wanted |= {"agent_id": str | None, "execution_id": str | None, "judge_result": JudgeResult | None}
-    for name, kind in wanted.items():
+    kinds: dict[str, Any] = {"objectives": str, "reason": str, "findings": Findings, "metadata": Mapping}
+    kinds |= {"id": str, "created_at": datetime, "basis": AuditBasis | None, "opinion_by": str | None}
+    kinds |= {"agent_id": str | None, "execution_id": str | None, "judge_result": JudgeResult | None}
+    for name, kind in kinds.items():
         if not isinstance(getattr(entry, name), kind):
             raise UsageError(f"an audit's {name} cannot be of type {type(getattr(entry, name)).__name__}")
-    held = {"scope": str, "found": Finding, "judged": Judged, "rule_results": RuleResult}
-    for name, kind in held.items():
-        items = getattr(entry, name)
-        if not isinstance(items, tuple) or not all(isinstance(item, kind) for item in items):
-            raise UsageError(f"an audit's {name} must be a tuple of {kind.__name__}, got {clean(repr(items)[:80])}")
+    kinds_of_members = {"scope": str, "found": Finding, "judged": Judged, "rule_results": RuleResult}
+    for name, kind in kinds_of_members.items():
+        members = getattr(entry, name)
+        if not isinstance(members, tuple) or not all(isinstance(member, kind) for member in members):
+            raise UsageError(f"an audit's {name} must be a tuple of {kind.__name__}, got {clean(repr(members)[:80])}")
 
 
 def _check_time(moment: datetime) -> None:
@@ -343,18 +343,24 @@ def _check_time(moment: datetime) -> None:
 
 
 def _check_opinion(entry: AuditEntry) -> None:
-    given, said = entry.opinion_by is not None, entry.computed_opinion
-    if given != bool(entry.reason.strip()) or (entry.opinion_by is not None and not entry.opinion_by.strip()):
+    is_given, rule_opinion = entry.opinion_by is not None, entry.computed_opinion
+    if is_given != bool(entry.reason.strip()) or (entry.opinion_by is not None and not entry.opinion_by.strip()):
         raise UsageError("another opinion than the rule's needs both a person, opinion_by, and that person's reason")
-    doubt = None if entry.opinion_by is None else doubt_name(entry.opinion_by)
+    doubt = None if entry.opinion_by is None else explain_doubtful_name(entry.opinion_by)
     if doubt is not None:
-        raise UsageError(f"opinion_by={entry.opinion_by!a:.80} names nobody for certain: {doubt}")
-    if said is None:
+        raise UsageError(
+            Argument("opinion_by", f"{entry.opinion_by!a:.80}"),
+            f" names nobody for certain: {doubt}",
+            argument="opinion_by",
+        )
+    if rule_opinion is None:
         return
     # Held here, no report, read from a file or made by code to come, says better of a ledger than the rule does
     # without a person's name under it.
-    if not given and entry.opinion != said:
-        raise UsageError(f"the rule says {said} of these findings, not {entry.opinion}; name who says so, and why")
+    if not is_given and entry.opinion != rule_opinion:
+        raise UsageError(
+            f"the rule says {rule_opinion} of these findings, not {entry.opinion}; name who says so, and why"
+        )
     # Nobody can know what was recorded in a ledger that was changed.
     if entry.basis is not None and not entry.basis.verified and entry.opinion in {"unqualified", "qualified"}:
         raise UsageError(f"the ledger does not verify, so nobody can give an opinion of {entry.opinion}: disclaim it")
@@ -367,7 +373,7 @@ def _count(entry: AuditEntry, basis: AuditBasis) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
-    """What an audit has to be like; everything given must hold, and every bound is included."""
+    """A search for audits: everything given must hold, and every bound is included."""
 
     opinion: Opinion | Collection[Opinion] | None = None
     """One, or any of several."""
@@ -380,8 +386,8 @@ class AuditQuery:
 
     def __post_init__(self) -> None:
         # A word that no audit has would find nothing, and "no adverse audit" is what somebody reads out of that.
-        for said in self._opinions or ():
-            check_choice("an opinion", said, OPINIONS)
+        for opinion in self._opinions or ():
+            check_choice("opinion", opinion, OPINIONS)
         for name in ("min_critical", "min_major"):
             least = getattr(self, name)
             if least is not None:
@@ -389,14 +395,16 @@ class AuditQuery:
         for name in ("since", "until"):
             moment = getattr(self, name)
             if moment is not None and (not isinstance(moment, datetime) or moment.utcoffset() is None):
-                raise UsageError(f"{name} must be a time with a zone, got {moment!r}; use datetime.now(timezone.utc)")
+                raise UsageError(
+                    f"{name} must be a time with a zone, got {moment!r}; use datetime.now(timezone.utc)", argument=name
+                )
 
     @property
     def _opinions(self) -> Collection[str] | None:
         return (self.opinion,) if isinstance(self.opinion, str) else self.opinion
 
     def matches(self, entry: AuditEntry) -> bool:
-        """Whether an audit is one of those looked for."""
+        """Return whether an audit is one of those searched for."""
         if self._opinions is not None and entry.opinion not in self._opinions:
             return False
         if entry.findings.critical < (self.min_critical or 0) or entry.findings.major < (self.min_major or 0):

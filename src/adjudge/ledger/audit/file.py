@@ -20,14 +20,14 @@ from adjudge.formats.numbers import format_score
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean, flatten, show, suggest
 from adjudge.formats.typed import read_typed
-from adjudge.formats.yaml import MAX_DEPTH, MAX_VALUES, read_yaml
+from adjudge.formats.yaml import MAX_DEPTH, MAX_VALUES
 from adjudge.ledger.audit.entry import SEVERITIES, AuditBasis, AuditEntry, Finding, Findings, Judged
 from adjudge.ledger.payload import encode_payload
 from adjudge.result import RuleResult, read_result
 
 
 def render_body(audit: AuditEntry) -> str:
-    """An audit for people."""
+    """Render an audit for people."""
     return "\n\n".join(_list_parts(audit)) + "\n"
 
 
@@ -49,13 +49,13 @@ def _list_parts(audit: AuditEntry) -> Iterator[str]:
         yield "## Rules"
         rows = [
             (
-                item.metadata.get("ledger_seq", ""),
-                item.name,
-                "passed" if item.passed else "failed",
-                item.severity,
-                item.message,
+                result.metadata.get("ledger_seq", ""),
+                result.name,
+                "passed" if result.passed else "failed",
+                result.severity,
+                result.message,
             )
-            for item in audit.rule_results
+            for result in audit.rule_results
         ]
         yield _render_table(("entry", "rule", "said", "severity", "message"), rows)
     if audit.basis is not None:
@@ -69,7 +69,7 @@ def _list_facts(audit: AuditEntry) -> Iterator[tuple[str, object]]:
         yield "reason", audit.reason
         yield "opinion by the rule", audit.computed_opinion
     yield "objectives", audit.objectives
-    yield from (("scope", item) for item in audit.scope[:100])
+    yield from (("scope", line) for line in audit.scope[:100])
     for name, value in (("agent", audit.agent_id), ("execution", audit.execution_id)):
         if value is not None:
             yield name, value
@@ -77,15 +77,32 @@ def _list_facts(audit: AuditEntry) -> Iterator[tuple[str, object]]:
     yield "created", audit.created_at.astimezone(UTC).isoformat()
 
 
-def _list_finding(item: Finding) -> tuple[object, ...]:
-    return item.severity, item.code, item.seq if item.seq is not None else "", item.hash or "", item.detail
+def _list_finding(finding: Finding) -> tuple[object, ...]:
+    return (
+        finding.severity,
+        finding.code,
+        finding.seq if finding.seq is not None else "",
+        finding.hash or "",
+        finding.detail,
+    )
 
 
-def _list_judged(item: Judged) -> tuple[object, ...]:
-    said = f"{item.outcome} ({item.undecided_because})" if item.undecided_because else item.outcome
-    score = "" if item.score is None else format_score(item.score)
-    who = f"{item.decided_by} ({item.by})" if item.by else item.decided_by
-    return item.seq, said, item.became, score, item.judge, item.gate, who, item.id, item.subject, item.hash
+def _list_judged(judged: Judged) -> tuple[object, ...]:
+    outcome = f"{judged.outcome} ({judged.undecided_because})" if judged.undecided_because else judged.outcome
+    score = "" if judged.score is None else format_score(judged.score)
+    deciders = f"{judged.decided_by} ({judged.by})" if judged.by else judged.decided_by
+    return (
+        judged.seq,
+        outcome,
+        judged.became,
+        score,
+        judged.judge,
+        judged.gate,
+        deciders,
+        judged.id,
+        judged.subject,
+        judged.hash,
+    )
 
 
 def _list_basis(basis: AuditBasis) -> Iterator[str]:
@@ -99,14 +116,14 @@ def _list_basis(basis: AuditBasis) -> Iterator[str]:
         ("pinned head", "compared" if basis.pinned_head else "none"),
         ("signatures", basis.signatures),
     ]
-    rows += [("could not see", item) for item in basis.unseen]
+    rows += [("could not see", unseen) for unseen in basis.unseen]
     yield _render_table(("", ""), rows)
     yield "`adjudge ledger show ENTRY` shows an entry with its hash, `adjudge ledger verify --head HEAD` checks all."
 
 
-def _render_rest(what: str, listed: int, total: int) -> Iterator[str]:
+def _render_rest(noun: str, listed: int, total: int) -> Iterator[str]:
     if listed < total:
-        yield f"These are {listed:,} of {total:,} {what}."
+        yield f"These are {listed:,} of {total:,} {noun}."
 
 
 def _render_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -129,10 +146,10 @@ _ALIASES = {
     "judgeResult": "judge_result",
 }
 
-_BESIDE = ("schema", "type", "status", "computed_opinion")
+_OTHER_MEMBERS = ("schema", "type", "status", "computed_opinion")
 """Members that are no field: what it is, the state of the work on it, and what the rule says."""
 
-_NEEDED = ("objectives", "opinion", "findings", "created_at")
+_REQUIRED = ("objectives", "opinion", "findings", "created_at")
 
 _FIELDS = tuple(item.name for item in fields(AuditEntry))
 
@@ -154,88 +171,91 @@ _LISTS: dict[str, Any] = {
 }
 
 
-def read_audit(data: Mapping[str, Any]) -> AuditEntry:
-    """An audit from what ``to_dict`` wrote, or from the front matter of a report that a person wrote.
+def read_audit(members: Mapping[str, Any]) -> AuditEntry:
+    """Read an audit from what ``to_dict`` wrote, or from JSON that a person or another program wrote.
 
     ``date`` and ``createdAt`` (milliseconds) stand for ``created_at``, ``agent`` for ``agent_id``, and the other names
     in camel case for theirs. A ``status`` goes to the metadata. An ``id`` that is missing is the digest of the rest,
     so it is the same whenever the file is read. Raises ``UsageError`` for anything else, for numbers of findings that
     are not there, and for an opinion that is not what its findings come to.
     """
-    if not isinstance(data, Mapping):
-        raise UsageError(f"an audit is read from a mapping, got {type(data).__name__}")
-    given = _name_members(data)
-    given["created_at"] = _read_time(given["created_at"])
-    if "id" not in given:
-        said = {name: to_plain(_render_dates(item)) for name, item in data.items()}
-        given["id"] = f"sha256:{sha256(encode_payload(said)).hexdigest()}"
-    if given.get("judge_result") is not None:
-        given["judge_result"] = read_result(given["judge_result"])
+    if not isinstance(members, Mapping):
+        raise UsageError(f"an audit is read from a mapping, got {type(members).__name__}")
+    arguments = _name_members(members)
+    arguments["created_at"] = _read_time(arguments["created_at"])
+    if "id" not in arguments:
+        computed = {name: to_plain(value) for name, value in members.items()}
+        arguments["id"] = f"sha256:{sha256(encode_payload(computed)).hexdigest()}"
+    if arguments.get("judge_result") is not None:
+        arguments["judge_result"] = read_result(arguments["judge_result"])
     for name, kind in _LISTS.items():
-        if name in given:
-            given[name] = _convert(name, given[name], kind)
-    entry = AuditEntry(**given)
-    said = data.get("computed_opinion")
-    if said is not None and said != entry.computed_opinion:
-        raise UsageError(f"this audit says that the rule says {show(said)}, and the rule says {entry.computed_opinion}")
+        if name in arguments:
+            arguments[name] = _convert(name, arguments[name], kind)
+    entry = AuditEntry(**arguments)
+    computed = members.get("computed_opinion")
+    if computed is not None and computed != entry.computed_opinion:
+        raise UsageError(
+            f"this audit says that the rule says {show(computed)}, and the rule says {entry.computed_opinion}"
+        )
     return entry
 
 
-def _name_members(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The members by the names of fields, each once, none unknown and none missing."""
-    given: dict[str, Any] = {}
-    for key, value in data.items():
+def _name_members(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the members by fields, each once, none unknown and none missing."""
+    arguments: dict[str, Any] = {}
+    for key, value in members.items():
         name = _ALIASES.get(key, key)
-        if name in given:
+        if name in arguments:
             raise UsageError(f"an audit says {name} twice, the second time as {show(key)}; keep one")
-        if name not in _FIELDS and name not in _BESIDE:
+        if name not in _FIELDS and name not in _OTHER_MEMBERS:
             raise UsageError(f"an audit has no member {show(key)}{suggest(key, (*_FIELDS, *_ALIASES))}")
-        given[name] = value
-    _check_beside(given)
-    status = given.get("status")
-    for name in _BESIDE:
-        given.pop(name, None)
+        arguments[name] = value
+    _check_schema(arguments)
+    status = arguments.get("status")
+    for name in _OTHER_MEMBERS:
+        arguments.pop(name, None)
     if status is not None:
-        given["metadata"] = {**_convert("metadata", given.get("metadata", {}), dict[str, Any]), "status": status}
-    for name in _NEEDED:
-        if name not in given:
-            raise UsageError(f"an audit needs {name}, and this one has none; write it into its front matter")
-    if "ruleResults" in data:
-        given["rule_results"] = [_name_rule(item) for item in _convert("ruleResults", data["ruleResults"], list[Any])]
-    return given
+        arguments["metadata"] = {
+            **_convert("metadata", arguments.get("metadata", {}), dict[str, Any]),
+            "status": status,
+        }
+    for name in _REQUIRED:
+        if name not in arguments:
+            raise UsageError(f"an audit needs {name}, and this one has none; write it down")
+    if "ruleResults" in members:
+        arguments["rule_results"] = [
+            _name_rule(rule_result) for rule_result in _convert("ruleResults", members["ruleResults"], list[Any])
+        ]
+    return arguments
 
 
-def _check_beside(given: Mapping[str, Any]) -> None:
-    for name, wanted in (("schema", AuditEntry.schema), ("type", "audit")):
-        if given.get(name, wanted) != wanted:
-            raise UsageError(f"the {name} of an audit is {wanted!r}, got {show(given[name])}")
+def _check_schema(arguments: Mapping[str, Any]) -> None:
+    for name, expected in (("schema", AuditEntry.schema), ("type", "audit")):
+        if arguments.get(name, expected) != expected:
+            raise UsageError(f"the {name} of an audit is {expected!r}, got {show(arguments[name])}")
 
 
-def _name_rule(said: Any) -> Any:
-    """A rule's result whose name is given as ``ruleName``, with ``name`` in its place."""
-    if not isinstance(said, dict) or "ruleName" not in said or "name" in said:
-        return said
-    return {"name": said["ruleName"], **{key: item for key, item in said.items() if key != "ruleName"}}
+def _name_rule(rule_result: Any) -> Any:
+    """Rename ``ruleName`` to ``name`` in a rule's result."""
+    if not isinstance(rule_result, dict) or "ruleName" not in rule_result or "name" in rule_result:
+        return rule_result
+    return {"name": rule_result["ruleName"], **{key: value for key, value in rule_result.items() if key != "ruleName"}}
 
 
-def _read_time(said: Any) -> datetime:
-    """A moment: a text or a time with its zone, a day (its beginning, in UTC), or milliseconds since 1970."""
+def _read_time(moment: Any) -> datetime:
+    """Read a moment: a time with its zone, a day (its beginning, in UTC), or milliseconds since 1970."""
     try:
-        if isinstance(said, str):
-            said = date.fromisoformat(said) if len(said) <= 10 else datetime.fromisoformat(said)
-        elif isinstance(said, int) and not isinstance(said, bool):
-            return datetime.fromtimestamp(said / 1000, UTC)
-        if isinstance(said, date) and not isinstance(said, datetime):
-            return datetime(said.year, said.month, said.day, tzinfo=UTC)
+        if isinstance(moment, str):
+            moment = date.fromisoformat(moment) if len(moment) <= 10 else datetime.fromisoformat(moment)
+        elif isinstance(moment, int) and not isinstance(moment, bool):
+            return datetime.fromtimestamp(moment / 1000, UTC)
+        if isinstance(moment, date) and not isinstance(moment, datetime):
+            return datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
     except (OSError, OverflowError, ValueError):
         pass
-    if not isinstance(said, datetime):
-        raise UsageError(f"an audit's created_at is a time like 2026-11-20T12:00:00Z or a day, got {show(said)}")
-    return said
-
-
-def _render_dates(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date) else value
+    if not isinstance(moment, datetime):
+        raise UsageError(f"an audit's created_at is a time like 2026-11-20T12:00:00Z or a day, got {show(moment)}")
+    return moment
 
 
 def _convert(name: str, value: Any, kind: Any) -> Any:
@@ -246,7 +266,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
 
 
 LARGEST = 10_000_000
-"""Characters of the largest report that is read or written."""
+"""Characters of the largest report."""
 
 
 _FENCE = "---"
@@ -262,17 +282,21 @@ _MEANS_OTHER = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", "na
 
 
 def render_audit(audit: AuditEntry, body: str | None = None) -> str:
-    """Render an audit as Markdown with YAML front matter; ``parse_audit`` reads the audit back.
+    """Render an audit as Markdown with YAML front matter, which holds all of it.
 
     ``body`` is the text below the front matter; by default a description of the audit for people. Raises ``UsageError``
-    when the audit holds more than can be read back: 50,000 values, 49 levels, 10 MB.
+    for an audit of more than 50,000 values, 49 levels or 10 MB. To read an audit back, keep ``to_dict`` as JSON.
     """
-    given = audit.to_dict()
-    data = {name: item for name, item in given.items() if item not in (None, [], {}) and (name, item) != ("reason", "")}
-    first = {name: data.pop(name) for name in ("schema", "id", "created_at", "opinion") if name in data}
-    data = {"type": "audit", **first, **_leave_out(data)}
-    _check_size(data)
-    text = f"{_FENCE}\n{_render_front(data)}{_FENCE}\n\n{render_body(audit) if body is None else body}"
+    members = audit.to_dict()
+    front = {
+        name: value
+        for name, value in members.items()
+        if value not in (None, [], {}) and (name, value) != ("reason", "")
+    }
+    first = {name: front.pop(name) for name in ("schema", "id", "created_at", "opinion") if name in front}
+    front = {"type": "audit", **first, **_leave_out(front)}
+    _check_size(front)
+    text = f"{_FENCE}\n{_render_front(front)}{_FENCE}\n\n{render_body(audit) if body is None else body}"
     if len(text) > LARGEST:
         raise UsageError(
             f"a report has at most {LARGEST:,} characters, this one {len(text):,}; leave some metadata out"
@@ -280,65 +304,36 @@ def render_audit(audit: AuditEntry, body: str | None = None) -> str:
     return text if text.endswith("\n") else f"{text}\n"
 
 
-def parse_audit(text: str) -> AuditEntry:
-    """Read an audit from a report's front matter; the text below it is for people, and is not read.
-
-    Also reads reports that people wrote: see ``read_audit``. Raises ``UsageError`` for anything but a report.
-    """
-    front = _find_front(text)
-    try:
-        data = read_yaml(front)[0]
-    except ValueError as error:
-        raise UsageError(f"the front matter of a report cannot be read: {flatten(str(error), 300)}") from None
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise UsageError("the front matter of a report is a list of names with values, like opinion: qualified")
-    return read_audit(data)
-
-
-def _find_front(text: str) -> str:
-    if not isinstance(text, str):
-        raise UsageError(f"a report is a text, got {type(text).__name__}")
-    if len(text) > LARGEST:
-        raise UsageError(f"a report has at most {LARGEST:,} characters, this one {len(text):,}")
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    if lines[0].rstrip() != _FENCE:
-        raise UsageError(f"a report begins with a line {_FENCE}, its front matter and another line {_FENCE}")
-    for number, line in enumerate(lines[1:], 1):
-        if line.rstrip() == _FENCE:
-            return "\n".join(lines[1:number])
-    raise UsageError(f"the front matter of a report ends with a line {_FENCE}, and this one has none")
-
-
-def _check_size(data: dict[str, Any]) -> None:
-    """Raise ``UsageError`` for more than the reader of YAML takes, counted as it counts."""
-    left: list[tuple[Any, int]] = [(data, 1)]
+def _check_size(front: dict[str, Any]) -> None:
+    """Raise ``UsageError`` for more than readers of YAML take, counted as ours counts."""
+    to_count: list[tuple[Any, int]] = [(front, 1)]
     values, steps = 1, 10
-    while left:
-        value, depth = left.pop()
+    while to_count:
+        value, depth = to_count.pop()
         inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
         values += len(inner)
         steps += len(inner) * (2 if isinstance(value, dict) else 1) + 1
         if values > MAX_VALUES or steps > 2 * MAX_VALUES or depth >= MAX_DEPTH:
             most = f"{MAX_VALUES:,} values, {MAX_DEPTH - 1} levels deep"
             raise UsageError(f"an audit holds at most {most}; leave some metadata out")
-        left += [(item, depth + 1) for item in inner]
+        to_count += [(member, depth + 1) for member in inner]
 
 
-def _leave_out(data: dict[str, Any]) -> dict[str, Any]:
-    """The same without what is not known, in what is ours; in metadata and results it stands as it was given."""
-    kept = dict(data)
+def _leave_out(members: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what is not known, in what is ours; metadata and results stay as they were given."""
+    kept = dict(members)
     for name in ("found", "judged", "rule_results"):
         if name in kept:
-            kept[name] = [_drop_none(item) for item in kept[name]]
+            kept[name] = [_drop_none(each) for each in kept[name]]
     return kept | ({"basis": _drop_none(kept["basis"])} if "basis" in kept else {})
 
 
-def _drop_none(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: item for name, item in data.items() if item is not None}
+def _drop_none(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
 
 
-def _render_front(data: dict[str, Any]) -> str:
-    """YAML with a line for each member, and one for each item of a member that holds several."""
+def _render_front(members: dict[str, Any]) -> str:
+    """Render YAML with a line for each member, and one for each item of a member that holds several."""
     import yaml
     from yaml.representer import SafeRepresenter
 
@@ -347,10 +342,12 @@ def _render_front(data: dict[str, Any]) -> str:
     def make_node(value: Any, depth: int) -> Any:
         inline = depth > 1 or not value
         if isinstance(value, dict):
-            pairs = [(make_node(name, depth + 1), make_node(item, depth + 1)) for name, item in value.items()]
+            pairs = [(make_node(name, depth + 1), make_node(member, depth + 1)) for name, member in value.items()]
             return yaml.MappingNode(f"{_TAG}map", pairs, flow_style=inline)
         if isinstance(value, list):
-            return yaml.SequenceNode(f"{_TAG}seq", [make_node(item, depth + 1) for item in value], flow_style=inline)
+            return yaml.SequenceNode(
+                f"{_TAG}seq", [make_node(member, depth + 1) for member in value], flow_style=inline
+            )
         if isinstance(value, str):
             # Not left to PyYAML: what it knows for a plain text, another reader may take for a flag or a number.
             plain = _WORD.fullmatch(value) and value not in _MEANS_OTHER
@@ -358,7 +355,7 @@ def _render_front(data: dict[str, Any]) -> str:
         return leaves.represent_data(value)
 
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    written = yaml.serialize(make_node(data, 0), Dumper=dumper, width=_NEVER_FOLDED, allow_unicode=True)
+    written = yaml.serialize(make_node(members, 0), Dumper=dumper, width=_NEVER_FOLDED, allow_unicode=True)
     # PyYAML escapes what would end a line, not what turns the order of letters around or cannot be seen. All of that
     # stands in double quotes, where an escape means the same.
     return "".join(char if char.isprintable() or char == "\n" else _escape(char) for char in written)

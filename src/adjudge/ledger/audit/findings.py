@@ -1,4 +1,4 @@
-"""Which findings there are about what was judged. Pure; docs/audit.md has the same as a table."""
+"""The findings about what was judged. Pure; docs/audit.md has the same as a table."""
 
 from __future__ import annotations
 
@@ -10,131 +10,131 @@ from adjudge.ledger.audit.gather import JudgedItem, Loose
 _LONGEST = 500
 
 
-def is_judged(item: JudgedItem) -> bool:
-    """Whether it counts as something that was to be judged: everything but what a gate did not sample."""
-    return item.facts.outcome != "unjudged"
+def is_judged(judged: JudgedItem) -> bool:
+    """Return whether it counts as something that was to be judged: everything but what a gate did not sample."""
+    return judged.facts.outcome != "unjudged"
 
 
-def is_undecided(item: JudgedItem) -> bool:
-    """Whether neither a judge nor a person, nor a judge that was asked instead, decided it."""
-    return item.facts.outcome == "unreadable" or (_is_left_open(item) and not _is_answered(item))
+def is_undecided(judged: JudgedItem) -> bool:
+    """Return whether neither a judge nor a person, nor a judge that was asked instead, decided it."""
+    return judged.facts.outcome == "unreadable" or (_is_left_open(judged) and not _is_answered(judged))
 
 
-def list_findings(item: JudgedItem) -> Iterator[Finding]:
-    """The gravest finding about something that was judged, if there is one, and those that stand beside it."""
-    code = _choose_code(item)
+def list_findings(judged: JudgedItem) -> Iterator[Finding]:
+    """Yield the gravest finding about something that was judged, if there is one, and those that stand beside it."""
+    code = _choose_code(judged)
     if code is not None:
-        yield _make(code, _explain(code, item), item.seq, item.hash)
-    for rule in item.facts.rules:
+        yield _make(code, _explain(code, judged), judged.seq, judged.hash)
+    for rule in judged.facts.rules:
         if not rule.passed and rule.severity == "warning":
-            yield _make("warning", f"rule {rule.name[:60]!r} warned", item.seq, item.hash)
+            yield _make("warning", f"rule {rule.name[:60]!r} warned", judged.seq, judged.hash)
 
 
-def find_loose(loose: Loose, erased: Mapping[int, int]) -> Finding:
-    """The finding about an entry that belongs to nothing that was judged."""
+def make_loose_finding(loose: Loose, erased: Mapping[int, int]) -> Finding:
+    """Make the finding about an entry that belongs to nothing that was judged."""
     if loose.code == "erased":
         by = erased.get(loose.seq)
-        said = f"recorded at {by}" if by is not None else "and no erasure is recorded"
-        return _make("erased", f"the payload of this {loose.kind} was erased, {said}", loose.seq, loose.hash)
+        erasure = f"recorded at {by}" if by is not None else "and no erasure is recorded"
+        return _make("erased", f"the payload of this {loose.kind} was erased, {erasure}", loose.seq, loose.hash)
     return _make("vote_refused", "somebody tried to decide who could not, or not any more", loose.seq, loose.hash)
 
 
-def describe(item: JudgedItem) -> Judged:
-    """What was judged, as a report lists it."""
+def describe(judged: JudgedItem) -> Judged:
+    """Describe something that was judged, as a report lists it."""
     return Judged(
-        seq=item.seq,
-        hash=item.hash,
-        kind=item.kind,
-        id=item.id,
-        outcome=item.facts.outcome,
-        became=item.became,
-        judge=item.facts.judge,
-        gate=item.gate,
-        subject=item.facts.subject or item.subject,
-        undecided_because=item.facts.undecided_because,
-        score=item.facts.score,
-        decided_by=_name_deciders(item),
-        by=", ".join(item.by),
-        approval_id=item.approval_id,
-        others=item.others,
+        seq=judged.seq,
+        hash=judged.hash,
+        kind=judged.kind,
+        id=judged.id,
+        outcome=judged.facts.outcome,
+        became=judged.became,
+        judge=judged.facts.judge,
+        gate=judged.gate,
+        subject=judged.facts.subject or judged.subject,
+        undecided_because=judged.facts.undecided_because,
+        score=judged.facts.score,
+        decided_by=_name_deciders(judged),
+        by=", ".join(judged.by),
+        approval_id=judged.approval_id,
+        others=judged.others,
     )
 
 
-def _name_deciders(item: JudgedItem) -> str:
-    """Who let it through or stopped it; of a plain result, who decided that."""
-    said = ", ".join(sorted(item.through or item.stopped))
-    return said or ("" if item.pending else item.facts.decided_by)
+def _name_deciders(judged: JudgedItem) -> str:
+    """Name who let it through or stopped it; of a plain result, who decided that."""
+    deciders = ", ".join(sorted(judged.through or judged.stopped))
+    return deciders or ("" if judged.pending else judged.facts.decided_by)
 
 
-def _choose_code(item: JudgedItem) -> FindingCode | None:
-    facts = item.facts
-    if item.conflicts:
+def _choose_code(judged: JudgedItem) -> FindingCode | None:
+    facts = judged.facts
+    if judged.conflicts:
         return "conflict"
     if facts.is_tampered:
         return "tampering"
     if facts.undecided_because == "contradiction":
         return "contradiction"
     # A failed error rule is a failure whatever else the entry says.
-    if facts.outcome == "failed" or facts.broken:
-        return _choose_failed(item)
-    return _choose_rest(item)
+    if facts.outcome == "failed" or facts.failed_rules:
+        return _choose_failed(judged)
+    return _choose_rest(judged)
 
 
-def _choose_rest(item: JudgedItem) -> FindingCode | None:
-    if _is_left_open(item):
-        return _choose_undecided(item)
-    if item.facts.outcome == "passed":
-        return _choose_passed(item)
-    if item.facts.outcome == "unjudged":
-        return "unjudged" if item.through else None
+def _choose_rest(judged: JudgedItem) -> FindingCode | None:
+    if _is_left_open(judged):
+        return _choose_undecided(judged)
+    if judged.facts.outcome == "passed":
+        return _choose_passed(judged)
+    if judged.facts.outcome == "unjudged":
+        return "unjudged" if judged.through else None
     return "unreadable"
 
 
-def _choose_failed(item: JudgedItem) -> FindingCode:
-    unknown: FindingCode = "rule_failed" if item.facts.broken else "failed"
-    if item.became == "let through" and item.through == {"human"}:
+def _choose_failed(judged: JudgedItem) -> FindingCode:
+    unknown: FindingCode = "rule_failed" if judged.facts.failed_rules else "failed"
+    if judged.became == "let through" and judged.through == {"human"}:
         return "overridden"  # by people alone: a judge or a policy beside them would let the next one through as well
-    found: dict[Became, FindingCode] = {"let through": "let_through", "stopped": "stopped", "pending": "pending"}
-    return found.get(item.became, unknown)
+    code_of: dict[Became, FindingCode] = {"let through": "let_through", "stopped": "stopped", "pending": "pending"}
+    return code_of.get(judged.became, unknown)
 
 
-def _choose_undecided(item: JudgedItem) -> FindingCode:
-    if _is_answered(item):
+def _choose_undecided(judged: JudgedItem) -> FindingCode:
+    if _is_answered(judged):
         return "answered"
-    if item.through or item.facts.outcome == "passed":
+    if judged.through or judged.facts.outcome == "passed":
         return "opened"
-    return "pending" if item.became == "pending" else "undecided"
+    return "pending" if judged.became == "pending" else "undecided"
 
 
-def _choose_passed(item: JudgedItem) -> FindingCode | None:
-    if "human" in item.stopped and not item.through:
+def _choose_passed(judged: JudgedItem) -> FindingCode | None:
+    if "human" in judged.stopped and not judged.through:
         return "overruled"
-    return "pending" if item.became == "pending" else None
+    return "pending" if judged.became == "pending" else None
 
 
-def _is_left_open(item: JudgedItem) -> bool:
-    """Whether no judge and no rule decided it: undecided, or passed by the policy of a chain told to fail open."""
-    outcome = item.facts.outcome
-    return outcome == "undecided" or (outcome == "passed" and item.facts.decided_by == "policy")
+def _is_left_open(judged: JudgedItem) -> bool:
+    """Return whether no judge and no rule decided it: undecided, or passed by a chain's ``fail_open``."""
+    outcome = judged.facts.outcome
+    return outcome == "undecided" or (outcome == "passed" and judged.facts.decided_by == "policy")
 
 
-def _is_answered(item: JudgedItem) -> bool:
-    """Whether somebody decided what the judge could not; a policy, which may have let it through before, did not."""
+def _is_answered(judged: JudgedItem) -> bool:
+    """Return whether somebody decided what the judge could not; a policy that let it through is nobody."""
     answers = {"human", "judge"}
-    return item.through <= answers if item.through else bool(item.stopped & answers)
+    return judged.through <= answers if judged.through else bool(judged.stopped & answers)
 
 
-def _explain(code: FindingCode, item: JudgedItem) -> str:
-    who = "a person" if "human" in item.through else "a judge" if "judge" in item.through else "a policy"
-    named = f"{who} ({', '.join(item.by)})" if item.by else who
-    because = item.facts.undecided_because or "no reason is recorded"
-    said: dict[FindingCode, str] = {
+def _explain(code: FindingCode, judged: JudgedItem) -> str:
+    who = "a person" if "human" in judged.through else "a judge" if "judge" in judged.through else "a policy"
+    decider = f"{who} ({', '.join(judged.by)})" if judged.by else who
+    because = judged.facts.undecided_because or "no reason is recorded"
+    sentences: dict[FindingCode, str] = {
         "conflict": "it was recorded with different outcomes under one id",
-        "unreadable": f"this {item.kind} says no outcome",
+        "unreadable": f"this {judged.kind} says no outcome",
         "tampering": "somebody interfered with the judging",
         "contradiction": "a judge contradicted itself",
-        "let_through": f"it failed, and {named} let it through",
-        "overridden": f"it failed, and {named} let it through",
+        "let_through": f"it failed, and {decider} let it through",
+        "overridden": f"it failed, and {decider} let it through",
         "rule_failed": "an error rule failed, and nothing says that it was stopped",
         "failed": "it failed, and nothing says that it was stopped",
         "undecided": f"nobody could decide ({because})",
@@ -145,8 +145,8 @@ def _explain(code: FindingCode, item: JudgedItem) -> str:
         "overruled": "it passed, and a person stopped it",
         "unjudged": "it was let through without being judged",
     }
-    names = ", ".join(repr(rule.name[:60]) for rule in item.facts.broken[:20])
-    return said[code] + (f"; rules that failed: {names}" if names else "")
+    names = ", ".join(repr(rule.name[:60]) for rule in judged.facts.failed_rules[:20])
+    return sentences[code] + (f"; rules that failed: {names}" if names else "")
 
 
 def _make(code: FindingCode, detail: str, seq: int, entry_hash: str) -> Finding:

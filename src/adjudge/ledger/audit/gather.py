@@ -1,4 +1,4 @@
-"""What a ledger says of each thing that was judged, collected entry by entry. Pure: rows in, plain values out.
+"""The evidence about each thing that was judged, collected from a ledger's entries. Pure: rows in, values out.
 
 Several entries can be about one thing: its result, the decisions of a gate, a request for approval and its end, an
 override. They are brought together by the result's id.
@@ -29,7 +29,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of a result."""
+    """The known facts about a result."""
 
     outcome: str = "unreadable"
     """``passed``, ``failed``, ``undecided``; ``unjudged``, where a gate did not sample it; else ``unreadable``."""
@@ -39,72 +39,72 @@ class Facts:
     subject: str = ""
     score: float | None = None
     is_tampered: bool = False
-    """Whether it, or a seat at any depth, is undecided because of tampering."""
+    """True if it, or a seat at any depth, is undecided because of tampering."""
     rules: tuple[RuleResult, ...] = ()
     is_short: bool = True
-    """Whether it is less than the whole result; entries about approvals repeat one in short."""
+    """True if it is less than the whole result; entries about approvals repeat one in short."""
 
     @property
-    def broken(self) -> tuple[RuleResult, ...]:
+    def failed_rules(self) -> tuple[RuleResult, ...]:
         """The error rules that failed."""
-        return tuple(item for item in self.rules if not item.passed and item.severity == "error")
+        return tuple(rule for rule in self.rules if not rule.passed and rule.severity == "error")
 
 
-def read_facts(said: Mapping[str, Any]) -> Facts:
-    """What is known of a result from its recorded form."""
-    outcome, because, score = said.get("outcome"), said.get("undecided_because"), said.get("score")
+def read_facts(recorded: Mapping[str, Any]) -> Facts:
+    """Read the facts about a result from its recorded form."""
+    outcome, because, score = recorded.get("outcome"), recorded.get("undecided_because"), recorded.get("score")
     in_range = isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 1
     return Facts(
         outcome=outcome if isinstance(outcome, str) and outcome in _OUTCOMES else "unreadable",
         undecided_because=because if isinstance(because, str) and because in REASONS else None,
-        decided_by=read_text(said.get("decided_by")),
-        judge=read_text(said.get("judge")),
-        subject=read_text(said.get("subject")),
+        decided_by=read_text(recorded.get("decided_by")),
+        judge=read_text(recorded.get("judge")),
+        subject=read_text(recorded.get("subject")),
         score=float(score) if in_range and score is not None else None,
-        is_tampered=_is_tampered(said),
-        rules=_read_rules(said.get("rule_results")),
-        is_short="schema" not in said,
+        is_tampered=_is_tampered(recorded),
+        rules=_read_rules(recorded.get("rule_results")),
+        is_short="schema" not in recorded,
     )
 
 
 def read_text(value: object) -> str:
-    """A text of bearable length; nothing where it is none."""
+    """Return a text cut to a bearable length; an empty one for anything else."""
     return value[:LONGEST] if isinstance(value, str) else ""
 
 
-def _is_tampered(said: Mapping[str, Any]) -> bool:
-    left: list[Any] = [said]
+def _is_tampered(recorded: Mapping[str, Any]) -> bool:
+    to_check: list[Any] = [recorded]
     for _ in range(_MOST_SEATS):
-        if not left:
+        if not to_check:
             return False
-        item = left.pop()
-        if not isinstance(item, Mapping):
+        result = to_check.pop()
+        if not isinstance(result, Mapping):
             continue
-        if item.get("undecided_because") == "tampering":
+        if result.get("undecided_because") == "tampering":
             return True
-        seats = item.get("results")
-        left += seats if isinstance(seats, list) else []
+        seats = result.get("results")
+        to_check += seats if isinstance(seats, list) else []
     return True  # nobody makes a chain of so many seats: whoever does hides something behind them
 
 
-def _read_rules(said: object) -> tuple[RuleResult, ...]:
-    found = [_read_rule(item) for item in said] if isinstance(said, list) else []
-    return tuple(sorted(found, key=lambda item: item.passed)[:_MOST_RULES])
+def _read_rules(recorded: object) -> tuple[RuleResult, ...]:
+    rules = [_read_rule(rule) for rule in recorded] if isinstance(recorded, list) else []
+    return tuple(sorted(rules, key=lambda rule: rule.passed)[:_MOST_RULES])
 
 
-def _read_rule(said: object) -> RuleResult:
-    held: Mapping[str, Any] = said if isinstance(said, dict) else {}
+def _read_rule(recorded: object) -> RuleResult:
+    members: Mapping[str, Any] = recorded if isinstance(recorded, dict) else {}
     try:
         # Its metadata can be of any size, and stands in the ledger.
-        read = RuleResult.from_dict({**held, "metadata": {}})
+        rule = RuleResult.from_dict({**members, "metadata": {}})
     except UsageError:
-        return RuleResult(name=read_text(held.get("name")) or "?", passed=False, message="cannot be read")
+        return RuleResult(name=read_text(members.get("name")) or "?", passed=False, message="cannot be read")
     return RuleResult(
-        name=read.name[:LONGEST],
-        passed=read.passed,
-        severity=read.severity,
-        message=read.message[:LONGEST],
-        score=read.score,
+        name=rule.name[:LONGEST],
+        passed=rule.passed,
+        severity=rule.severity,
+        message=rule.message[:LONGEST],
+        score=rule.score,
     )
 
 
@@ -127,7 +127,7 @@ _UNKNOWN = Facts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSelection:
-    """What an audit is about; times as entries hold them."""
+    """The choice of what an audit is about; times as entries hold them."""
 
     since: str | None = None
     until: str | None = None
@@ -137,21 +137,21 @@ class AuditSelection:
 
     @property
     def all(self) -> bool:
-        """Whether everything of its time is wanted."""
+        """True if everything of its time is selected."""
         return self.gate is None and self.execution is None and self.subject is None
 
     def in_time(self, at: str) -> bool:
-        """Whether an entry was recorded within the time; ``until`` is not included."""
+        """Return whether an entry was recorded within the time; ``until`` is not included."""
         return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
 
-    def takes(self, subject: str, said: Mapping[str, Any], about: Mapping[str, Any]) -> bool:
-        """Whether an entry is about what is wanted."""
-        found = {"subject": (subject, about.get("subject"))}
-        found |= {name: (said.get(name), about.get(name)) for name in ("gate", "execution")}
-        return all(getattr(self, name) in (None, *values) for name, values in found.items())
+    def takes(self, subject: str, payload: Mapping[str, Any], about: Mapping[str, Any]) -> bool:
+        """Return whether an entry is about what is selected."""
+        values_of = {"subject": (subject, about.get("subject"))}
+        values_of |= {name: (payload.get(name), about.get(name)) for name in ("gate", "execution")}
+        return all(getattr(self, name) in (None, *values) for name, values in values_of.items())
 
     def may_take(self, subject: str) -> bool:
-        """Whether an entry without a payload could have been about what is wanted."""
+        """Return whether an entry without a payload could have been about what is selected."""
         return self.subject is None or self.subject == subject
 
 
@@ -171,10 +171,10 @@ class JudgedItem:
     subject: str = ""
     approval_id: str | None = None
     conflicts: bool = False
-    """Whether it was recorded with different outcomes."""
+    """True if it was recorded with different outcomes."""
     through: frozenset[str] = _NOBODY
-    """Who let it through: ``human``, ``policy``, ``judge`` or ``rule``. Once through is through: no later entry,
-    which whoever can append may add, takes that back."""
+    """The deciders who let it through: ``human``, ``policy``, ``judge`` or ``rule``. Once through is through: no later
+    entry, which whoever can append may add, takes that back."""
     stopped: frozenset[str] = _NOBODY
     pending: bool = False
     by: tuple[str, ...] = ()
@@ -182,7 +182,7 @@ class JudgedItem:
 
     @property
     def became(self) -> Became:
-        """What was done with it."""
+        """The fate of the content."""
         if self.through:
             return "let through"
         return "stopped" if self.stopped else "pending" if self.pending else "unknown"
@@ -190,7 +190,7 @@ class JudgedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loose:
-    """Something about an entry that belongs to no one thing that was judged."""
+    """A note about an entry that belongs to no one thing that was judged."""
 
     code: str
     seq: int
@@ -200,12 +200,12 @@ class Loose:
 
 
 class Evidence:
-    """What has been collected so far."""
+    """The evidence that has been collected so far."""
 
-    def __init__(self, wanted: AuditSelection) -> None:
-        self.wanted = wanted
+    def __init__(self, selection: AuditSelection) -> None:
+        self.selection = selection
         self.entries = 0
-        """How many entries the audit is about, the first of them and the last."""
+        """The number of entries the audit is about, and the first and the last of them."""
         self.first: int | None = None
         self.last: int | None = None
         self._loose: list[Loose] = []
@@ -215,36 +215,36 @@ class Evidence:
 
     def add(self, row: Row) -> None:
         """Take in one entry, which the check of the chain has found in order."""
-        seq, _, at, kind, subject, payload, _, _, found_hash, _ = row
-        if not self.wanted.in_time(at):
+        seq, _, at, kind, subject, encoded, _, _, found_hash, _ = row
+        if not self.selection.in_time(at):
             return
-        if payload is None:
-            if kind in READ and self.wanted.may_take(subject):
+        if encoded is None:
+            if kind in READ and self.selection.may_take(subject):
                 self._count(seq)
                 self._loose.append(Loose(code="erased", seq=seq, hash=found_hash, kind=kind))
             return
-        said = _read_payload(payload) if kind in READ else {}
+        payload = _read_payload(encoded) if kind in READ else {}
         if kind == "approval.voted":
-            self._add_vote(row, said)
+            self._add_vote(row, payload)
         # An override of an audit's opinion judges nothing.
-        elif kind not in READ or (kind == "override" and "audit" in said):
+        elif kind not in READ or (kind == "override" and "audit" in payload):
             self._add_other(seq)
         else:
-            self._add_item(row, said)
+            self._add_item(row, payload)
 
     def list_items(self) -> list[JudgedItem]:
-        """What was judged and is in scope, in the order of the ledger."""
-        return [item for item in self._items.values() if item.in_scope]
+        """List what was judged and is in scope, in the order of the ledger."""
+        return [judged for judged in self._items.values() if judged.in_scope]
 
     def list_loose(self) -> Iterator[Loose]:
-        """The rest, in scope: an entry about an approval is when what was to be approved is."""
-        for item in self._loose:
-            held = self._items.get(self._approvals.get(item.approval or "", ""))
-            if item.approval is None or (held.in_scope if held is not None else self.wanted.all):
-                yield item
+        """Yield the rest, in scope: an entry about an approval is when what was to be approved is."""
+        for loose in self._loose:
+            judged = self._items.get(self._approvals.get(loose.approval or "", ""))
+            if loose.approval is None or (judged.in_scope if judged is not None else self.selection.all):
+                yield loose
 
     def find_whole(self) -> Mapping[str, Any] | None:
-        """The recorded form of the result, where exactly one thing is in scope."""
+        """Return the recorded form of the result, where exactly one thing is in scope."""
         items = self.list_items()
         return self._whole[1] if self._whole is not None and len(items) == 1 and items[0] is self._whole[0] else None
 
@@ -253,128 +253,128 @@ class Evidence:
         self.first, self.last = self.first or seq, seq
 
     def _add_other(self, seq: int) -> None:
-        if self.wanted.all:
+        if self.selection.all:
             self._count(seq)
 
-    def _add_vote(self, row: Row, said: Mapping[str, Any]) -> None:
+    def _add_vote(self, row: Row, payload: Mapping[str, Any]) -> None:
         self._add_other(row[0])
         # A judge that was asked first and did not approve was no attempt of anybody's.
-        if said.get("accepted") is False and said.get("voter") != "judge":
-            approval = read_text(said.get("approval")) or "?"
+        if payload.get("accepted") is False and payload.get("voter") != "judge":
+            approval = read_text(payload.get("approval")) or "?"
             self._loose.append(Loose(code="vote_refused", seq=row[0], hash=row[8], kind=row[3], approval=approval))
 
-    def _add_item(self, row: Row, said: Mapping[str, Any]) -> None:
-        about = _find_result(row[3], said)
-        item = self._find_item(row, said, about)
-        if item is None:
+    def _add_item(self, row: Row, payload: Mapping[str, Any]) -> None:
+        about = _find_result(row[3], payload)
+        judged = self._find_item(row, payload, about)
+        if judged is None:
             self._add_other(row[0])
             return
-        item.others = (*item.others, item.seq)[-_MOST_OTHERS:] if item.seq else ()
-        item.seq, item.hash, item.kind = row[0], row[8], row[3]
-        item.in_scope = item.in_scope or self.wanted.takes(row[4], said, about or {})
-        if item.in_scope:
+        judged.others = (*judged.others, judged.seq)[-_MOST_OTHERS:] if judged.seq else ()
+        judged.seq, judged.hash, judged.kind = row[0], row[8], row[3]
+        judged.in_scope = judged.in_scope or self.selection.takes(row[4], payload, about or {})
+        if judged.in_scope:
             self._count(row[0])
         if about is not None:
-            _take_facts(item, read_facts(about))
+            _take_facts(judged, read_facts(about))
             # Kept of one alone, for the report that is about exactly one.
-            if self._whole is None and item.in_scope and not item.facts.is_short:
-                self._whole = item, about
-        elif row[3] == "decision" and said.get("sampled") is False:
-            item.facts = replace(item.facts, outcome="unjudged")
-        item.gate = read_text(said.get("gate")) or item.gate
-        item.subject = row[4][:LONGEST] or item.subject
-        _take_statement(item, row[3], said)
-        if item.approval_id is not None:
-            self._approvals.setdefault(item.approval_id, item.key)
+            if self._whole is None and judged.in_scope and not judged.facts.is_short:
+                self._whole = judged, about
+        elif row[3] == "decision" and payload.get("sampled") is False:
+            judged.facts = replace(judged.facts, outcome="unjudged")
+        judged.gate = read_text(payload.get("gate")) or judged.gate
+        judged.subject = row[4][:LONGEST] or judged.subject
+        _take_statement(judged, row[3], payload)
+        if judged.approval_id is not None:
+            self._approvals.setdefault(judged.approval_id, judged.key)
 
-    def _find_item(self, row: Row, said: Mapping[str, Any], about: Mapping[str, Any] | None) -> JudgedItem | None:
-        """The item that an entry is about, a new one where it is the first of it."""
+    def _find_item(self, row: Row, payload: Mapping[str, Any], about: Mapping[str, Any] | None) -> JudgedItem | None:
+        """Return the item that an entry is about, a new one where it is the first of it."""
         ident = (about or {}).get("id")
         # What names no result stands for itself, and no id that somebody chose can be its key: two things that were
         # taken for one would be counted once.
         key = f"result {ident}" if isinstance(ident, str) and ident else f"entry {row[0]}"
         if not isinstance(ident, str) and row[3] in _PEOPLE:
-            known = self._approvals.get(read_text(said.get("approval")))
-            if known is None and row[3] == "approval.closed":
+            known_key = self._approvals.get(read_text(payload.get("approval")))
+            if known_key is None and row[3] == "approval.closed":
                 return None  # the end of a request that was made before the time in question
-            key = known or key
-        shown = ident[:LONGEST] if isinstance(ident, str) else read_text(said.get("id"))
-        return self._items.setdefault(key, JudgedItem(key=key, id=shown or key))
+            key = known_key or key
+        shown_id = ident[:LONGEST] if isinstance(ident, str) else read_text(payload.get("id"))
+        return self._items.setdefault(key, JudgedItem(key=key, id=shown_id or key))
 
 
 def _read_payload(payload: bytes) -> Mapping[str, Any]:
     try:
-        said = json.loads(payload)
+        members = json.loads(payload)
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return members if isinstance(members, dict) else {}
 
 
-def _find_result(kind: str, said: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The result that an entry holds: its payload, or a member of it."""
+def _find_result(kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Find the result that an entry holds: its payload, or a member of it."""
     if kind == "result":
-        return said
+        return payload
     if kind == "tool.reviewed":
-        return _read_verdict(said)
-    held = said.get("result")
-    return held if isinstance(held, dict) else None
+        return _read_verdict(payload)
+    result = payload.get("result")
+    return result if isinstance(result, dict) else None
 
 
-def _read_verdict(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The verdict on a tool as a result: it was approved, or it was not."""
-    held = said.get("verdict")
-    approved = (held if isinstance(held, dict) else said).get("approved")
+def _read_verdict(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Read the verdict on a tool as a result: it was approved, or it was not."""
+    verdict = payload.get("verdict")
+    approved = (verdict if isinstance(verdict, dict) else payload).get("approved")
     if not isinstance(approved, bool):
         return None
-    return {"outcome": "passed" if approved else "failed", "results": [said.get("chain_result")]}
+    return {"outcome": "passed" if approved else "failed", "results": [payload.get("chain_result")]}
 
 
-def _take_facts(item: JudgedItem, facts: Facts) -> None:
+def _take_facts(judged: JudgedItem, facts: Facts) -> None:
     # What was said first stands: a later entry under the same id, which whoever can append may add, is held against
     # it and does not replace it. Only what was said in short gives way to the whole.
-    known = item.facts
-    if known == _UNKNOWN or (known.is_short and not facts.is_short):
-        item.facts = facts
-    same = (known.outcome, known.undecided_because) == (facts.outcome, facts.undecided_because)
-    item.conflicts = item.conflicts or not (known == _UNKNOWN or same)
+    earlier = judged.facts
+    if earlier == _UNKNOWN or (earlier.is_short and not facts.is_short):
+        judged.facts = facts
+    same = (earlier.outcome, earlier.undecided_because) == (facts.outcome, facts.undecided_because)
+    judged.conflicts = judged.conflicts or not (earlier == _UNKNOWN or same)
 
 
-def _take_statement(item: JudgedItem, kind: str, said: Mapping[str, Any]) -> None:
-    """What an entry says was done."""
+def _take_statement(judged: JudgedItem, kind: str, payload: Mapping[str, Any]) -> None:
+    """Note what an entry says was done."""
     if kind == "result":
         return
-    item.approval_id = read_text(said.get("approval") or said.get("approval_id")) or item.approval_id
+    judged.approval_id = read_text(payload.get("approval") or payload.get("approval_id")) or judged.approval_id
     if kind == "tool.reviewed":
-        _note(item, "judge", through=item.facts.outcome == "passed")
-    elif kind == "approval.requested" or said.get("pending") is True:
-        item.pending = True
+        _note(judged, "judge", through=judged.facts.outcome == "passed")
+    elif kind == "approval.requested" or payload.get("pending") is True:
+        judged.pending = True
     elif kind == "decision":
-        _note(item, _find_decider(item, said), through=said.get("allowed") is True)
+        _note(judged, _find_decider(judged, payload), through=payload.get("allowed") is True)
     else:
-        _take_answer(item, said)
+        _take_answer(judged, payload)
 
 
-def _find_decider(item: JudgedItem, said: Mapping[str, Any]) -> str:
-    by = read_text(said.get("decided_by")) or "policy"
+def _find_decider(judged: JudgedItem, payload: Mapping[str, Any]) -> str:
+    by = read_text(payload.get("decided_by")) or "policy"
     # Of what its judge could not decide, a judge's word counts where it is another's, which was asked instead.
-    borrowed = item.facts.outcome == "undecided" and by != "human" and not isinstance(said.get("answer"), dict)
+    borrowed = judged.facts.outcome == "undecided" and by != "human" and not isinstance(payload.get("answer"), dict)
     return "policy" if borrowed else by
 
 
-def _take_answer(item: JudgedItem, said: Mapping[str, Any]) -> None:
-    """The end of a request for approval, or people overruling a judge."""
-    status = {"approved": True, "denied": False}.get(read_text(said.get("status")))
-    approved = next((said[name] for name in ("approved", "label") if name in said), status)
-    people = said.get("by") or said.get("closed_by")
+def _take_answer(judged: JudgedItem, payload: Mapping[str, Any]) -> None:
+    """Note the end of a request for approval, or that people overruled a judge."""
+    status = {"approved": True, "denied": False}.get(read_text(payload.get("status")))
+    approved = next((payload[name] for name in ("approved", "label") if name in payload), status)
+    people = payload.get("by") or payload.get("closed_by")
     names = [read_text(name) for name in (people if isinstance(people, list) else [people])]
-    item.by = tuple(dict.fromkeys([*item.by, *filter(None, names)]))[:_MOST_PEOPLE]
-    by = read_text(said.get("decided_by")) or ("human" if any(names) else "policy")
+    judged.by = tuple(dict.fromkeys([*judged.by, *filter(None, names)]))[:_MOST_PEOPLE]
+    by = read_text(payload.get("decided_by")) or ("human" if any(names) else "policy")
     # What cannot be read is taken for the worse of the two.
-    _note(item, by if isinstance(approved, bool) else "policy", through=approved is not False)
+    _note(judged, by if isinstance(approved, bool) else "policy", through=approved is not False)
 
 
-def _note(item: JudgedItem, by: str, *, through: bool) -> None:
+def _note(judged: JudgedItem, by: str, *, through: bool) -> None:
     if through:
-        item.through |= {by}
+        judged.through |= {by}
     else:
-        item.stopped |= {by}
+        judged.stopped |= {by}

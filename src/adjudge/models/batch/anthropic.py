@@ -84,7 +84,7 @@ class AnthropicBatches:
         return b'{"custom_id":%b,"params":' % msgspec.json.encode(name) + self._model.render_body(request) + b"}"
 
     async def upload(self, lines: Sequence[bytes], label: str) -> str:
-        """Nothing: the requests go into the creation."""
+        """Return no file: the requests go into the creation."""
         del lines, label
         return ""
 
@@ -116,31 +116,31 @@ class AnthropicBatches:
         await self._wire.aclose()
 
 
-def _make_job(said: _Batch) -> Job:
-    counts = said.request_counts or _Counts()
+def _make_job(batch: _Batch) -> Job:
+    counts = batch.request_counts or _Counts()
     return Job(
-        id=said.id,
-        word=said.processing_status,
-        phase=_PHASES.get(said.processing_status, "waiting"),
-        known=said.processing_status in _PHASES,
-        files=(said.id,),
+        id=batch.id,
+        word=batch.processing_status,
+        phase=_PHASES.get(batch.processing_status, "waiting"),
+        known=batch.processing_status in _PHASES,
+        files=(batch.id,),
         done=counts.done,
         total=counts.done + counts.processing or None,
-        created_at=read_time(said.created_at),
+        created_at=read_time(batch.created_at),
     )
 
 
-def _read_line(data: bytes) -> ResultLine:
-    said = _DECODER.decode(data)
-    kind, name = said.result.type, said.custom_id
+def _read_line(line: bytes) -> ResultLine:
+    row = _DECODER.decode(line)
+    kind, name = row.result.type, row.custom_id
     if kind == "succeeded":
-        return ResultLine(id=name, kind="reply", body=bytes(said.result.message))
+        return ResultLine(id=name, kind="reply", body=bytes(row.result.message))
     if kind == "expired":
         return ResultLine(id=name, kind="again", name="expired", message="not run within a day")
     if kind == "canceled":
         return ResultLine(id=name, kind="never", name="cancelled", message="the batch was cancelled before it was run")
-    body = bytes(said.result.error)
-    found = _ERROR.decode(body)
-    fault = (found.error if found is not None else None) or _Fault()
-    error = fault.type or kind
-    return ResultLine(id=name, kind=classify(name=error), body=body, name=error, message=fault.message or "")
+    body = bytes(row.result.error)
+    error = _ERROR.decode(body)
+    fault = (error.error if error is not None else None) or _Fault()
+    fault_name = fault.type or kind
+    return ResultLine(id=name, kind=classify(name=fault_name), body=body, name=fault_name, message=fault.message or "")

@@ -15,7 +15,7 @@ import msgspec
 
 from adjudge.errors import ModelError
 from adjudge.formats.typed import read_typed_json
-from adjudge.models.batch.job import AGAIN_CODES, Job, Kind, Limits, Phase, ResultLine, classify, read_time, went_past
+from adjudge.models.batch.job import AGAIN_CODES, Job, Kind, Limits, Phase, ResultLine, classify, has_reached, read_time
 from adjudge.models.batch.wire import MOST_PAGES, PAGE, BatchWire
 from adjudge.models.model import Request
 from adjudge.models.providers.gemini import Gemini
@@ -133,18 +133,18 @@ class GeminiBatches:
             "X-Goog-Upload-Header-Content-Length": str(len(body)),
             "X-Goog-Upload-Header-Content-Type": "application/jsonl",
         }
-        about = msgspec.json.encode({"file": {"displayName": label, "mimeType": "application/jsonl"}})
-        said, _ = await self._wire.send_free(self._find_url("upload", "files"), about, start)
-        place = said.get("x-goog-upload-url", "")
+        description = msgspec.json.encode({"file": {"displayName": label, "mimeType": "application/jsonl"}})
+        headers, _ = await self._wire.send_free(self._find_url("upload", "files"), description, start)
+        upload_url = headers.get("x-goog-upload-url", "")
         ours = urlsplit(self._wire.access.base)
-        if urlsplit(place)[:2] != ours[:2]:
+        if urlsplit(upload_url)[:2] != ours[:2]:
             # The key goes with the upload: not to whatever address an answer names.
             raise ModelError(f"{self._wire.access.host} names another host to upload to; nothing was sent there")
         # Once: an address for an upload that broke off takes no other from its beginning.
-        more = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
-        _, data = await self._wire.send_free(place, body, more, most=1)
+        upload_headers = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
+        _, content = await self._wire.send_free(upload_url, body, upload_headers, most=1)
         try:
-            return read_typed_json(data, _Uploaded).file.name
+            return read_typed_json(content, _Uploaded).file.name
         except msgspec.DecodeError:
             raise ModelError(f"{self._wire.access.host} took a file and did not say its name") from None
 
@@ -152,9 +152,9 @@ class GeminiBatches:
         """Create the job of an uploaded file, with exactly one request."""
         del lines
         model = self._model.model if "/" in self._model.model else f"models/{self._model.model}"
-        said = {"batch": {"displayName": label, "inputConfig": {"fileName": file}}}
+        body = {"batch": {"displayName": label, "inputConfig": {"fileName": file}}}
         url = f"{self._wire.access.base}/{model}:batchGenerateContent"
-        return self._make_job(await self._wire.create(url, msgspec.json.encode(said), _Operation))
+        return self._make_job(await self._wire.create(url, msgspec.json.encode(body), _Operation))
 
     async def fetch_job(self, name: str) -> Job:
         """A job as it is now."""
@@ -167,14 +167,14 @@ class GeminiBatches:
 
     async def list_jobs(self, since: float) -> Sequence[Job]:
         """Every job that was created after a time, newest first, page by page to the end."""
-        found: list[Job] = []
+        listed: list[Job] = []
         after = ""
         for _ in range(MOST_PAGES):
             page = await self._wire.read(f"{self._wire.access.base}/batches?pageSize={PAGE}{after}", _Page)
-            jobs = [self._make_job(item) for item in page.operations]
-            found += jobs
-            if not page.next_page_token or went_past(jobs, since):
-                return found
+            jobs = [self._make_job(operation) for operation in page.operations]
+            listed += jobs
+            if not page.next_page_token or has_reached(jobs, since):
+                return listed
             after = f"&pageToken={page.next_page_token}"
         raise ModelError(f"{self._wire.access.host} lists jobs without end")
 
@@ -191,16 +191,16 @@ class GeminiBatches:
         parts = urlsplit(self._wire.access.base)
         return f"{parts.scheme}://{parts.netloc}/{kind}{parts.path}/{path}"
 
-    def _make_job(self, said: _Operation) -> Job:
-        about = said.metadata or _Metadata()
-        word = about.state or "UNSPECIFIED"
+    def _make_job(self, operation: _Operation) -> Job:
+        metadata = operation.metadata or _Metadata()
+        word = metadata.state or "UNSPECIFIED"
         for prefix in _PREFIXES:
             word = word.removeprefix(prefix)
-        stats, output = about.batch_stats or _Stats(), about.output or _Output()
+        stats, output = metadata.batch_stats or _Stats(), metadata.output or _Output()
         done = (_read_count(stats.successful_request_count) or 0) + (_read_count(stats.failed_request_count) or 0)
-        message = (said.error.message or "") if said.error is not None else ""
+        message = (operation.error.message or "") if operation.error is not None else ""
         return Job(
-            id=said.name,
+            id=operation.name,
             word=word,
             phase=_PHASES.get(word, "waiting"),
             known=word in _PHASES,
@@ -208,25 +208,25 @@ class GeminiBatches:
             files=(output.responses_file,) if output.responses_file else (),
             done=done,
             total=_read_count(stats.request_count),
-            label=about.display_name or "",
-            created_at=read_time(about.create_time),
+            label=metadata.display_name or "",
+            created_at=read_time(metadata.create_time),
             message=redact_error(message, self._wire.access.secrets),
         )
 
 
-def _read_line(data: bytes) -> ResultLine:
-    said = _DECODER.decode(data)
-    name = said.key or (said.metadata.key if said.metadata is not None else None)
+def _read_line(line: bytes) -> ResultLine:
+    row = _DECODER.decode(line)
+    name = row.key or (row.metadata.key if row.metadata is not None else None)
     if name is None:
         raise ValueError("a row without a key")
-    if said.response:
-        return ResultLine(id=name, kind="reply", body=bytes(said.response))
-    body = bytes(said.error) or b"{}"
-    found = _STATUS.decode(body)
+    if row.response:
+        return ResultLine(id=name, kind="reply", body=bytes(row.response))
+    body = bytes(row.error) or b"{}"
+    status = _STATUS.decode(body)
     # Codes are gRPC's here (3 invalid argument, 8 resource exhausted), and not those of HTTP.
-    kind: Kind = "again" if found.code in AGAIN_CODES else classify(status=found.code)
-    return ResultLine(id=name, kind=kind, body=body, name=f"code {found.code}", message=found.message or "")
+    kind: Kind = "again" if status.code in AGAIN_CODES else classify(status=status.code)
+    return ResultLine(id=name, kind=kind, body=body, name=f"code {status.code}", message=status.message or "")
 
 
-def _read_count(said: int | str | None) -> int | None:
-    return int(said) if isinstance(said, int) or (said is not None and said.isascii() and said.isdigit()) else None
+def _read_count(count: int | str | None) -> int | None:
+    return int(count) if isinstance(count, int) or (count is not None and count.isascii() and count.isdigit()) else None

@@ -13,22 +13,22 @@ from adjudge.models.model import Request
 State = Literal[
     "planned", "uploading", "creating", "doubtful", "refused", "waiting", "cancelling", "ended", "collected"
 ]
-"""Where a job is. ``planned`` and ``uploading``: nothing was created, for certain. ``creating``: the one request that
-creates it may have been sent. ``doubtful``: it was sent, and its answer is not known. ``refused``: the provider created
-nothing. ``ended``: nothing more will be answered, whatever the provider calls it. ``collected``: each of its requests
-has an outcome on disk."""
+"""The stage of a job. ``planned`` and ``uploading``: nothing was created, for certain. ``creating``: the one request
+that creates it may have been sent. ``doubtful``: it was sent, and its answer is not known. ``refused``: the provider
+created nothing. ``ended``: nothing more will be answered, whatever the provider calls it. ``collected``: each of its
+requests has an outcome on disk."""
 
 Phase = Literal["waiting", "cancelling", "ended"]
-"""How far the provider is with a job, whatever word it has for that."""
+"""The phase of a job at the provider, whatever word it has for that."""
 
 Kind = Literal["reply", "again", "never"]
-"""What a line came to: a ``reply`` to read; no reply, which another try may mend (``again``); an error that another
-try will meet as well (``never``)."""
+"""The kind of a line's outcome: a ``reply`` to read; no reply, which another try may mend (``again``); an error that
+another try will meet as well (``never``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a provider takes in one job."""
+    """The limits of a provider for one job."""
 
     requests: int
     """Lines of a job."""
@@ -46,14 +46,14 @@ class Job:
     word: str
     """The provider's word for its state."""
     phase: Phase
-    """What that word means."""
+    """The meaning of that word."""
     known: bool = True
     """Whether the word is known. One that is not is taken for ``waiting``: never a failure, and never an end."""
     reason: str = "lost"
-    """What became of a request without a line, once the job has ended: ``expired``, ``cancelled``, ``failed``, or
+    """The fate of a request without a line, once the job has ended: ``expired``, ``cancelled``, ``failed``, or
     ``lost`` where nothing says why."""
     files: tuple[str, ...] = ()
-    """Where its results are; at every end each of them is read."""
+    """The files of its results; at every end each of them is read."""
     done: int | None = None
     """Requests that are answered, for display only: providers count them wrongly after a cancellation."""
     total: int | None = None
@@ -63,7 +63,7 @@ class Job:
     created_at: float | None = None
     """Seconds since 1970."""
     message: str = ""
-    """Why it failed, in the provider's words."""
+    """The reason for its failure, in the provider's words."""
     bad_lines: Mapping[int, str] | None = None
     """The lines, from 0, that made the provider refuse all of it, each with the error. Nothing of it was run."""
     queue_full: bool = False
@@ -110,12 +110,12 @@ class BatchApi(Protocol):
 
     @property
     def limits(self) -> Limits:
-        """What it takes in one job."""
+        """The limits of one job."""
         ...
 
     @property
     def labelled(self) -> bool:
-        """Whether it keeps the label of a job, so that a job can be found by it."""
+        """Return whether it keeps the label of a job, so that a job can be found by it."""
         ...
 
     @property
@@ -159,8 +159,8 @@ class BatchApi(Protocol):
         ...
 
 
-def went_past(page: Sequence[Job], since: float) -> bool:
-    """Whether a page of a list that begins with the newest job has reached those from before a time.
+def has_reached(page: Sequence[Job], since: float) -> bool:
+    """Return whether a page of a list that begins with the newest job has reached those from before a time.
 
     A list in another order is read to its end: a job that is overlooked is created, and paid for, once more.
     """
@@ -168,10 +168,10 @@ def went_past(page: Sequence[Job], since: float) -> bool:
     return len(times) == len(page) > 1 and times[0] > times[-1] and times[-1] < since
 
 
-def read_time(said: str | None) -> float | None:
-    """A time in ISO 8601 as seconds since 1970; ``None`` for what is no time."""
+def read_time(text: str | None) -> float | None:
+    """Read a time in ISO 8601 as seconds since 1970; ``None`` for what is no time."""
     try:
-        return None if said is None else datetime.fromisoformat(said).timestamp()
+        return None if text is None else datetime.fromisoformat(text).timestamp()
     except ValueError:
         return None
 
@@ -189,7 +189,7 @@ AGAIN_CODES = frozenset({4, 8, 10, 13, 14})
 
 
 def classify(*, status: int | None = None, name: str = "") -> Kind:
-    """What a line without a reply means: ``again`` or ``never``."""
+    """Classify a line without a reply: ``again`` or ``never``."""
     if name in AGAIN_NAMES:
         return "again"
     if status is not None and (status in AGAIN_STATUS or status >= 500):

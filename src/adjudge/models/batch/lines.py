@@ -27,53 +27,53 @@ class LineCutter:
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take
-        self._rest = bytearray()
+        self._remainder = bytearray()
 
     def feed(self, piece: bytes) -> None:
         """Hand on the lines that end in a piece."""
-        begin = max(len(self._rest) - 1, 0)
-        self._rest += piece
-        if self._rest.find(b"\n", begin) < 0:
-            if len(self._rest) > LONGEST_LINE:
+        begin = max(len(self._remainder) - 1, 0)
+        self._remainder += piece
+        if self._remainder.find(b"\n", begin) < 0:
+            if len(self._remainder) > LONGEST_LINE:
                 raise ValueError("a line of the results is too long")
             return
-        *lines, rest = bytes(self._rest).split(b"\n")
-        self._rest = bytearray(rest)
+        *lines, remainder = bytes(self._remainder).split(b"\n")
+        self._remainder = bytearray(remainder)
         for line in lines:
             if line.strip():
                 self._take(line)
 
     def finish(self) -> bool:
         """Hand on what follows the last newline; false where that is half a line, so that the file was cut."""
-        rest = bytes(self._rest)
-        if not rest.strip():
+        remainder = bytes(self._remainder)
+        if not remainder.strip():
             return True
         try:
-            msgspec.json.decode(rest, type=dict[str, msgspec.Raw])
+            msgspec.json.decode(remainder, type=dict[str, msgspec.Raw])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return False
-        self._take(rest)
+        self._take(remainder)
         return True
 
 
 def split_by_limits(
-    items: Sequence[T], limits: Limits, measure: Callable[[T], int], tokens: int | None = None
+    lines: Sequence[T], limits: Limits, measure: Callable[[T], int], tokens: int | None = None
 ) -> list[list[T]]:
-    """Items in as few parts as the limits allow, in their order; ``measure`` gives the bytes of one.
+    """Split lines into as few parts as the limits allow, in their order; ``measure`` gives the bytes of one.
 
-    ``tokens``, where given, is the most that a part may come to by ``count_tokens``. An item that is over a limit by
+    ``tokens``, where given, is the most that a part may come to by ``count_tokens``. A line that is over a limit by
     itself is a part of its own.
     """
     most = int(limits.size * FILLED)
     parts: list[list[T]] = []
     size = 0
-    for item in items:
-        length = measure(item)
+    for line in lines:
+        length = measure(line)
         full = not parts or len(parts[-1]) >= limits.requests or size + length > most
         if full or (tokens is not None and count_tokens(size + length) > tokens):
             parts.append([])
             size = 0
-        parts[-1].append(item)
+        parts[-1].append(line)
         size += length
     return parts
 

@@ -1,11 +1,11 @@
-"""From a model to the batch interface of its provider."""
+"""The batch interfaces of models' providers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.models.batch.anthropic import AnthropicBatches
 from adjudge.models.batch.gemini import GeminiBatches
 from adjudge.models.batch.job import BatchApi
@@ -37,17 +37,17 @@ def open_batch_api(model: Model) -> BatchApi:
     """The batch interface for a model; raises ``UsageError`` where there is none here, or no key."""
     make = _find_api(model)
     if make is None:
-        raise _refuse(model)
+        raise _make_error(model)
     return make(model)
 
 
 def knows_batches(model: Model) -> bool:
-    """Whether there is a batch interface for a model here; no key is needed to know."""
+    """Return whether there is a batch interface for a model here; no key is needed to know."""
     return _find_api(model) is not None
 
 
 def has_batches(model: Model) -> TypeGuard[HttpModel]:
-    """Whether a model can be asked by batch; raises ``UsageError`` for a provider's model that cannot.
+    """Return whether a model can be asked by batch; raises ``UsageError`` for a provider's model that cannot.
 
     Functions, recordings and models of your own cannot either, and are asked at once.
     """
@@ -60,9 +60,14 @@ def has_batches(model: Model) -> TypeGuard[HttpModel]:
 def require_batches(model: Model) -> HttpModel:
     """The model itself, if it can be asked by batch; raises ``UsageError`` for any other."""
     if not has_batches(model):
-        raise _refuse(model)
+        raise _make_error(model)
     return model
 
 
-def _refuse(model: Model) -> UsageError:
-    return UsageError(f"{model.name} cannot be asked by batch here; use {_KNOWN}, or leave batch (--batch) out")
+def _make_error(model: Model) -> UsageError:
+    return UsageError(
+        f"{model.name} cannot be asked by batch here; use {_KNOWN}, or leave ",
+        Argument("batch"),
+        " out",
+        argument="batch",
+    )

@@ -34,7 +34,7 @@ _LIMITS: Mapping[str, Limits] = {
 }
 
 _OTHER = Limits(requests=50_000, size=100_000_000, window=_DAY)
-"""Of a server that nobody knows: the least of those that are known."""
+"""The limits of a server that nobody knows: the least of those that are known."""
 
 _PHASES: Mapping[str, Phase] = {
     "validating": "waiting",
@@ -126,17 +126,17 @@ class OpenAIBatches:
     async def upload(self, lines: Sequence[bytes], label: str) -> str:
         """Upload the input file; returns its id."""
         headers, body = _render_form({"purpose": "batch"}, f"{label}.jsonl", b"".join(lines))
-        _, data = await self._wire.send_free(f"{self._wire.access.base}/files", body, headers)
+        _, content = await self._wire.send_free(f"{self._wire.access.base}/files", body, headers)
         try:
-            return read_typed_json(data, _File).id
+            return read_typed_json(content, _File).id
         except msgspec.DecodeError:
             raise ModelError(f"{self._wire.access.host} took a file and did not say its id") from None
 
     async def create(self, file: str, lines: Sequence[bytes], label: str) -> Job:
         """Create the job of an uploaded file, with exactly one request."""
         del lines
-        said = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h", "metadata": {LABEL: label}}
-        return self._make_job(await self._wire.create(self._url, msgspec.json.encode(said), _Batch))
+        options = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h", "metadata": {LABEL: label}}
+        return self._make_job(await self._wire.create(self._url, msgspec.json.encode(options), _Batch))
 
     async def fetch_job(self, name: str) -> Job:
         """A job as it is now."""
@@ -166,26 +166,26 @@ class OpenAIBatches:
     def _url(self) -> str:
         return f"{self._wire.access.base}/batches"
 
-    def _make_job(self, said: _Batch) -> Job:
-        counts = said.request_counts or _Counts()
-        faults = (said.errors.data if said.errors is not None else None) or []
-        message = "; ".join(f"{item.code or 'error'}: {item.message or ''}" for item in faults[:3])
-        bad = {item.line - 1: f"{item.code}: {item.message}" for item in faults if item.line is not None}
+    def _make_job(self, batch: _Batch) -> Job:
+        counts = batch.request_counts or _Counts()
+        faults = (batch.errors.data if batch.errors is not None else None) or []
+        message = "; ".join(f"{fault.code or 'error'}: {fault.message or ''}" for fault in faults[:3])
+        bad = {fault.line - 1: f"{fault.code}: {fault.message}" for fault in faults if fault.line is not None}
         full = any(
-            item.code in _QUEUE_CODES or "enqueued token limit" in (item.message or "").lower() for item in faults
+            fault.code in _QUEUE_CODES or "enqueued token limit" in (fault.message or "").lower() for fault in faults
         )
-        failed = said.status == "failed"
+        failed = batch.status == "failed"
         return Job(
-            id=said.id,
-            word=said.status,
-            phase=_PHASES.get(said.status, "waiting"),
-            known=said.status in _PHASES,
-            reason=_REASONS.get(said.status, "lost"),
-            files=tuple(file for file in (said.output_file_id, said.error_file_id) if file),
+            id=batch.id,
+            word=batch.status,
+            phase=_PHASES.get(batch.status, "waiting"),
+            known=batch.status in _PHASES,
+            reason=_REASONS.get(batch.status, "lost"),
+            files=tuple(file for file in (batch.output_file_id, batch.error_file_id) if file),
             done=(counts.completed or 0) + (counts.failed or 0),
             total=counts.total or None,
-            label=str((said.metadata or {}).get(LABEL, "")),
-            created_at=said.created_at,
+            label=str((batch.metadata or {}).get(LABEL, "")),
+            created_at=batch.created_at,
             message=redact_error(message, self._wire.access.secrets),
             bad_lines=bad if failed and bad else None,
             queue_full=failed and full,
@@ -193,20 +193,20 @@ class OpenAIBatches:
         )
 
 
-def _read_line(data: bytes) -> ResultLine:
-    said = _DECODER.decode(data)
-    if said.error is not None:
-        name = str(said.error.code or "error")
+def _read_line(line: bytes) -> ResultLine:
+    row = _DECODER.decode(line)
+    if row.error is not None:
+        name = str(row.error.code or "error")
         # "batch_cancelled" is neither an error of the line nor one that goes away: somebody ended the job.
-        return ResultLine(id=said.custom_id, kind=classify(name=name), name=name, message=said.error.message or "")
-    response = said.response or _Response()
+        return ResultLine(id=row.custom_id, kind=classify(name=name), name=name, message=row.error.message or "")
+    response = row.response or _Response()
     body = bytes(response.body)
     if response.status_code == 200:
-        return ResultLine(id=said.custom_id, kind="reply", body=body)
+        return ResultLine(id=row.custom_id, kind="reply", body=body)
     complaint = read_complaint(body)
     name = complaint.code or f"status {response.status_code}"
     kind = classify(status=response.status_code, name=complaint.code)
-    return ResultLine(id=said.custom_id, kind=kind, body=body, name=name, message=complaint.message)
+    return ResultLine(id=row.custom_id, kind=kind, body=body, name=name, message=complaint.message)
 
 
 def _render_form(fields: Mapping[str, str], name: str, content: bytes) -> tuple[dict[str, str], bytes]:

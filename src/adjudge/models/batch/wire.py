@@ -13,10 +13,10 @@ import msgspec
 
 from adjudge.errors import ModelError
 from adjudge.formats.typed import read_typed_json
-from adjudge.models.batch.job import CreateError, Job, ResultLine, went_past
+from adjudge.models.batch.job import CreateError, Job, ResultLine, has_reached
 from adjudge.models.batch.lines import LineCutter
 from adjudge.models.providers.base import Access
-from adjudge.models.providers.error import read_complaint, refuse
+from adjudge.models.providers.error import make_http_error, read_complaint
 from adjudge.models.providers.http import Answer, Transport
 from adjudge.models.providers.key_redaction import redact_error
 from adjudge.models.retry import LONGEST_WAIT, back_off, may_retry, read_wait
@@ -58,20 +58,20 @@ class BatchWire:
         self._transport = transport
 
     async def read(self, url: str, kind: type[T]) -> T:
-        """What an address says, as JSON of a kind; tried again where that can help. Raises ``ModelError``."""
-        status, _, data = await self._repeat("GET", url)
+        """Read the JSON of a kind at an address; tried again where that can help. Raises ``ModelError``."""
+        status, _, content = await self._repeat("GET", url)
         if status != 200:
-            raise self._refuse(status, data)
-        return self._decode(data, kind)
+            raise self._make_error(status, content)
+        return self._decode(content, kind)
 
     async def send_free(
         self, url: str, body: bytes, headers: Mapping[str, str] = {}, *, most: int = ATTEMPTS
     ) -> tuple[Mapping[str, str], bytes]:
-        """Post what costs nothing (a file, a cancellation); tried again where that can help. Raises ``ModelError``."""
-        status, said, data = await self._repeat("POST", url, body, headers, most=most)
+        """Post a request that costs nothing (a file, a cancellation), again if that helps. Raises ``ModelError``."""
+        status, answer_headers, content = await self._repeat("POST", url, body, headers, most=most)
         if not 200 <= status < 300:
-            raise self._refuse(status, data)
-        return said, data
+            raise self._make_error(status, content)
+        return answer_headers, content
 
     async def create(self, url: str, body: bytes, kind: type[T]) -> T:
         """Post what creates a job, exactly once; raises ``CreateError``.
@@ -80,24 +80,24 @@ class BatchWire:
         key for it, so each try may create another job that is paid for.
         """
         try:
-            status, headers, data = await self._ask("POST", url, body, within=WITHIN_FILE)
+            status, headers, content = await self._ask("POST", url, body, within=WITHIN_FILE)
         except ModelError as error:
             because = "doubtful" if error.sent else "wait"
             raise CreateError(str(error), because=because) from None
         if 200 <= status < 300:
             try:
-                return self._decode(data, kind)
+                return self._decode(content, kind)
             except ModelError as error:  # it was created, and its name cannot be read
                 raise CreateError(str(error), because="doubtful") from None
-        said = str(self._refuse(status, data))
+        problem = str(self._make_error(status, content))
         if status == 429:
             wait = read_wait(headers, time.time)
-            raise CreateError(said, because="wait", seconds=wait, status=status)
+            raise CreateError(problem, because="wait", seconds=wait, status=status)
         if status in _STOPS:
-            raise CreateError(said, because="stop", status=status)
+            raise CreateError(problem, because="stop", status=status)
         if status in _REFUSED:
-            raise CreateError(said, because="refused", status=status)
-        raise CreateError(said, because="doubtful" if status >= 500 or status == 408 else "stop", status=status)
+            raise CreateError(problem, because="refused", status=status)
+        raise CreateError(problem, because="doubtful" if status >= 500 or status == 408 else "stop", status=status)
 
     async def download(self, url: str, take: Callable[[bytes], None]) -> None:
         """Hand the lines of a file to ``take``, fetching it again when it ends in the middle of one.
@@ -108,7 +108,7 @@ class BatchWire:
         for attempt in range(1, ATTEMPTS + 1):
             cutter = LineCutter(take)
             try:
-                status, _, data = await self._ask("GET", url, within=WITHIN_FILE, take=cutter.feed)
+                status, _, content = await self._ask("GET", url, within=WITHIN_FILE, take=cutter.feed)
             except ModelError as error:
                 failed = error
             except ValueError as error:  # a line that never ends
@@ -116,10 +116,12 @@ class BatchWire:
             else:
                 if status == 200 and cutter.finish():
                     return
-                if status != 200 and not may_retry(status, {}, data):
-                    raise self._refuse(status, data)
-                said = "the file of results ends in the middle of a line"
-                failed = ModelError(f"{self.access.host}: {said}") if status == 200 else self._refuse(status, data)
+                if status != 200 and not may_retry(status, {}, content):
+                    raise self._make_error(status, content)
+                problem = "the file of results ends in the middle of a line"
+                failed = (
+                    ModelError(f"{self.access.host}: {problem}") if status == 200 else self._make_error(status, content)
+                )
             if attempt < ATTEMPTS:
                 await asyncio.sleep(back_off(attempt, random.random))
         raise failed or ModelError(f"{self.access.host} sent no file")
@@ -134,10 +136,10 @@ class BatchWire:
         """
         unreadable = 0
 
-        def take_line(data: bytes) -> None:
+        def take_line(content: bytes) -> None:
             nonlocal unreadable
             try:
-                line = read(data)
+                line = read(content)
             except (ValueError, RecursionError):  # msgspec.DecodeError and UnicodeDecodeError are ValueErrors
                 unreadable += 1
             else:
@@ -155,17 +157,17 @@ class BatchWire:
         ``cursor`` is the parameter that names the last job of the page before. Raises ``ModelError`` where a page
         cannot be read, and for a list without an end.
         """
-        found: list[Job] = []
+        listed: list[Job] = []
         after = ""
         for _ in range(MOST_PAGES):
             page = await self.read(f"{url}?limit={PAGE}{after}", kind)
-            jobs = [make(item) for item in page.data]
-            more = len(jobs) >= PAGE if page.has_more is None else page.has_more
-            if {job.id for job in jobs} <= {job.id for job in found}:  # nothing, or a server that knows no pages
-                return found
-            found += jobs
-            if not more or went_past(jobs, since):
-                return found
+            jobs = [make(row) for row in page.data]
+            has_more = len(jobs) >= PAGE if page.has_more is None else page.has_more
+            if {job.id for job in jobs} <= {job.id for job in listed}:  # nothing, or a server that knows no pages
+                return listed
+            listed += jobs
+            if not has_more or has_reached(jobs, since):
+                return listed
             after = f"&{cursor}={jobs[-1].id}"
         raise ModelError(f"{self.access.host} lists jobs without end")
 
@@ -213,12 +215,12 @@ class BatchWire:
             method, url, sent, body, within=within, secrets=self.access.secrets, take=take
         )
 
-    def _decode(self, data: bytes, kind: type[T]) -> T:
+    def _decode(self, content: bytes, kind: type[T]) -> T:
         try:
-            return read_typed_json(data, kind)
+            return read_typed_json(content, kind)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            said = redact_error(str(error), self.access.secrets)
-        raise ModelError(f"{self.access.host} answered with something that is no job: {said}")
+            problem = redact_error(str(error), self.access.secrets)
+        raise ModelError(f"{self.access.host} answered with something that is no job: {problem}")
 
-    def _refuse(self, status: int, data: bytes) -> ModelError:
-        return refuse(self.access.host, status, read_complaint(data).message, self.access.secrets)
+    def _make_error(self, status: int, content: bytes) -> ModelError:
+        return make_http_error(self.access.host, status, read_complaint(content).message, self.access.secrets)

@@ -13,7 +13,14 @@ from typing import Any
 import msgspec
 
 from adjudge.models.model import FinishReason, Reply, Request
-from adjudge.models.providers.base import Access, HttpModel, Schema, Sent, change_schemas, find_finish_reason
+from adjudge.models.providers.base import (
+    Access,
+    HttpModel,
+    Schema,
+    Sent,
+    change_schemas,
+    find_finish_reason,
+)
 from adjudge.models.providers.catalog import ANTHROPIC, Endpoint
 from adjudge.models.usage import read_count
 from adjudge.result import Usage
@@ -79,7 +86,13 @@ _DECODER = msgspec.json.Decoder(_Message)
 class Anthropic(HttpModel):
     """A Claude model. The system part is marked for the provider's prompt cache."""
 
-    def __init__(self, model: str, *, place: Endpoint = Endpoint(provider=ANTHROPIC), **options: Any) -> None:  # noqa: B008
+    def __init__(
+        self,
+        model: str,
+        *,
+        place: Endpoint = Endpoint(provider=ANTHROPIC),  # noqa: B008
+        **options: Any,
+    ) -> None:
         super().__init__(model, place=place, **options)
 
     def _find_url(self, access: Access) -> str:
@@ -104,32 +117,32 @@ class Anthropic(HttpModel):
         encoded = msgspec.json.encode(body)
         return encoded.removesuffix(b'""}]}'), b"}]}"
 
-    def _read(self, data: bytes, headers: Mapping[str, str]) -> Reply:
-        said = _DECODER.decode(data)
+    def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        message = _DECODER.decode(body)
         # Text blocks alone: thinking, redacted thinking and tool blocks are no part of the answer.
-        text = "".join(block.text for block in said.content if block.type == "text" and block.text)
-        explained = said.stop_details.explanation if said.stop_details else None
+        text = "".join(block.text for block in message.content if block.type == "text" and block.text)
+        explained = message.stop_details.explanation if message.stop_details else None
         # "In non-streaming mode this value is always non-null": without it, something cut the reply off.
-        reason = find_finish_reason(_REASONS, said.stop_reason, missing="length")
+        reason = find_finish_reason(_REASONS, message.stop_reason, missing="length")
         return Reply(
             text=text or (explained if reason == "refusal" else None) or text,
             finish_reason=reason,
-            usage=_read_usage(said.usage),
-            model=said.model,
-            request_id=headers.get("request-id") or said.id,
+            usage=_read_usage(message.usage),
+            model=message.model,
+            request_id=headers.get("request-id") or message.id,
         )
 
 
 def strip_schema(part: Schema) -> Schema:
-    """One schema, its inner ones done already, without the keywords the API does not take."""
+    """Strip one schema, its inner ones done already, of the keywords that the API does not take."""
     if "oneOf" in part and "anyOf" not in part:
         part = part | {"anyOf": part["oneOf"]}
-    kept = {name: value for name, value in part.items() if name in _KEYWORDS}
-    if kept.get("minItems", 0) not in (0, 1):
-        del kept["minItems"]
-    if kept.get("format", "date") not in _FORMATS:
-        del kept["format"]
-    return kept | {"additionalProperties": False} if kept.get("type") == "object" else kept
+    keywords = {name: value for name, value in part.items() if name in _KEYWORDS}
+    if keywords.get("minItems", 0) not in (0, 1):
+        del keywords["minItems"]
+    if keywords.get("format", "date") not in _FORMATS:
+        del keywords["format"]
+    return keywords | {"additionalProperties": False} if keywords.get("type") == "object" else keywords
 
 
 def _read_usage(usage: _Usage | None) -> Usage | None:

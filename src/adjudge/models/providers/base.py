@@ -1,4 +1,4 @@
-"""What the adapters of providers share: key and address, the cached frame of a body, and learning what is refused."""
+"""The shared part of providers' adapters: key and address, the cached frame of a body, refused parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from adjudge.formats.arguments import check_above_zero, check_whole_number
 from adjudge.formats.model_name import LONGEST_NAME
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
 from adjudge.models.providers.catalog import Endpoint, read_host
-from adjudge.models.providers.error import find_refused, read_complaint, refuse
+from adjudge.models.providers.error import find_refused, make_http_error, read_complaint
 from adjudge.models.providers.http import Transport
 from adjudge.models.providers.key_redaction import SHORTEST_KEY, hide_key, redact_error
 from adjudge.models.reported_name import REPORTED
@@ -34,7 +34,7 @@ Sent = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where a provider is asked and with which key."""
+    """The address at which a provider is asked, and the key."""
 
     base: str
     """The address without a slash at its end."""
@@ -91,7 +91,7 @@ class HttpModel:
 
     @property
     def name(self) -> str:
-        """How results and recordings call this model: its spec, without options."""
+        """The name of this model in results and recordings: its spec, without options."""
         place = self.place
         if place.provider.prefix == "http":
             return f"{place.find_base('')}#{self.model}"
@@ -107,7 +107,7 @@ class HttpModel:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What determines its answers besides its name and the request: the address. For the keys of caches."""
+        """The part of its identity besides its name and the request, for the keys of caches: the address."""
         return {"address": self.place.find_base(self.name)}
 
     def named(self, name: str) -> Self:
@@ -129,25 +129,27 @@ class HttpModel:
         user = _encode(request.user)
         for _ in range(_ADAPTATIONS + 1):
             head, tail = self._find_frame(request, refused)
-            status, headers, data = await self.transport.post(
+            status, headers, content = await self.transport.post(
                 url, access.headers, head + user + tail, secrets=access.secrets, call=request.call
             )
             if 200 <= status < 300:
                 self._refused |= refused
-                return self.compare_names(self._read_safely(data, headers, access))
-            complaint = read_complaint(data)
-            more = find_refused(complaint, self._list_sent(request, refused)) if status in (400, 422) else frozenset()
-            if not more:
+                return self.compare_names(self._read_safely(content, headers, access))
+            complaint = read_complaint(content)
+            newly_refused = (
+                find_refused(complaint, self._list_sent(request, refused)) if status in (400, 422) else frozenset()
+            )
+            if not newly_refused:
                 break
-            refused |= more
+            refused |= newly_refused
         if status == 401:
             # A key that was replaced in the environment is read again.
             self._access = None
-        raise refuse(access.host, status, complaint.message, access.secrets)
+        raise make_http_error(access.host, status, complaint.message, access.secrets)
 
     @property
     def access(self) -> Access:
-        """Where the provider is asked and with which key; raises ``UsageError`` as ``check`` does."""
+        """The address at which the provider is asked, and the key; raises ``UsageError`` as ``check`` does."""
         if self._access is None:
             provider, spec = self.place.provider, self.name
             key, base = self.place.find_key(spec), self.place.find_base(spec)
@@ -166,18 +168,18 @@ class HttpModel:
         """Leave these parameters out from now on; another process found that the provider does not take them."""
         self._refused |= frozenset(names)
 
-    def find_refused(self, said: bytes, request: Request) -> frozenset[str]:
+    def find_refused(self, body: bytes, request: Request) -> frozenset[str]:
         """The parameters of a request that the provider's error body says it does not take, known before or not."""
-        return find_refused(read_complaint(said), self._list_sent(request, frozenset()))
+        return find_refused(read_complaint(body), self._list_sent(request, frozenset()))
 
     def render_body(self, request: Request) -> bytes:
         """The body that ``complete`` would send, for whoever has it sent in another way."""
         head, tail = self._find_frame(request, self._refused)
         return head + _encode(request.user) + tail
 
-    def read_body(self, data: bytes) -> Reply:
+    def read_body(self, body: bytes) -> Reply:
         """The reply in a body that came in another way; raises ``ModelError`` where there is none."""
-        return self.compare_names(self._read_safely(data, {}, self.access))
+        return self.compare_names(self._read_safely(body, {}, self.access))
 
     def compare_names(self, reply: Reply) -> Reply:
         """The reply with the name that was asked for, and that which is expected; logs once where they differ.
@@ -222,7 +224,7 @@ class HttpModel:
     def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
         raise NotImplementedError
 
-    def _read(self, data: bytes, headers: Mapping[str, str]) -> Reply:
+    def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
         raise NotImplementedError
 
     def _extra_headers(self) -> dict[str, str]:
@@ -246,36 +248,38 @@ class HttpModel:
             try:
                 frame = self._frames[key] = self._render_frame(request, refused)
             except UnicodeEncodeError:
-                raise _half_character() from None
+                raise _make_surrogate_error() from None
         return frame
 
-    def _read_safely(self, data: bytes, headers: Mapping[str, str], access: Access) -> Reply:
+    def _read_safely(self, body: bytes, headers: Mapping[str, str], access: Access) -> Reply:
         try:
-            return _hide(believe_usage(self._read(data, headers), self.name), access.secrets)
+            return _hide_keys(believe_usage(self._read_reply(body, headers), self.name), access.secrets)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            said = redact_error(str(error), access.secrets)
-            failed = ModelError(f"{access.host} answered with something that is not its reply format: {said}")
+            problem = redact_error(str(error), access.secrets)
+            failed = ModelError(f"{access.host} answered with something that is not its reply format: {problem}")
         except ModelError as error:
             failed = ModelError(f"{access.host} {redact_error(str(error), access.secrets)}", status=error.status)
         # Out here, so that the error does not carry the one before it, which was not cleaned.
         raise failed
 
 
-def find_finish_reason(known: Mapping[str, FinishReason], said: str | None, *, missing: FinishReason) -> FinishReason:
-    """Why a reply ended. ``missing`` is what it means where the provider says nothing.
+def find_finish_reason(
+    reasons: Mapping[str, FinishReason], stated: str | None, *, missing: FinishReason
+) -> FinishReason:
+    """Find the reason why a reply ended. ``missing`` is the reason where the provider says nothing.
 
     Raises ``ModelError`` for a reason that is not known: something stopped the model, and a reply that was stopped may
     hold a verdict that its model was about to take back.
     """
-    if not said:
+    if not stated:
         return missing
-    reason = known.get(said)
+    reason = reasons.get(stated)
     if reason is None:
-        raise ModelError(f"ended its reply with the reason {said!r}, which does not say that the reply is complete")
+        raise ModelError(f"ended its reply with the reason {stated!r}, which does not say that the reply is complete")
     return reason
 
 
-def _hide(reply: Reply, secrets: tuple[str, ...]) -> Reply:
+def _hide_keys(reply: Reply, secrets: tuple[str, ...]) -> Reply:
     """The reply with ``***`` for each secret: a server may send back the key it was asked with.
 
     Log-probabilities with a secret in them are dropped; they would not fit the text any more.
@@ -295,27 +299,27 @@ def _hide(reply: Reply, secrets: tuple[str, ...]) -> Reply:
             request_id=hidden.get("request_id", reply.request_id),
             logprobs=reply.logprobs if same else None,
         )
-    if reply.logprobs is not None and _holds(reply.logprobs, reply.text, secrets):
+    if reply.logprobs is not None and _holds_key(reply.logprobs, reply.text, secrets):
         reply = replace(reply, logprobs=None)
     return reply
 
 
-def _holds(found: tuple[TokenLogprob, ...], text: str | None, secrets: tuple[str, ...]) -> bool:
+def _holds_key(logprobs: tuple[TokenLogprob, ...], text: str | None, secrets: tuple[str, ...]) -> bool:
     # The chosen tokens joined, since they cut a secret in pieces; of the others, each is all there is, and what is
     # shorter than a part that counts is passed over.
-    chosen = "".join([item.token for item in found])
-    others = "\n".join([other for item in found for other, _ in item.top if len(other) >= SHORTEST_KEY])
-    return any(hide_key(item, secrets) != item for item in (chosen, others) if item and item != text)
+    chosen = "".join([logprob.token for logprob in logprobs])
+    others = "\n".join([other for logprob in logprobs for other, _ in logprob.top if len(other) >= SHORTEST_KEY])
+    return any(hide_key(logprob, secrets) != logprob for logprob in (chosen, others) if logprob and logprob != text)
 
 
 def _encode(text: str) -> bytes:
     try:
         return msgspec.json.encode(text)
     except UnicodeEncodeError:
-        raise _half_character() from None
+        raise _make_surrogate_error() from None
 
 
-def _half_character() -> UsageError:
+def _make_surrogate_error() -> UsageError:
     return UsageError("the prompt holds half of a surrogate pair, which is no character; decode the content properly")
 
 
@@ -338,9 +342,9 @@ def change_schemas(schema: Mapping[str, Any], change: Callable[[Schema], Schema]
     copy: Schema = {}
     for name, value in schema.items():
         if name in _NAMED and isinstance(value, Mapping):
-            copy[name] = {key: _change(item, change) for key, item in value.items()}
+            copy[name] = {key: _change(part, change) for key, part in value.items()}
         elif name in _LISTED and isinstance(value, list | tuple):
-            copy[name] = [_change(item, change) for item in value]
+            copy[name] = [_change(part, change) for part in value]
         elif name in _SINGLE:
             copy[name] = _change(value, change)
         else:

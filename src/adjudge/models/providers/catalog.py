@@ -17,19 +17,19 @@ class Provider:
     """One provider. The defaults are those of an unknown OpenAI-compatible server."""
 
     prefix: str
-    """What a model's spec begins with."""
+    """The prefix of a model's spec."""
     base_url: str | None = None
     """``None``: the address comes from ``base_variable`` or from the spec."""
     base_variable: str | None = None
     """The environment variable that gives another address, as in the provider's own SDK."""
     base_suffix: str = ""
-    """What follows an address given by ``base_variable``."""
+    """The path after an address given by ``base_variable``."""
     key_variables: tuple[str, ...] = ()
     """The environment variables that may hold the key; the first that is set counts."""
     key_header: str = "Authorization"
     key_scheme: str = "Bearer "
     max_tokens: str = "max_tokens"
-    """What the limit of output tokens is called."""
+    """The name of the limit of output tokens."""
     seed: str = "seed"
     logprobs: Literal["no", "top", "count"] = "top"
     """``top``: ``logprobs`` and ``top_logprobs``; ``count``: a number in ``logprobs``; ``no``: not offered."""
@@ -106,7 +106,7 @@ OPENAI_COMPATIBLE: Mapping[str, Provider] = {
 
 
 SERVER = Provider(prefix="http", any_name=True)
-"""Any other server that speaks the OpenAI format: vLLM, llama.cpp, SGLang, a LiteLLM proxy."""
+"""Another server that speaks the OpenAI format: vLLM, llama.cpp, SGLang, a LiteLLM proxy."""
 
 
 ANTHROPIC = Provider(
@@ -131,7 +131,7 @@ GEMINI = Provider(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a model is asked and with which key variable: a provider, and what the caller said about it."""
+    """The address of a model and the variable of its key: a provider, and the caller's options for it."""
 
     provider: Provider
     base_url: str | None = None
@@ -143,16 +143,16 @@ class Endpoint:
         if self.base_url is not None:
             _check_address(self.base_url, "base_url")
         if self.key_env is not None and not self.key_env.strip():
-            raise UsageError("key_env must name an environment variable, and is empty")
+            raise UsageError("key_env must name an environment variable, and is empty", argument="key_env")
 
     def find_base(self, spec: str) -> str:
         """The address, without a slash at its end; raises ``UsageError`` when nothing says where the model is."""
         provider = self.provider
         if self.base_url is not None:
             return self.base_url.rstrip("/")
-        said = os.environ.get(provider.base_variable, "").strip() if provider.base_variable else ""
-        if said:
-            return _read_variable(provider, said)
+        stated = os.environ.get(provider.base_variable, "").strip() if provider.base_variable else ""
+        if stated:
+            return _read_variable(provider, stated)
         if provider.base_url is None:
             raise UsageError(f"{spec} needs an address: set {provider.base_variable}")
         return provider.base_url
@@ -173,7 +173,7 @@ class Endpoint:
     def _key_variables(self) -> tuple[str, ...]:
         if self.key_env is not None:
             return (self.key_env,)
-        if self.base_url is not None and not same_site(self.base_url, self.provider.base_url):
+        if self.base_url is not None and not is_same_site(self.base_url, self.provider.base_url):
             # A provider's key goes to that provider. Whoever can write a spec must not be able to send it elsewhere
             # without saying so by key_env.
             return ()
@@ -182,61 +182,63 @@ class Endpoint:
 
 def read_host(base: str) -> str:
     """Host and, where one is given, port of an address."""
-    parts = _split(base, "the address")
+    parts = _split_address(base, "the address")
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     return f"{host}:{parts.port}" if parts.port is not None else host
 
 
-def _read_variable(provider: Provider, said: str) -> str:
+def _read_variable(provider: Provider, address: str) -> str:
     if provider.prefix == "ollama":
-        said = _read_ollama_host(said)
-    _check_address(said, provider.base_variable or "the address")
-    base = said.rstrip("/")
+        address = _read_ollama_host(address)
+    _check_address(address, provider.base_variable or "the address")
+    base = address.rstrip("/")
     return base if not provider.base_suffix or base.endswith(provider.base_suffix) else base + provider.base_suffix
 
 
-def _read_ollama_host(said: str) -> str:
+def _read_ollama_host(address: str) -> str:
     """``OLLAMA_HOST`` is what the server binds to: host, host:port or a URL; 0.0.0.0 is everywhere, so also here."""
-    whole = said if "://" in said else f"http://{said}"
-    parts = _split(whole, "OLLAMA_HOST")
-    port = _port(parts, "OLLAMA_HOST") or (None if "://" in said else 11434)
+    whole = address if "://" in address else f"http://{address}"
+    parts = _split_address(whole, "OLLAMA_HOST")
+    port = _read_port(parts, "OLLAMA_HOST") or (None if "://" in address else 11434)
     host = "127.0.0.1" if parts.hostname in (None, "", "0.0.0.0") else parts.hostname  # noqa: S104 - not a binding
     host = f"[{host}]" if host and ":" in host else host
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
 
 
-def _split(url: str, what: str) -> SplitResult:
+def _split_address(url: str, name: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError:  # half a bracket, or a character that becomes a slash when it is normalised
         shown = "" if "@" in url else f", got {show(url)}"
-        raise UsageError(f"{what} must be like https://host/v1{shown}") from None
+        raise UsageError(f"{name} must be like https://host/v1{shown}") from None
 
 
-def _port(parts: SplitResult, what: str) -> int | None:
+def _read_port(parts: SplitResult, name: str) -> int | None:
     try:
         return parts.port
     except ValueError:
-        raise UsageError(f"{what} has a port that is not a number from 0 to 65535") from None
+        raise UsageError(f"{name} has a port that is not a number from 0 to 65535") from None
 
 
-def _check_address(url: str, what: str) -> None:
+def _check_address(url: str, name: str) -> None:
     """Raise ``UsageError`` for an address that cannot be used; its text is repeated only where it holds no password."""
-    parts = _split(url, what)
+    parts = _split_address(url, name)
     if "@" in parts.netloc:
         raise UsageError(
-            f"{what} holds a user name or password; addresses are written into results, so name the "
+            f"{name} holds a user name or password; addresses are written into results, so name the "
             "environment variable of the key with key_env instead"
         )
     # urlsplit drops some control characters and keeps others; what it and the client read must be the same address.
     odd = not url.isprintable() or any(char in url for char in " \\")
     if odd or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise UsageError(f"{what} must be like https://host/v1, got {show(url)}")
-    _port(parts, what)
+        raise UsageError(f"{name} must be like https://host/v1, got {show(url)}")
+    _read_port(parts, name)
 
 
-def same_site(url: str, known: str | None) -> bool:
-    """Whether an address is on a provider's own host, or one below it, by the same scheme."""
-    host, own = urlsplit(url), urlsplit(known or "")
-    name, expected = host.hostname or "", own.hostname or ""
-    return bool(expected) and host.scheme == own.scheme and (name == expected or name.endswith(f".{expected}"))
+def is_same_site(url: str, provider_url: str | None) -> bool:
+    """Return whether an address is on a provider's own host, or one below it, by the same scheme."""
+    parts, provider_parts = urlsplit(url), urlsplit(provider_url or "")
+    name, expected = parts.hostname or "", provider_parts.hostname or ""
+    return (
+        bool(expected) and parts.scheme == provider_parts.scheme and (name == expected or name.endswith(f".{expected}"))
+    )

@@ -1,4 +1,4 @@
-"""What a provider says when it does not answer: read as hostile data, cut short, never a key in it."""
+"""Error bodies of providers: read as hostile data, cut short, never a key in it."""
 
 from __future__ import annotations
 
@@ -54,26 +54,28 @@ class _Body(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Body | list[_Body])
 
 
-def read_complaint(data: bytes) -> ErrorBody:
+def read_complaint(content: bytes) -> ErrorBody:
     """The error in a body, whatever shape the provider gives it; the body itself when it has none of them."""
     try:
-        said = _DECODER.decode(data)
+        decoded = _DECODER.decode(content)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        said = None
-    body = (said[0] if said else None) if isinstance(said, list) else said
-    found = _read(body) if body is not None else ErrorBody()
-    return found if found.message else ErrorBody(message=data[: 100 * LONGEST].decode("utf-8", "replace"))
+        decoded = None
+    body = (decoded[0] if decoded else None) if isinstance(decoded, list) else decoded
+    complaint = _read_body(body) if body is not None else ErrorBody()
+    return complaint if complaint.message else ErrorBody(message=content[: 100 * LONGEST].decode("utf-8", "replace"))
 
 
-def refuse(host: str, status: int, said: str, secrets: Iterable[str] = ()) -> ModelError:
+def make_http_error(host: str, status: int, message: str, secrets: Iterable[str] = ()) -> ModelError:
     """The error for an answer that is not a reply: host, status and the provider's own words."""
     if 300 <= status < 400:
         return ModelError(
             f"{host} answered {status}, and redirects are not followed: give the address it points to instead",
             status=status,
         )
-    words = redact_error(said, secrets)
-    return ModelError(f"{host} answered {status}: {words}" if words else f"{host} answered {status}", status=status)
+    redacted = redact_error(message, secrets)
+    return ModelError(
+        f"{host} answered {status}: {redacted}" if redacted else f"{host} answered {status}", status=status
+    )
 
 
 def find_refused(complaint: ErrorBody, sent: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
@@ -85,9 +87,9 @@ def find_refused(complaint: ErrorBody, sent: Mapping[str, tuple[str, ...]]) -> f
     if not _UNSUPPORTED.search(f"{complaint.message} {complaint.code}"):
         return frozenset()
     for text in (complaint.param, complaint.message):
-        named = frozenset(name for name, words in sent.items() if any(_names(text, word) for word in words))
-        if named:
-            return named
+        parameters = frozenset(name for name, words in sent.items() if any(_names(text, word) for word in words))
+        if parameters:
+            return parameters
     return frozenset()
 
 
@@ -95,7 +97,7 @@ def _names(text: str, word: str) -> bool:
     return re.search(rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])", text, re.IGNORECASE) is not None
 
 
-def _read(body: _Body) -> ErrorBody:
+def _read_body(body: _Body) -> ErrorBody:
     if isinstance(body.error, str):
         return ErrorBody(message=body.error)
     if body.error is not None and body.error.message:
@@ -107,9 +109,9 @@ def _read(body: _Body) -> ErrorBody:
     if isinstance(body.detail, str):
         return ErrorBody(message=body.detail)
     details = body.message.detail if body.message is not None else body.detail
-    return ErrorBody(message="; ".join(_join(item) for item in details or ()))
+    return ErrorBody(message="; ".join(_join(detail) for detail in details or ()))
 
 
-def _join(item: _Detail) -> str:
+def _join(detail: _Detail) -> str:
     # Validation errors of FastAPI servers name the parameter in "loc", not in the sentence.
-    return f"{'.'.join(str(part) for part in item.loc)}: {item.msg}" if item.loc else item.msg
+    return f"{'.'.join(str(part) for part in detail.loc)}: {detail.msg}" if detail.loc else detail.msg

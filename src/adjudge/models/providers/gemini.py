@@ -103,10 +103,18 @@ _DECODER = msgspec.json.Decoder(_Response)
 class Gemini(HttpModel):
     """A Gemini model. The key goes in a header, never in the address, where proxies and logs would keep it."""
 
-    def __init__(self, model: str, *, place: Endpoint = Endpoint(provider=GEMINI), **options: Any) -> None:  # noqa: B008
+    def __init__(
+        self,
+        model: str,
+        *,
+        place: Endpoint = Endpoint(provider=GEMINI),  # noqa: B008
+        **options: Any,
+    ) -> None:
         super().__init__(model, place=place, **options)
         if not _NAME.fullmatch(model):
-            raise UsageError(f"a Gemini model is called like {DEFAULT_MODELS['gemini']}, got {model!r}")
+            raise UsageError(
+                f"a Gemini model is called like {DEFAULT_MODELS['gemini']}, got {model!r}", argument="model"
+            )
 
     def _find_url(self, access: Access) -> str:
         model = self.model if "/" in self.model else f"models/{self.model}"
@@ -139,12 +147,12 @@ class Gemini(HttpModel):
         gone = refused | {_PARTNERS[name] for name in refused if name in _PARTNERS}
         return {name: value for name, value in config.items() if value is not None and name not in gone}
 
-    def _read(self, data: bytes, headers: Mapping[str, str]) -> Reply:
-        said = _DECODER.decode(data)
-        blocked = said.prompt_feedback.block_reason if said.prompt_feedback else None
-        candidate = said.candidates[0] if said.candidates else None
+    def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        response = _DECODER.decode(body)
+        blocked = response.prompt_feedback.block_reason if response.prompt_feedback else None
+        candidate = response.candidates[0] if response.candidates else None
         if candidate is None and not blocked:
-            raise ModelError(f"answered without a candidate: {read_complaint(data).message}")
+            raise ModelError(f"answered without a candidate: {read_complaint(body).message}")
         parts = (candidate.content.parts if candidate and candidate.content else None) or []
         reason: FinishReason = "refusal"
         if candidate is not None and not blocked:
@@ -153,10 +161,10 @@ class Gemini(HttpModel):
         return Reply(
             text="".join(part.text for part in parts if part.text and not part.thought) if candidate else None,
             finish_reason=reason,
-            usage=_read_usage(said.usage_metadata),
+            usage=_read_usage(response.usage_metadata),
             logprobs=_read_logprobs(candidate.logprobs_result) if candidate else None,
-            model=said.model_version,
-            request_id=said.response_id or headers.get("x-goog-request-id"),
+            model=response.model_version,
+            request_id=response.response_id or headers.get("x-goog-request-id"),
         )
 
 
@@ -170,27 +178,27 @@ def _read_usage(usage: _Usage | None) -> Usage | None:
     )
 
 
-def _read_logprobs(found: _Logprobs | None) -> tuple[TokenLogprob, ...] | None:
+def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenLogprob, ...] | None:
     """The tokens of a reply, or ``None`` where any number is missing: half a distribution is none."""
-    if found is None or not found.chosen_candidates:
+    if logprobs is None or not logprobs.chosen_candidates:
         return None
-    tops = found.top_candidates or []
-    read: list[TokenLogprob] = []
-    for place, item in enumerate(found.chosen_candidates):
-        chosen = _pairs([item])
+    tops = logprobs.top_candidates or []
+    tokens: list[TokenLogprob] = []
+    for place, candidate in enumerate(logprobs.chosen_candidates):
+        chosen = _list_pairs([candidate])
         if not chosen:
             return None
         listed = (tops[place].candidates or []) if place < len(tops) else []
-        top = _pairs(listed)
+        top = _list_pairs(listed)
         if len(top) < len(listed):  # the rest would be taken for all that stood to choose
             return None
-        read.append(TokenLogprob(token=chosen[0][0], logprob=chosen[0][1], top=top))
-    return tuple(read)
+        tokens.append(TokenLogprob(token=chosen[0][0], logprob=chosen[0][1], top=top))
+    return tuple(tokens)
 
 
-def _pairs(found: list[_Chosen]) -> tuple[tuple[str, float], ...]:
+def _list_pairs(candidates: list[_Chosen]) -> tuple[tuple[str, float], ...]:
     return tuple(
-        (item.token, item.log_probability)
-        for item in found
-        if item.token is not None and item.log_probability is not None
+        (candidate.token, candidate.log_probability)
+        for candidate in candidates
+        if candidate.token is not None and candidate.log_probability is not None
     )

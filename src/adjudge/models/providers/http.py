@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.concurrency import PerLoop
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.model import UNBOUND, Call
-from adjudge.models.providers.error import read_complaint, refuse
+from adjudge.models.providers.error import make_http_error, read_complaint
 from adjudge.models.providers.key_redaction import redact_error
 from adjudge.models.providers.route import find_proxy, make_connector
 from adjudge.models.retry import LONGEST_WAIT, attempts_for, back_off, may_retry, read_wait
@@ -62,8 +62,8 @@ class Transport:
 
     def __reduce__(self) -> tuple[Callable[..., Transport], tuple[()]]:
         # Connections belong to one process; another one opens its own, under the same limits.
-        made = {name: getattr(self, name) for name in ("max_concurrency", "requests_per_minute")}
-        return partial(type(self), **made), ()
+        limits = {name: getattr(self, name) for name in ("max_concurrency", "requests_per_minute")}
+        return partial(type(self), **limits), ()
 
     def divide(self, among: int) -> None:
         """Keep to one of so many equal shares of the limits, before anything is sent: other processes have the rest.
@@ -73,8 +73,9 @@ class Transport:
         if self.max_concurrency is not None:
             if self.max_concurrency < among:
                 raise UsageError(
-                    f"max_concurrency={self.max_concurrency} cannot be shared out among {among} actors; "
-                    "use fewer actors, or raise it"
+                    f"max_concurrency of {self.max_concurrency} cannot be shared out among {among} actors; use fewer "
+                    "actors, or raise it",
+                    argument="max_concurrency",
                 )
             self.max_concurrency //= among
         if self.requests_per_minute is not None:
@@ -108,21 +109,21 @@ class Transport:
         failures: dict[int | None, int] = {}
         sent = False
         while True:
-            found = await self._try(line, url, headers, body, secrets)
-            if call.pace is not None and not isinstance(found, _Broken):
-                call.pace.note(found[0], found[1])
-            if not isinstance(found, _Broken) and not may_retry(*found):
-                return found
-            sent = sent or not isinstance(found, _Broken) or found.sent
-            kind = 429 if not isinstance(found, _Broken) and found[0] == 429 else None
+            answer = await self._try(line, url, headers, body, secrets)
+            if call.pace is not None and not isinstance(answer, _Broken):
+                call.pace.note(answer[0], answer[1])
+            if not isinstance(answer, _Broken) and not may_retry(*answer):
+                return answer
+            sent = sent or not isinstance(answer, _Broken) or answer.sent
+            kind = 429 if not isinstance(answer, _Broken) and answer[0] == 429 else None
             failures[kind] = failures.get(kind, 0) + 1
             if failures[kind] >= attempts_for(kind):
-                if isinstance(found, _Broken):
-                    raise ModelError(str(found), sent=sent)
-                return found
-            if call.pay_again is not None and isinstance(found, _Broken) and found.sent:
+                if isinstance(answer, _Broken):
+                    raise ModelError(str(answer), sent=sent)
+                return answer
+            if call.pay_again is not None and isinstance(answer, _Broken) and answer.sent:
                 await call.pay_again()
-            await self._sleep(self._find_wait(line.host(url), found, failures[kind], secrets))
+            await self._sleep(self._find_wait(line.host(url), answer, failures[kind], secrets))
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Mapping[str, str]]:
         """Send ``body`` once, and return status and headers of the answer, whose text is not read.
@@ -133,10 +134,10 @@ class Transport:
         if line.session is None:
             await line.open()
         try:
-            status, said, _ = await line.send(url, headers, body, (), read=False)
+            status, answer_headers, _ = await line.send(url, headers, body, (), read=False)
         except _Broken as broken:
             raise ModelError(str(broken), sent=broken.sent) from None
-        return status, said
+        return status, answer_headers
 
     async def ask_once(
         self,
@@ -196,19 +197,19 @@ class Transport:
                 await self._sleep(wait)
             line.next_turn = max(line.next_turn, self._clock()) + 60.0 / self.requests_per_minute
 
-    def _find_wait(self, host: str, found: Answer | _Broken, attempt: int, secrets: tuple[str, ...]) -> float:
-        asked = None if isinstance(found, _Broken) else read_wait(found[1], self._wall)
-        if asked is None or isinstance(found, _Broken):
+    def _find_wait(self, host: str, answer: Answer | _Broken, attempt: int, secrets: tuple[str, ...]) -> float:
+        seconds = None if isinstance(answer, _Broken) else read_wait(answer[1], self._wall)
+        if seconds is None or isinstance(answer, _Broken):
             return back_off(attempt, self._random)
-        if asked > LONGEST_WAIT:
-            said = redact_error(read_complaint(found[2]).message, secrets)
-            wait = redact_error(f"{asked:.0f}", secrets)
+        if seconds > LONGEST_WAIT:
+            reason = redact_error(read_complaint(answer[2]).message, secrets)
+            wait = redact_error(f"{seconds:.0f}", secrets)
             raise ModelError(
-                f"{host} answered {found[0]} and asks to wait {wait} seconds, more than the {LONGEST_WAIT:.0f} "
-                f"that are waited for" + (f": {said}" if said else ""),
-                status=found[0],
+                f"{host} answered {answer[0]} and asks to wait {wait} seconds, more than the {LONGEST_WAIT:.0f} "
+                f"that are waited for" + (f": {reason}" if reason else ""),
+                status=answer[0],
             )
-        return asked
+        return seconds
 
 
 class _Broken(Exception):
@@ -232,7 +233,7 @@ _FREE = _Free()
 
 
 class _LoopState:
-    """What belongs to one event loop: its session, its places and its turns."""
+    """The state of one event loop: its session, its places and its turns."""
 
     def __init__(self, max_concurrency: int | None, *, throttled: bool) -> None:
         self.max_concurrency = max_concurrency
@@ -258,9 +259,9 @@ class _LoopState:
         )
         # A model that is dropped while its loop runs is closed by the generator below. Until then somebody outside
         # must hold the session, or the garbage collector finds both at once and the session complains first.
-        weakref.finalize(self, _let_go, self.session)
+        weakref.finalize(self, _forget_session, self.session)
         # An asynchronous generator is the one thing a loop closes by itself (asyncio.run, shutdown_asyncgens).
-        self._keeper = _keep(self.session)
+        self._keeper = _hold_session(self.session)
         await anext(self._keeper)
 
     async def close(self) -> None:
@@ -281,7 +282,7 @@ class _LoopState:
 
     def host(self, url: str) -> str:
         """The host of an address, for messages."""
-        return self._find_way(url)[0]
+        return self._find_route(url)[0]
 
     async def send(
         self,
@@ -299,20 +300,22 @@ class _LoopState:
 
         if self.session is None:
             raise ModelError("the model was closed while a request was waiting")
-        host, way = self._find_way(url)
-        proxy = way.get("proxy")
+        host, route = self._find_route(url)
+        proxy = route.get("proxy")
         if proxy is not None and proxy.password:
             secrets = (*secrets, proxy.password)
         try:
             # As a file: of large bytes aiohttp warns that sending them would hold the loop up.
-            data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
-            answer = await self.session.request(method, url, data=data, headers=headers, allow_redirects=False, **way)
+            payload = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
+            answer = await self.session.request(
+                method, url, data=payload, headers=headers, allow_redirects=False, **route
+            )
             try:
                 if not read:
                     answer.close()
                     return answer.status, answer.headers, b""
                 if take is not None and answer.status == 200:
-                    await _hand_on(answer, host, secrets, take)
+                    await _pass_on(answer, host, secrets, take)
                     return answer.status, answer.headers, b""
                 return answer.status, answer.headers, await _read(answer, host, secrets)
             except BaseException:
@@ -324,15 +327,15 @@ class _LoopState:
         # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
         raise failed
 
-    def _find_way(self, url: str) -> tuple[str, dict[str, Any]]:
-        way = self._ways.get(url)
-        if way is None:
+    def _find_route(self, url: str) -> tuple[str, dict[str, Any]]:
+        route = self._ways.get(url)
+        if route is None:
             if len(self._ways) >= 256:
                 self._ways.clear()
-            way = self._ways[url] = self._make_way(url)
-        return way
+            route = self._ways[url] = self._make_route(url)
+        return route
 
-    def _make_way(self, url: str) -> tuple[str, dict[str, Any]]:
+    def _make_route(self, url: str) -> tuple[str, dict[str, Any]]:
         import ssl
 
         from yarl import URL
@@ -340,19 +343,19 @@ class _LoopState:
         address = URL(url)
         host = address.host_port_subcomponent or url if not address.is_default_port() else address.host or url
         proxy = find_proxy(address)
-        way: dict[str, Any] = {} if proxy is None else {"proxy": proxy}
+        options: dict[str, Any] = {} if proxy is None else {"proxy": proxy}
         if address.scheme == "https":
             # Made now and not by aiohttp, whose context is made at import and would miss SSL_CERT_FILE set later.
             self._context = self._context or ssl.create_default_context()
-            way["ssl"] = self._context
-        return host, way
+            options["ssl"] = self._context
+        return host, options
 
 
-def _let_go(session: aiohttp.ClientSession) -> None:
+def _forget_session(session: aiohttp.ClientSession) -> None:
     """Nothing is left to do: the generator holds the session until it has closed it."""
 
 
-async def _keep(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+async def _hold_session(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:
@@ -368,7 +371,7 @@ def _check_encoding(answer: aiohttp.ClientResponse, host: str, secrets: tuple[st
         )
 
 
-async def _hand_on(
+async def _pass_on(
     answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...], take: Callable[[bytes], None]
 ) -> None:
     _check_encoding(answer, host, secrets)
@@ -394,7 +397,7 @@ async def _read(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, .
 
 
 def _translate(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> Exception:
-    """What a failed request means: ``_Broken`` where another try may help, else an error for the caller.
+    """Translate the error of a failed request: ``_Broken`` where another try may help, else an error for the caller.
 
     Only the kind of failure and the system's words are repeated: aiohttp's own messages hold addresses of proxies,
     which may hold a password.
@@ -402,12 +405,12 @@ def _translate(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) 
     import aiohttp
 
     if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
-        said = redact_error(str(getattr(error, "os_error", "") or getattr(error, "certificate_error", "")), secrets)
+        reason = redact_error(str(getattr(error, "os_error", "") or getattr(error, "certificate_error", "")), secrets)
         return ModelError(
-            f"{host}: the TLS connection could not be trusted ({said}); a private CA goes into SSL_CERT_FILE"
+            f"{host}: the TLS connection could not be trusted ({reason}); a private CA goes into SSL_CERT_FILE"
         )
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return refuse(f"the proxy for {host}", error.status, error.message, secrets)
+        return make_http_error(f"the proxy for {host}", error.status, error.message, secrets)
     if isinstance(error, aiohttp.InvalidURL):
         return UsageError(f"{host!r} is not an address that can be asked")
     if isinstance(error, aiohttp.ClientResponseError):

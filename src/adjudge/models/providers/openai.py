@@ -110,12 +110,15 @@ class OpenAICompatible(HttpModel):
     ) -> None:
         super().__init__(model, place=place, **options)
         if free_text is not None and not isinstance(free_text, Mapping):
-            raise UsageError(f"free_text must be a mapping of JSON Schema keywords, got {type(free_text).__name__}")
+            raise UsageError(
+                f"free_text must be a mapping of JSON Schema keywords, got {type(free_text).__name__}",
+                argument="free_text",
+            )
         self.free_text = dict(free_text) if free_text else None
 
     @property
     def identity(self) -> dict[str, Any]:
-        """As every model's, and what is added to the strings of a form."""
+        """The identity of every model, and the keywords that are added to the strings of a form."""
         return super().identity | ({"free_text": self.free_text} if self.free_text else {})
 
     def _options(self) -> dict[str, Any]:
@@ -159,12 +162,12 @@ class OpenAICompatible(HttpModel):
         schema = add_to_free_text(form.schema, self.free_text) if self.free_text else form.schema
         return {"type": "json_schema", "json_schema": {"name": form.name, "strict": True, "schema": schema}}
 
-    def _read(self, data: bytes, headers: Mapping[str, str]) -> Reply:
-        said = _DECODER.decode(data)
-        if not said.choices:
+    def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        completion = _DECODER.decode(body)
+        if not completion.choices:
             # Routers answer 200 with an error inside.
-            raise ModelError(f"answered without a choice: {read_complaint(data).message}")
-        choice = said.choices[0]
+            raise ModelError(f"answered without a choice: {read_complaint(body).message}")
+        choice = completion.choices[0]
         message = choice.message
         text = message.content if not isinstance(message.content, list) else _join(message.content)
         reason: FinishReason = "refusal"
@@ -174,10 +177,10 @@ class OpenAICompatible(HttpModel):
         return Reply(
             text=text or message.refusal or text,
             finish_reason=reason,
-            usage=_read_usage(said.usage),
+            usage=_read_usage(completion.usage),
             logprobs=_read_logprobs(choice.logprobs),
-            model=said.model,
-            request_id=headers.get("x-request-id") or said.id,
+            model=completion.model,
+            request_id=headers.get("x-request-id") or completion.id,
         )
 
 
@@ -197,22 +200,26 @@ def _read_usage(usage: _Usage | None) -> Usage | None:
     )
 
 
-def _read_logprobs(found: _Logprobs | None) -> tuple[TokenLogprob, ...] | None:
+def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenLogprob, ...] | None:
     """The tokens of a reply, or ``None`` where any number is missing: half a distribution is none."""
-    if found is None:
+    if logprobs is None:
         return None
-    if found.content:
-        tokens = found.content
-    elif found.tokens and found.token_logprobs and len(found.tokens) == len(found.token_logprobs):
-        tokens = [_Token(token, number) for token, number in zip(found.tokens, found.token_logprobs, strict=True)]
+    if logprobs.content:
+        tokens = logprobs.content
+    elif logprobs.tokens and logprobs.token_logprobs and len(logprobs.tokens) == len(logprobs.token_logprobs):
+        tokens = [_Token(token, number) for token, number in zip(logprobs.tokens, logprobs.token_logprobs, strict=True)]
     else:
         return None
-    read: list[TokenLogprob] = []
-    for item in tokens:
-        if item.logprob is None:
+    listed: list[TokenLogprob] = []
+    for chosen in tokens:
+        if chosen.logprob is None:
             return None
-        top = tuple((other.token, other.logprob) for other in item.top_logprobs or () if other.logprob is not None)
-        if len(top) < len(item.top_logprobs or ()):  # the rest would be taken for all that stood to choose
+        top = tuple(
+            (alternative.token, alternative.logprob)
+            for alternative in chosen.top_logprobs or ()
+            if alternative.logprob is not None
+        )
+        if len(top) < len(chosen.top_logprobs or ()):  # the rest would be taken for all that stood to choose
             return None
-        read.append(TokenLogprob(token=item.token, logprob=item.logprob, top=top))
-    return tuple(read)
+        listed.append(TokenLogprob(token=chosen.token, logprob=chosen.logprob, top=top))
+    return tuple(listed)

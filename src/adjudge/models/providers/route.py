@@ -47,7 +47,7 @@ def make_connector(*, limit: int = 100, limit_per_host: int = 0) -> aiohttp.TCPC
 
 
 def _is_unspecified(host: str) -> bool:
-    """Whether a host is 0.0.0.0 or ::, which a connection takes for this machine."""
+    """Return whether a host is 0.0.0.0 or ::, which a connection takes for this machine."""
     try:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:

@@ -13,16 +13,15 @@ from adjudge.models.batch.open import require_batches
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.price import Price, add_cost, bound_cost
 from adjudge.models.providers.base import HttpModel
-from adjudge.models.recording import describe_request, make_key
+from adjudge.models.replies.key import describe_request, make_key, make_place
 from adjudge.models.wrapper import WrapperModel
 from adjudge.runs.batch.queue import TRIES, BatchQueue
 from adjudge.runs.batch.store import KeptRequest
-from adjudge.runs.kept_replies import make_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchedTerms:
-    """What the models of one run share."""
+    """The shared state of the models of one run."""
 
     queue: BatchQueue
     live: asyncio.Semaphore
@@ -42,10 +41,10 @@ class BatchedModel(WrapperModel):
         self._http = model
         self._terms = terms
         self.seat = seat
-        """How many seats before this one have the same model."""
+        """The number of seats before this one that have the same model."""
 
     async def complete(self, request: Request, /) -> Reply:
-        """The reply out of a batch; where it has to be asked again, out of the next one or live.
+        """Return the reply out of a batch; where it has to be asked again, out of the next one or live.
 
         Raises ``ModelError`` for what another try would not mend.
         """
@@ -53,18 +52,18 @@ class BatchedModel(WrapperModel):
         if terms.then == "live" and request.attempt > 1:
             return await self._ask_live(request)
         place, key = self._find_place(request), make_key(self.name, describe_request(request))
-        held = self._bound_cost(request)
-        after: str | None = None
+        held_usd = self._bound_cost(request)
+        earlier_try: str | None = None
         left_out: frozenset[str] = frozenset()
         while True:
-            row = await terms.queue.fetch(model, request, place=place, key=key, held=held, after=after)
+            row = await terms.queue.fetch(model, request, place=place, key=key, held_usd=held_usd, after=earlier_try)
             if row.state == "reply":
                 terms.queue.note_used(row)
                 return add_cost(model.read_body(row.body or b""), terms.find_batch_price(model))
             if row.state == "contradiction":
                 terms.queue.note_used(row)
                 raise ReplyError("contradiction", row.message)
-            after = row.id
+            earlier_try = row.id
             if row.state == "never":
                 refused = model.find_refused(row.body or b"", request) - left_out
                 if not refused:
@@ -77,9 +76,9 @@ class BatchedModel(WrapperModel):
                 terms.queue.note_place_used(place)
                 return await self._ask_live(request)
             else:
-                self._go_on(row, place, key)
+                self._requeue(row, place, key)
 
-    def _go_on(self, row: KeptRequest, place: str, key: str) -> None:
+    def _requeue(self, row: KeptRequest, place: str, key: str) -> None:
         """Let a request go into the next batch, unless it was in enough of them."""
         if self._terms.queue.count_tries(place, key) >= TRIES:
             self._terms.queue.note_place_used(place)
@@ -99,8 +98,8 @@ class BatchedModel(WrapperModel):
             except TimeoutError:
                 if not limit.late:
                     raise
-                said = f"no answer within {self._terms.timeout:g} s to a request that was asked live"
-                raise ReplyError("timeout", said) from None
+                problem = f"no answer within {self._terms.timeout:g} s to a request that was asked live"
+                raise ReplyError("timeout", problem) from None
         return add_cost(reply, self._terms.find_live_price(self._http))
 
     def _find_place(self, request: Request) -> str:
@@ -137,6 +136,6 @@ class PromptModel(WrapperModel):
 
 
 def _make_error(name: str, row: KeptRequest) -> ModelError:
-    said = f": {row.message}" if row.message else ""
+    detail = f": {row.message}" if row.message else ""
     # A status, so that nothing is counted as spent: what a provider did not run is not on the bill.
-    return ModelError(f"{name} was asked by batch and gave no reply ({row.name}){said}", status=0)
+    return ModelError(f"{name} was asked by batch and gave no reply ({row.name}){detail}", status=0)

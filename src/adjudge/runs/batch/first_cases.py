@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from adjudge.errors import AdjudgeError
+from adjudge.errors import AdjudgeError, Argument
 from adjudge.runs.item import RunItem
 from adjudge.runs.pool import Concurrency
 from adjudge.runs.schedule import Unit
@@ -18,37 +18,35 @@ SHARE = 0.5
 
 
 class FirstCases:
-    """How many judgements are made live, and what came of them."""
+    """The first judgements, which are made live, and their outcomes."""
 
-    def __init__(self, wanted: int) -> None:
-        self.wanted = max(wanted, 0)
+    def __init__(self, number: int) -> None:
+        self.number = max(number, 0)
         self._live: set[tuple[int, int]] = set()
         self._reasons: Counter[str] = Counter()
-        self._settled = 0
-        self._is_settled = asyncio.Event()
-        self.over = self.wanted == 0
-        """Whether they are judged, and well enough."""
+        self._judged_count = 0
+        self._all_judged = asyncio.Event()
+        self.over = self.number == 0
+        """True if they are judged, and well enough."""
 
     def is_live(self, unit: Unit) -> bool:
-        """Whether a unit is one of them."""
+        """Return whether a unit is one of them."""
         return (unit.place, unit.sample) in self._live
 
-    def note(self, unit: Unit, item: RunItem) -> None:
-        """Take note of what a unit came to."""
-        if not self.is_live(unit):
-            return
-        self._settled += 1
+    def note(self, item: RunItem) -> None:
+        """Note the outcome of one of them."""
+        self._judged_count += 1
         if item.result.undecided_because is not None:
             self._reasons[item.result.undecided_because] += 1
-        if self._settled >= self.wanted:
-            self._is_settled.set()
+        if self._judged_count >= self.number:
+            self._all_judged.set()
 
     async def hold_back(self, units: AsyncGenerator[Unit, None]) -> AsyncGenerator[Unit, None]:
         """The units, those after the first only when the first are judged; raises ``AdjudgeError`` for bad ones."""
         async with aclosing(units) as source:
             async for unit in source:
-                if not self.over and len(self._live) >= self.wanted:
-                    await self._is_settled.wait()
+                if not self.over and len(self._live) >= self.number:
+                    await self._all_judged.wait()
                     self._check()
                     self.over = True
                 if not self.over:
@@ -57,13 +55,14 @@ class FirstCases:
 
     def _check(self) -> None:
         undecided = sum(self._reasons.values())
-        if undecided < SHARE * self._settled:
+        if undecided < SHARE * self._judged_count:
             return
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in self._reasons.most_common())
         raise AdjudgeError(
-            f"{undecided:,} of the first {self._settled:,} judgements, made live, are undecided ({reasons}), so "
-            "nothing was sent by batch; adjudge report RUN shows why; put it right and begin another run, or "
-            "go on unchecked with check=0 (--batch-check 0)"
+            f"{undecided:,} of the first {self._judged_count:,} judgements, made live, are undecided ({reasons}), so "
+            "nothing was sent by batch; adjudge report RUN shows why; put it right and begin another run, or go on "
+            "unchecked with ",
+            Argument("check", "0"),
         )
 
 
@@ -77,5 +76,5 @@ class Stages:
 
     @property
     def current(self) -> int:
-        """How many items may be under way at this moment."""
+        """The number of items that may be under way at this moment."""
         return self.waiting.current if self.first.over else self.live.current

@@ -1,4 +1,4 @@
-"""What can be done with the batches of a run without its data set and its judge: list, collect, cancel."""
+"""Operations on the batches of a run without its data set and its judge: list, collect, cancel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def collect_batches(
     *,
     wait: bool = False,
     poll: float = 30.0,
-    tell: Callable[[Sequence[KeptBatch]], None] = lambda _: None,
+    on_poll: Callable[[Sequence[KeptBatch]], None] = lambda _: None,
 ) -> list[KeptBatch]:
     """Look at every batch of a run, keep what has come back, and return the batches as they are then.
 
@@ -39,7 +39,7 @@ async def collect_batches(
     judged: the run does that when it is resumed. Raises ``UsageError`` for a folder without batches, and for one that
     another process writes to.
     """
-    with _holding(folder) as store:
+    with _hold_store(folder) as store:
         queue = BatchQueue(store, BatchOptions(poll=poll))
         models = _open_models(store)
         try:
@@ -48,9 +48,9 @@ async def collect_batches(
             queue.recover()
             while True:
                 await queue.poll()
-                tell(found := store.list_batches())
-                if not wait or not any(item.state in OPEN for item in found):
-                    return found
+                on_poll(batches := store.list_batches())
+                if not wait or not any(batch.state in OPEN for batch in batches):
+                    return batches
                 await asyncio.sleep(queue.find_wait())
         finally:
             for model in models:
@@ -63,23 +63,23 @@ async def cancel_batches(folder: Path, numbers: Sequence[int] = ()) -> list[Kept
     What is answered by then is paid for, and can still be collected. Raises ``UsageError`` for a number that is none,
     and ``ModelError`` where a provider refuses.
     """
-    with _holding(folder) as store:
-        wanted = _choose(store, numbers)
+    with _hold_store(folder) as store:
+        chosen = _choose_batches(store, numbers)
         queue = BatchQueue(store, BatchOptions())
         models = _open_models(store)
         try:
             for model in models:
                 queue.register(model)
             queue.recover()
-            for number in wanted:
-                await _cancel(queue, store, number)
+            for number in chosen:
+                await _cancel_batch(queue, store, number)
         finally:
             for model in models:
                 await model.aclose()
-        return [store.find_batch(number) for number in wanted]
+        return [store.find_batch(number) for number in chosen]
 
 
-async def _cancel(queue: BatchQueue, store: BatchStore, number: int) -> None:
+async def _cancel_batch(queue: BatchQueue, store: BatchStore, number: int) -> None:
     batch = store.find_batch(number)
     if batch.state == "doubtful" and not batch.job:
         raise UsageError(
@@ -94,15 +94,15 @@ async def _cancel(queue: BatchQueue, store: BatchStore, number: int) -> None:
         raise ModelError(f"batch {number} was not cancelled: {error}", status=error.status) from None
 
 
-def _choose(store: BatchStore, numbers: Sequence[int]) -> list[int]:
-    known = {item.number: item for item in store.list_batches()}
+def _choose_batches(store: BatchStore, numbers: Sequence[int]) -> list[int]:
+    by_number = {batch.number: batch for batch in store.list_batches()}
     for number in numbers:
-        if number not in known:
-            said = ", ".join(map(str, known)) or "none"
-            raise UsageError(f"the run has no batch {number}; it has {said}")
+        if number not in by_number:
+            names = ", ".join(map(str, by_number)) or "none"
+            raise UsageError(f"the run has no batch {number}; it has {names}")
     if numbers:
         return list(numbers)
-    return [item.number for item in known.values() if item.state in ("waiting", "cancelling")]
+    return [batch.number for batch in by_number.values() if batch.state in ("waiting", "cancelling")]
 
 
 def _find_store(folder: Path) -> BatchStore:
@@ -114,7 +114,7 @@ def _find_store(folder: Path) -> BatchStore:
 
 
 @contextmanager
-def _holding(folder: Path) -> Iterator[BatchStore]:
+def _hold_store(folder: Path) -> Iterator[BatchStore]:
     """The file of a run's batches, while nobody else writes to the run."""
     store = _find_store(folder)
     lock = RunLock(folder)
@@ -126,7 +126,7 @@ def _holding(folder: Path) -> Iterator[BatchStore]:
         finally:
             store.close()
     finally:
-        lock.free()
+        lock.release()
 
 
 def _open_models(store: BatchStore) -> list[HttpModel]:
@@ -135,8 +135,8 @@ def _open_models(store: BatchStore) -> list[HttpModel]:
     A folder may come from anybody. It names no address and no key variable: a provider's own key goes to that
     provider, and to a server at an address none.
     """
-    found: dict[str, HttpModel] = {}
+    models: dict[str, HttpModel] = {}
     for batch in store.list_batches(OPEN):
-        if batch.model not in found:
-            found[batch.model] = require_batches(open_model(batch.model))
-    return list(found.values())
+        if batch.model not in models:
+            models[batch.model] = require_batches(open_model(batch.model))
+    return list(models.values())

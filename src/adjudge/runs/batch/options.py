@@ -1,14 +1,15 @@
-"""How a run by batches is to go about it."""
+"""The options of a run by batches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_choice, check_flag, check_whole_number
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import show
 
 
@@ -16,11 +17,13 @@ from adjudge.formats.text import show
 class BatchOptions:
     """Options of a run by batches. Raises ``UsageError`` for values that cannot be used."""
 
+    _layout: ClassVar[Layout] = Layout(members=("check", "then", "size", "tokens", "poll"))
+
     check: int = 20
     """The number of cases that are judged live first. If half of them or more are undecided, nothing is sent by
     batch. 0 checks none."""
     then: Literal["batch", "live"] = "batch"
-    """Where a request goes that has to be asked again (it failed, it expired, its reply could not be read): into the
+    """The way of a request that has to be asked again (it failed, it expired, its reply could not be read): into the
     next ``batch``, or ``live`` to the provider at once, for the full price."""
     size: int = 20_000
     """The most cases that wait for batches at the same time. Each takes about 20 KB of memory, and its content."""
@@ -35,42 +38,42 @@ class BatchOptions:
     processes: a batch that becomes doubtful after that is not sent a third time."""
 
     def __post_init__(self) -> None:
-        check_whole_number("check of a batch", self.check, least=0)
-        check_choice("then of a batch", self.then, ("batch", "live"))
-        check_whole_number("size of a batch", self.size, least=1)
+        check_whole_number("check", self.check, least=0)
+        check_choice("then", self.then, ("batch", "live"))
+        check_whole_number("size", self.size, least=1)
         if self.tokens is not None:
-            check_whole_number("tokens of a batch", self.tokens, least=1)
-        check_above_zero("poll of a batch", self.poll)
-        check_flag("pay_again of a batch", self.pay_again)
+            check_whole_number("tokens", self.tokens, least=1)
+        check_above_zero("poll", self.poll)
+        check_flag("pay_again", self.pay_again)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that a resumed run keeps to."""
-        return {"check": self.check, "then": self.then, "size": self.size, "tokens": self.tokens, "poll": self.poll}
+        return write_record(self)
 
 
-def read_recorded(said: object, folder: Path) -> BatchOptions | None:
-    """The options of a run by batches as its manifest has them; ``None`` for a live run.
+def read_recorded(recorded: object, folder: Path) -> BatchOptions | None:
+    """Read the options of a run by batches from its manifest; ``None`` for a live run.
 
     Raises ``UsageError`` for an option that this version does not know, and for a value that cannot be used.
     """
-    if not isinstance(said, Mapping):
+    if not isinstance(recorded, Mapping):
         return None
-    known = [item.name for item in fields(BatchOptions)]
-    for name in said:
-        if name not in known:
+    names = [member.name for member in fields(BatchOptions)]
+    for name in recorded:
+        if name not in names:
             raise UsageError(
                 f"the run {folder} was begun with the batch option {show(name)}, which this version of adjudge does "
                 "not know; update adjudge, or begin another run"
             )
-    return BatchOptions(**said)
+    return BatchOptions(**recorded)
 
 
-def read_options(said: object) -> BatchOptions | None:
-    """What ``run`` was given as ``batch``; raises ``UsageError`` for anything else."""
-    if said is None or said is False:
+def read_options(batch: object) -> BatchOptions | None:
+    """Read the argument ``batch`` of ``run``; raises ``UsageError`` for anything else."""
+    if batch is None or batch is False:
         return None
-    if said is True:
+    if batch is True:
         return BatchOptions()
-    if isinstance(said, BatchOptions):
-        return said
-    raise UsageError(f"batch must be True or BatchOptions(...), got {type(said).__name__}")
+    if isinstance(batch, BatchOptions):
+        return batch
+    raise UsageError(f"batch must be True or BatchOptions(...), got {type(batch).__name__}", argument="batch")

@@ -4,9 +4,9 @@ Where the code for each step of a job is:
 
 * ``_send_part`` keeps the intent (``planned``), uploads (``uploading``) and sends the creation once (``creating``, then
   ``waiting``).
-* ``_poll_jobs`` asks the provider about each job that is due. ``_collect`` keeps every line of the results of one that
-  has ended, and gives each other request the job's reason (``collected``). Where there is no reason, the request may
-  have been run: the job is ``doubtful``.
+* ``_poll_jobs`` asks the provider about each job that is due. ``_collect_results`` keeps every line of the results of
+  one that has ended, and gives each other request the job's reason (``collected``). Where there is no reason, the
+  request may have been run: the job is ``doubtful``.
 * ``_mark_doubtful`` is for a creation without an answer: the job may exist, and may cost money (``doubtful``).
   ``_search_doubtful`` looks for it among the provider's jobs: if it is found, it is waited for.
 * ``_requeue`` puts the requests of a job that never ran back among those to be sent (``refused``).
@@ -27,9 +27,8 @@ import time
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
+from adjudge.errors import AdjudgeError, Argument, ModelError, ReplyError, UsageError
 from adjudge.formats.text import clean
 from adjudge.models.batch.job import BatchApi, CreateError, Job, Kind, ResultLine, State
 from adjudge.models.batch.lines import count_tokens, split_by_limits
@@ -49,7 +48,7 @@ TURNS = 50
 """Turns of the event loop for which it has to stay so."""
 
 TRIES = 3
-"""How often a request goes into a batch, in all, while each time the provider does not run it."""
+"""The number of times that a request goes into a batch, in all, while each time the provider does not run it."""
 
 CHUNK = 500
 """Lines of results that are kept at once."""
@@ -65,7 +64,7 @@ SKEW = 3_600.0
 """Seconds by which a provider's clock may be behind ours when its jobs are searched for one of ours."""
 
 SLOWEST = 10.0
-"""How many times the first wait the time between two polls of a job grows to."""
+"""The factor to which the time between two polls of a job grows."""
 
 OVERDUE = 3_600.0
 """Seconds after a provider's own window has ended."""
@@ -93,17 +92,17 @@ class _Waiting:
     """The digest of the request itself: what is kept at the same place for other words does not count."""
     model: HttpModel
     request: Request
-    held: float
+    held_usd: float
     """Dollars of the budget that are held for it."""
     outcome: asyncio.Future[KeptRequest] = field(repr=False)
 
 
 @dataclass(slots=True)
 class _NextPoll:
-    """When a job is polled next."""
+    """The time at which a job is polled next."""
 
     due: float
-    """On ``time.monotonic``."""
+    """The time of the poll, on ``time.monotonic``."""
     wait: float
     """Seconds until the poll after that; they grow."""
 
@@ -145,7 +144,7 @@ class BatchQueue:
         self._foreign_jobs: dict[int, set[str]] = {}
         """Jobs of the account that are not this doubtful batch, because their results have none of its ids."""
         self._used: list[str] = []
-        """Ids of requests whose outcome a judgement was given; they are written with the next step."""
+        """Ids of requests whose outcome a judgement has used; they are written with the next step."""
         self._used_places: list[str] = []
         self._most_tokens: dict[str, int] = {}
         """By the model's name: tokens that may be queued, as found out when the provider refused more."""
@@ -157,7 +156,7 @@ class BatchQueue:
         """By the model's name: when the next job may be sent, on ``time.monotonic``."""
         self._news = asyncio.Event()
         self._last = time.monotonic()
-        """When a request was last handed in or answered."""
+        """The time when a request was last handed in or answered, on ``time.monotonic``."""
         self._held = 0.0
         self._halting = False
 
@@ -168,8 +167,8 @@ class BatchQueue:
         if model.name not in self._apis:
             self._apis[model.name] = open_batch_api(model)
             self._models[model.name] = model
-            said = self._store.find_fact(_name_refused(model.name))
-            model.refuse_parameters(said.split() if said else ())
+            refused = self._store.find_fact(_name_refused(model.name))
+            model.refuse_parameters(refused.split() if refused else ())
 
     @property
     def held(self) -> float:
@@ -182,11 +181,18 @@ class BatchQueue:
         return sum(len(items) for items in self._unsent.values())
 
     async def fetch(
-        self, model: HttpModel, request: Request, *, place: str, key: str, held: float = 0.0, after: str | None = None
+        self,
+        model: HttpModel,
+        request: Request,
+        *,
+        place: str,
+        key: str,
+        held_usd: float = 0.0,
+        after: str | None = None,
     ) -> KeptRequest:
-        """What came of a request, once that is known; ``after`` is the id of a try that was in vain.
+        """Wait for the outcome of a request; ``after`` is the id of a try that was in vain.
 
-        An outcome that a judgement was given before counts again only where it is a reply, and the request may be
+        An outcome that a judgement has used before counts again only where it is a reply, and the request may be
         answered by a kept one.
         """
         row = self._store.find_request(place)
@@ -194,48 +200,48 @@ class BatchQueue:
             # Until all its results are read, the same request may have another answer in them.
             if row.state == "sent" or self._store.find_batch(row.batch).state in _UNREAD:
                 self.register(model)
-                waiting = self._sent[row.id] = self._make_waiting(model, request, place, key, held)
-                self._touch()
+                waiting = self._sent[row.id] = self._make_waiting(model, request, place, key, held_usd)
+                self._note_activity()
                 return await waiting.outcome
             is_answer = (row.state == "reply" and row.body) or row.state == "contradiction"
             if not row.used or (is_answer and not request.call.anew):
                 return row
         self.register(model)
-        waiting = self._make_waiting(model, request, place, key, held)
+        waiting = self._make_waiting(model, request, place, key, held_usd)
         self._unsent.setdefault(model.name, []).append(waiting)
-        self._touch()
+        self._note_activity()
         return await waiting.outcome
 
-    def _make_waiting(self, model: HttpModel, request: Request, place: str, key: str, held: float) -> _Waiting:
+    def _make_waiting(self, model: HttpModel, request: Request, place: str, key: str, held_usd: float) -> _Waiting:
         outcome = asyncio.get_running_loop().create_future()
-        self._held += held
+        self._held += held_usd
 
-        def let_go(outcome: asyncio.Future[KeptRequest]) -> None:
+        def release_hold(outcome: asyncio.Future[KeptRequest]) -> None:
             # What nobody waits for any more is still under way: a run that is resumed holds it again.
-            self._held -= 0.0 if outcome.cancelled() else held
+            self._held -= 0.0 if outcome.cancelled() else held_usd
 
-        outcome.add_done_callback(let_go)
-        return _Waiting(place=place, key=key, model=model, request=request, held=held, outcome=outcome)
+        outcome.add_done_callback(release_hold)
+        return _Waiting(place=place, key=key, model=model, request=request, held_usd=held_usd, outcome=outcome)
 
     def count_tries(self, place: str, key: str) -> int:
-        """How often a request was in a batch in vain, since a judgement was last told of it."""
+        """Count how often a request was in a batch in vain, since a judgement last used its outcome."""
         return self._store.count_tries(place, key)
 
     def note_used(self, row: KeptRequest) -> None:
-        """Take note that a judgement was given this; on disk a moment later."""
+        """Take note that a judgement has used this; on disk a moment later."""
         if not row.used:
             self._used.append(row.id)
 
     def note_place_used(self, place: str) -> None:
-        """Take note that a judgement was told that every try for a place was in vain."""
+        """Take note that a judgement knows that every try for a place was in vain."""
         self._used_places.append(place)
 
     def refuse_parameters(self, model: HttpModel, names: Iterable[str]) -> None:
         """Leave parameters out of what is sent from now on, in other processes too."""
         model.refuse_parameters(names)
-        said = " ".join(sorted(model.refused))
-        if self._store.find_fact(_name_refused(model.name)) != said:
-            self._store.keep_fact(_name_refused(model.name), said)
+        names_text = " ".join(sorted(model.refused))
+        if self._store.find_fact(_name_refused(model.name)) != names_text:
+            self._store.keep_fact(_name_refused(model.name), names_text)
 
     def halt(self) -> None:
         """Send nothing more; ``work`` returns when the step it is at has ended."""
@@ -250,8 +256,8 @@ class BatchQueue:
         while not self._halting:
             self.write_used()
             await self.poll()
-            await self._send_what_is_ready()
-            await self._check_whether_stuck()
+            await self._send_ready()
+            await self._check_progress()
             await self._pause(self.find_wait())
         self.write_used()
 
@@ -267,7 +273,7 @@ class BatchQueue:
             await api.cancel(batch.job)
             self._store.change(batch.number, state="cancelling")
 
-    def _touch(self) -> None:
+    def _note_activity(self) -> None:
         self._last = time.monotonic()
         self._news.set()
 
@@ -284,14 +290,14 @@ class BatchQueue:
     def find_wait(self) -> float:
         """Seconds until there is something to do, as far as that is known."""
         now = time.monotonic()
-        due = [item.due - now for item in self._next_polls.values()]
+        due = [next_poll.due - now for next_poll in self._next_polls.values()]
         # News ends a wait at once. While requests come one by one, short waits show when they have stopped.
         if self.unsent:
             due.append(min(QUIET, self._options.poll) / 5)
         return min(max(min(due, default=self._options.poll), 0.01), self._options.poll)
 
     def write_used(self) -> None:
-        """Write down what judgements were given."""
+        """Write down what judgements have used."""
         used, self._used = self._used, []
         places, self._used_places = self._used_places, []
         if used:
@@ -304,11 +310,11 @@ class BatchQueue:
     def recover(self) -> None:
         """Put right what a process that ended left half done: sent or not is known by the state that it wrote first."""
         now = time.monotonic()
-        self._earlier = frozenset(item.number for item in self._store.list_batches(OPEN))
+        self._earlier = frozenset(open_batch.number for open_batch in self._store.list_batches(OPEN))
         for batch in self._store.list_batches(OPEN):
             if batch.state in ("planned", "uploading"):
-                said = "the process ended before it was created; its requests are sent in another"
-                self._store.forget_requests(batch.number, "refused", said)
+                reason = "the process ended before it was created; its requests are sent in another"
+                self._store.forget_requests(batch.number, "refused", reason)
             elif batch.state == "creating":
                 self._mark_doubtful(batch.number, "the process ended while it was created")
                 self._next_polls[batch.number].due = now
@@ -359,11 +365,11 @@ class BatchQueue:
         requests are requeued. Otherwise it stays doubtful. The results of one that has ended are read once more.
         """
         if batch.job:
-            await self._read_again(batch, api)
+            await self._poll_again(batch, api)
             return
         try:
             jobs = await api.list_jobs(batch.created_at - SKEW)
-            found, open_ends = await self._find_job(batch, api, jobs)
+            job, open_ends = await self._find_job(batch, api, jobs)
         except ModelError as error:
             if error.status in _STOPPING:
                 raise
@@ -372,15 +378,15 @@ class BatchQueue:
             self._keep_message(batch, f"its provider's batches cannot be searched: {error}")
             self._requeue_if_allowed(batch)
             return
-        if found is not None:
-            self._adopt(batch, api, found)
+        if job is not None:
+            self._adopt_job(batch, api, job)
         elif open_ends:
             self._keep_message(batch, "a batch that has not ended yet may be it, and only its results can tell")
             self._requeue_if_allowed(batch)
         elif time.monotonic() >= self._doubtful_since.get(batch.number, 0.0) + self._grace:
             self._requeue(batch.number, "the provider has no such batch; its requests are sent in another")
 
-    async def _read_again(self, batch: KeptBatch, api: BatchApi) -> None:
+    async def _poll_again(self, batch: KeptBatch, api: BatchApi) -> None:
         """Look whether the results of a job have the lines that they lacked."""
         try:
             await self._poll_job(batch, api)
@@ -393,10 +399,10 @@ class BatchQueue:
             self._requeue_if_allowed(batch)
 
     async def _find_job(self, batch: KeptBatch, api: BatchApi, jobs: Sequence[Job]) -> tuple[Job | None, bool]:
-        """The job with the label, or with our ids in its results; and whether some cannot be told yet."""
+        """Find the job with the label, or with our ids in its results; and whether that is unknown of some yet."""
         if api.labelled:
             return next((job for job in jobs if job.label == batch.label), None), False
-        ours = {item.job for item in self._store.list_batches()}
+        ours = {own_batch.job for own_batch in self._store.list_batches()}
         # Nothing of a doubtful job was collected, so that all its requests are among those that were sent.
         names = {name for name, _ in self._store.list_sent(batch.number)}
         foreign, open_ends = self._foreign_jobs.setdefault(batch.number, set()), False
@@ -421,17 +427,16 @@ class BatchQueue:
         self._on_paid_twice(self._store.add_held(batch.number))
         self._store.note_paid_again(batch.number)
         if self._store.list_settled(batch.number):
-            said = "its requests without an answer were sent again"
-            self._requeue(batch.number, f"{batch.message}; {said}".removeprefix("; "), state="collected")
+            remark = "its requests without an answer were sent again"
+            self._requeue(batch.number, f"{batch.message}; {remark}".removeprefix("; "), state="collected")
             return
         why = "it could not be told whether it was created" if not batch.job else "it was overdue, or lacked answers"
         self._requeue(batch.number, f"{why}; its requests were sent again")
 
-    def _adopt(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
+    def _adopt_job(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
         """Wait for a job that was found at the provider to be this doubtful batch."""
         deadline = batch.created_at + api.limits.window + OVERDUE
-        changes: dict[str, Any] = {"word": job.word, "deadline": deadline, "message": ""}
-        self._store.change(batch.number, state="waiting", job=job.id, **changes)
+        self._store.change(batch.number, state="waiting", job=job.id, word=job.word, deadline=deadline, message="")
         self._next_polls[batch.number] = _NextPoll(time.monotonic(), self._options.poll)
         self._doubtful_since.pop(batch.number, None)
         self._unsearchable.discard(batch.number)
@@ -451,14 +456,14 @@ class BatchQueue:
             waiting = self._sent.pop(name, None)
             if waiting is not None and not waiting.outcome.done():
                 self._unsent.setdefault(waiting.model.name, []).append(waiting)
-        self._touch()
+        self._note_activity()
         self._on_change()
 
-    def _keep_message(self, batch: KeptBatch, said: str) -> None:
-        said = clean(said[:500], keep_lines=False)
-        if said != batch.message:
-            self._store.change(batch.number, message=said)
-            _log.warning("batch %s of %s: %s", batch.number, batch.model, said)
+    def _keep_message(self, batch: KeptBatch, message: str) -> None:
+        message = clean(message[:500], keep_lines=False)
+        if message != batch.message:
+            self._store.change(batch.number, message=message)
+            _log.warning("batch %s of %s: %s", batch.number, batch.model, message)
 
     # ---------------------------------------------------------------- polling and collecting
 
@@ -492,33 +497,34 @@ class BatchQueue:
         # What was said before is kept where the provider says nothing: why its results could not be read, for example.
         message = job.message[:500] or batch.message
         self._store.change(batch.number, state="ended", word=job.word, ended_at=ended_at, message=message)
-        await self._collect(self._store.find_batch(batch.number), api, job)
+        await self._collect_results(self._store.find_batch(batch.number), api, job)
 
     def _note_under_way(self, batch: KeptBatch, job: Job) -> None:
         state = "cancelling" if job.phase == "cancelling" or batch.state == "cancelling" else "waiting"
         if (batch.state, batch.word, batch.done) != (state, job.word, job.done or 0):
             self._store.change(batch.number, state=state, word=job.word, done=job.done or 0)
         if not job.known:
-            said = f"the provider says {job.word[:60]!r}, which is no state that is known; it is waited for"
-            self._keep_message(batch, said)
+            message = f"the provider says {job.word[:60]!r}, which is no state that is known; it is waited for"
+            self._keep_message(batch, message)
         if self._is_overdue(batch) and self._options.pay_again:
             self._requeue_if_allowed(batch)
 
-    async def _collect(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
+    async def _collect_results(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
         """Keep every line there is, whatever the end is called, and give each other request the job's reason."""
-        got = _Gathered(self._store, batch.number, self._is_same_reply(batch.model))
-        unreadable = await api.read_results(job, got.take)
-        got.flush()
+        gathered = _ResultLines(self._store, batch.number, self._make_comparison(batch.model))
+        unreadable = await api.read_results(job, gathered.take)
+        gathered.flush()
         missing = self._store.list_sent(batch.number)
-        if job.fatal and not got.counts.fresh:
+        if job.fatal and not gathered.counts.fresh:
             self._requeue(batch.number, job.message or f"the provider ended it as {job.word}")
             raise AdjudgeError(
                 f"{batch.model}: the provider refused batch {batch.number}, and would refuse the next: {job.message}; "
-                "nothing of it was run; put it right, and go on with resume (--resume)"
+                "nothing of it was run; put it right, and go on with ",
+                Argument("resume"),
             )
         if job.bad_lines is not None:
             bad = [(name, job.bad_lines[line]) for name, line in missing if line in job.bad_lines]
-            self._keep(batch.number, [_make_failed(name, "invalid_request", said) for name, said in bad])
+            self._keep_lines(batch.number, [_make_failed(name, "invalid_request", problem) for name, problem in bad])
             self._requeue(batch.number, f"{job.message}; its other requests are sent in another")
             return
         if job.queue_full:
@@ -526,18 +532,18 @@ class BatchQueue:
             self._requeue(batch.number, "the queue of tokens was full; its requests are sent later")
             self._not_before[batch.model] = time.monotonic() + self._options.poll
             return
-        settled = self._store.list_settled(batch.number)
+        answered = self._store.list_settled(batch.number)
         # Some were run, and nothing says that these were not. What was run is on the bill.
-        is_doubtful = bool(missing) and (job.reason == "lost" or (job.reason == "failed" and bool(settled)))
+        is_doubtful = bool(missing) and (job.reason == "lost" or (job.reason == "failed" and bool(answered)))
         if not is_doubtful:
-            self._keep(batch.number, _give_reason(missing, job))
-        self._deliver(self._store.list_settled(batch.number))
-        notes = [*got.list_notes(unreadable), *_describe_missing(len(missing), job, is_doubtful=is_doubtful)]
+            self._keep_lines(batch.number, _give_reason(missing, job))
+        self._deliver_outcomes(self._store.list_settled(batch.number))
+        notes = [*gathered.list_notes(unreadable), *_describe_missing(len(missing), job, is_doubtful=is_doubtful)]
         message = clean("; ".join((job.message, *notes))[:500], keep_lines=False).removeprefix("; ")
         if notes and message != batch.message:
             _log.warning("batch %s of %s: %s", batch.number, batch.model, "; ".join(notes))
         state: State = "doubtful" if is_doubtful else "collected"
-        done = len(settled) if is_doubtful else len(settled) + len(missing)
+        done = len(answered) if is_doubtful else len(answered) + len(missing)
         self._store.change(batch.number, state=state, message=message, done=done)
         if is_doubtful:
             self._unsearchable.add(batch.number)
@@ -546,8 +552,8 @@ class BatchQueue:
             self._next_polls.pop(batch.number, None)
         self._on_change()
 
-    def _is_same_reply(self, model: str) -> Callable[[bytes, bytes], bool]:
-        """Whether two bodies hold the same answer; their ids and times differ where a provider ran a request twice."""
+    def _make_comparison(self, model: str) -> Callable[[bytes, bytes], bool]:
+        """Make the comparison of two bodies by their answer: ids and times differ where a request was run twice."""
         read = self._models[model].read_body
 
         def find_answer(body: bytes) -> object:
@@ -559,43 +565,43 @@ class BatchQueue:
 
         return lambda first, second: first == second or find_answer(first) == find_answer(second)
 
-    def _keep(self, number: int, lines: Sequence[ResultLine]) -> None:
+    def _keep_lines(self, number: int, lines: Sequence[ResultLine]) -> None:
         for begin in range(0, len(lines), CHUNK):
             self._store.keep_lines(number, lines[begin : begin + CHUNK])
-        self._deliver(self._store.list_settled(number))
+        self._deliver_outcomes(self._store.list_settled(number))
 
-    def _deliver(self, names: Sequence[str]) -> None:
-        """Tell those who wait; what is on disk is told, and nothing else."""
-        told: list[tuple[_Waiting, KeptRequest]] = []
+    def _deliver_outcomes(self, names: Sequence[str]) -> None:
+        """Deliver outcomes to those who wait; only what is on disk is delivered."""
+        outcomes: list[tuple[_Waiting, KeptRequest]] = []
         for row in self._store.find_requests([name for name in names if name in self._sent]):
             waiting = self._sent.pop(row.id)
             if not waiting.outcome.done():
-                told.append((waiting, row))
-        answers = [row.id for _, row in told if row.state in ("reply", "contradiction")]
+                outcomes.append((waiting, row))
+        answers = [row.id for _, row in outcomes if row.state in ("reply", "contradiction")]
         self._store.note_used(answers)
-        for waiting, row in told:
+        for waiting, row in outcomes:
             waiting.outcome.set_result(replace(row, used=row.used or row.id in answers))
-        if told:
-            self._touch()
+        if outcomes:
+            self._note_activity()
 
     # ---------------------------------------------------------------- sending
 
-    async def _send_what_is_ready(self) -> None:
+    async def _send_ready(self) -> None:
         for name in list(self._unsent):
-            waiting = [item for item in self._unsent[name] if not item.outcome.done()]
+            waiting = [request for request in self._unsent[name] if not request.outcome.done()]
             self._unsent[name] = waiting
             if not waiting or self._not_before.get(name, 0.0) > time.monotonic() or self._halting:
                 continue
             api = self._apis[name]
             if len(waiting) < api.limits.requests and not await self._stays_quiet():
                 continue
-            await self._send(name, api)
+            await self._send_requests(name, api)
 
     def _is_quiet(self) -> bool:
         return time.monotonic() - self._last >= min(QUIET, self._options.poll) and self._is_all_asked()
 
     async def _stays_quiet(self) -> bool:
-        """Whether nobody asks for a while, and for some turns of the loop.
+        """Return whether nobody asks for a while, and for some turns of the loop.
 
         On a busy machine, time alone does not tell whether those who are to ask have had their turn.
         """
@@ -604,37 +610,40 @@ class BatchQueue:
             await asyncio.sleep(0)
         return self._last == last and self._is_quiet()
 
-    async def _send(self, model: str, api: BatchApi) -> None:
+    async def _send_requests(self, model: str, api: BatchApi) -> None:
         """Send what waits for a model, as far as its queue has room."""
         waiting, self._unsent[model] = self._unsent[model], []
         # What the live check has found that the provider does not take, for a process that goes on without one.
         self.refuse_parameters(waiting[0].model, ())
         sizes: dict[int, int] = {}
         fit: list[_Waiting] = []
-        for item in waiting:
+        for request in waiting:
             try:
-                sizes[id(item)] = len(api.render_line("-" * 64, item.request))
+                sizes[id(request)] = len(api.render_line("-" * 64, request.request))
             except UsageError as error:  # what cannot be sent live either
-                item.outcome.set_exception(error)
+                request.outcome.set_exception(error)
             else:
-                fit.append(item)
+                fit.append(request)
         room = self._find_room(model)
-        parts = split_by_limits(fit, api.limits, lambda item: sizes[id(item)], tokens=room)
+        parts = split_by_limits(fit, api.limits, lambda request: sizes[id(request)], tokens=room)
         queued = self._store.count_tokens(model)
         for number, part in enumerate(parts):
-            tokens = count_tokens(sum(sizes[id(item)] for item in part))
+            tokens = count_tokens(sum(sizes[id(request)] for request in part))
             most = self._find_most_tokens(model)
             full = most is not None and queued > 0 and queued + tokens > most
             if full or self._halting or self._not_before.get(model, 0.0) > time.monotonic():
                 # The rest goes when what is queued has ended.
-                self._unsent[model] = [*(item for rest in parts[number:] for item in rest), *self._unsent[model]]
+                self._unsent[model] = [
+                    *(request for left_part in parts[number:] for request in left_part),
+                    *self._unsent[model],
+                ]
                 return
             await self._send_part(model, api, part)
             queued = self._store.count_tokens(model)
 
     def _find_most_tokens(self, model: str) -> int | None:
-        known = [most for most in (self._options.tokens, self._most_tokens.get(model)) if most is not None]
-        return min(known, default=None)
+        limits = [most for most in (self._options.tokens, self._most_tokens.get(model)) if most is not None]
+        return min(limits, default=None)
 
     def _find_room(self, model: str) -> int | None:
         """The tokens that a part may come to; an empty queue takes at least one request."""
@@ -645,13 +654,13 @@ class BatchQueue:
         return max(most - queued, 1) if queued < most else most
 
     async def _send_part(self, model: str, api: BatchApi, part: Sequence[_Waiting]) -> None:
-        """One job, from its intent to the provider's name for it; where it is refused, in halves."""
-        part = [item for item in part if not item.outcome.done()]
+        """Send one job, from its intent to the provider's name for it; where it is refused, in halves."""
+        part = [request for request in part if not request.outcome.done()]
         if not part:
             return
         label = f"adjudge-{secrets.token_hex(8)}"
-        names = [_make_name(label, item) for item in part]
-        lines = [api.render_line(name, item.request) for name, item in zip(names, part, strict=True)]
+        names = [_make_name(label, request) for request in part]
+        lines = [api.render_line(name, request.request) for name, request in zip(names, part, strict=True)]
         size = sum(map(len, lines))
         # The intent, with the label, before anything leaves: a process that is killed from here on can be asked what
         # it did. Nothing between this and the answer may be done in another order.
@@ -664,15 +673,17 @@ class BatchQueue:
             tokens=count_tokens(size),
             digest=hashlib.sha256(b"".join(lines)).hexdigest(),
             now=time.time(),
-            requests=[(name, item.place, item.key, item.held) for name, item in zip(names, part, strict=True)],
+            requests=[
+                (name, request.place, request.key, request.held_usd) for name, request in zip(names, part, strict=True)
+            ],
         )
         self._sent.update(zip(names, part, strict=True))
         self._on_change()
-        if not await self._upload(number, model, api, lines, label):
+        if not await self._upload_lines(number, model, api, lines, label):
             return
         file = self._store.find_batch(number).file
         try:
-            job = await self._create(number, api, file, lines, label)
+            job = await self._create_job(number, api, file, lines, label)
         except CreateError as error:
             await self._handle_refusal(number, error, api, model=model, part=part, names=names)
             return
@@ -683,7 +694,7 @@ class BatchQueue:
             self._next_polls[number] = _NextPoll(time.monotonic() + self._options.poll, self._options.poll)
             self._on_change()
 
-    async def _upload(self, number: int, model: str, api: BatchApi, lines: Sequence[bytes], label: str) -> bool:
+    async def _upload_lines(self, number: int, model: str, api: BatchApi, lines: Sequence[bytes], label: str) -> bool:
         self._store.change(number, state="uploading")
         try:
             file = await api.upload(lines, label)
@@ -700,7 +711,9 @@ class BatchQueue:
         self._store.change(number, state="creating", file=file)
         return True
 
-    async def _create(self, number: int, api: BatchApi, file: str, lines: Sequence[bytes], label: str) -> Job | None:
+    async def _create_job(
+        self, number: int, api: BatchApi, file: str, lines: Sequence[bytes], label: str
+    ) -> Job | None:
         """The job; ``None`` where it is doubtful, or was put off. Raises ``CreateError`` where it is refused."""
         while True:
             try:
@@ -731,28 +744,28 @@ class BatchQueue:
         names: Sequence[str],
     ) -> None:
         self._refusals[model] = self._refusals.get(model, 0) + 1
-        said = clean(str(error)[:500], keep_lines=False)
+        reason = clean(str(error)[:500], keep_lines=False)
         if error.because == "stop" or (self._refusals[model] > REFUSALS and len(part) > 1):
-            self._requeue(number, said)
+            self._requeue(number, reason)
             raise AdjudgeError(
-                f"{model}: no batch can be created: {said}; nothing of it was sent; put it right, and go on with "
-                "resume (--resume)"
+                f"{model}: no batch can be created: {reason}; nothing of it was sent; put it right, and go on with ",
+                Argument("resume"),
             )
         if len(part) == 1:
-            self._keep(number, [_make_failed(names[0], "refused", said)])
-            self._store.change(number, state="refused", message=said)
+            self._keep_lines(number, [_make_failed(names[0], "refused", reason)])
+            self._store.change(number, state="refused", message=reason)
             return
         # One line can be to blame for the whole: each half is tried by itself.
-        self._requeue(number, said)
+        self._requeue(number, reason)
         mine = set(map(id, part))
-        self._unsent[model] = [item for item in self._unsent.get(model, ()) if id(item) not in mine]
+        self._unsent[model] = [request for request in self._unsent.get(model, ()) if id(request) not in mine]
         middle = len(part) // 2
         for position, half in enumerate((part[:middle], part[middle:])):
             try:
                 await self._send_part(model, api, half)
             except BaseException:
-                rest = part[middle:] if position == 0 else ()
-                self._unsent[model] = [*rest, *self._unsent[model]]
+                remaining = part[middle:] if position == 0 else ()
+                self._unsent[model] = [*remaining, *self._unsent[model]]
                 raise
 
     # ---------------------------------------------------------------- where nothing goes on
@@ -760,27 +773,32 @@ class BatchQueue:
     def _is_overdue(self, batch: KeptBatch) -> bool:
         return batch.deadline is not None and time.time() > batch.deadline
 
-    async def _check_whether_stuck(self) -> None:
+    async def _check_progress(self) -> None:
         """Raise where everything that is waited for may never come, and only a person can say what is to be done."""
         if not self._sent or self.unsent or not await self._stays_quiet() or self.unsent:
             return
-        left = [item for item in self._store.list_batches(OPEN) if item.model in self._apis]
-        doubtful = [item for item in left if item.number in self._unsearchable]
-        overdue = [item for item in left if self._is_overdue(item) and item.number not in self._unsearchable]
-        if not left or len(doubtful) + len(overdue) < len(left):
+        open_batches = [batch for batch in self._store.list_batches(OPEN) if batch.model in self._apis]
+        doubtful = [batch for batch in open_batches if batch.number in self._unsearchable]
+        overdue = [
+            batch for batch in open_batches if self._is_overdue(batch) and batch.number not in self._unsearchable
+        ]
+        if not open_batches or len(doubtful) + len(overdue) < len(open_batches):
             return
-        numbers = ", ".join(str(item.number) for item in (*doubtful, *overdue))
-        what = "doubtful: it cannot be told whether the provider has it" if doubtful else "overdue"
-        if any(item.job for item in doubtful):
-            lost = sum(len(self._store.list_sent(item.number)) for item in doubtful)
-            what = f"doubtful: the provider may have run {lost:,} of its requests, and gave no answer to them"
+        numbers = ", ".join(str(batch.number) for batch in (*doubtful, *overdue))
+        problem = "doubtful: it cannot be told whether the provider has it" if doubtful else "overdue"
+        if any(batch.job for batch in doubtful):
+            lost = sum(len(self._store.list_sent(batch.number)) for batch in doubtful)
+            problem = f"doubtful: the provider may have run {lost:,} of its requests, and gave no answer to them"
         raise AdjudgeError(
-            f"batch {numbers} is {what}, and nothing else is left to wait for; see adjudge batch list, and go on "
-            "later with resume (--resume), or send its requests again with pay_again (--pay-again)"
+            f"batch {numbers} is {problem}, and nothing else is left to wait for; see adjudge batch list, and go on "
+            "later with ",
+            Argument("resume"),
+            ", or send its requests again with ",
+            Argument("pay_again"),
         )
 
 
-class _Gathered:
+class _ResultLines:
     """Lines as they come, kept by the chunk. Nobody is told before the last: a later line may contradict an earlier."""
 
     def __init__(self, store: BatchStore, number: int, is_same: Callable[[bytes, bytes], bool]) -> None:
@@ -800,7 +818,7 @@ class _Gathered:
         self.counts += self._store.keep_lines(self._number, lines, is_same=self._is_same)
 
     def list_notes(self, unreadable: int) -> Iterator[str]:
-        """What was odd about the lines."""
+        """Yield what was odd about the lines."""
         if unreadable:
             yield f"{unreadable:,} lines of its results could not be read"
         if self.counts.unknown:
@@ -810,10 +828,10 @@ class _Gathered:
 
 
 def _give_reason(missing: Sequence[tuple[str, int]], job: Job) -> list[ResultLine]:
-    """The lines that a provider leaves out for requests that it did not run."""
+    """Make the lines that a provider leaves out for requests that it did not run."""
     kind: Kind = "never" if job.reason == "cancelled" else "again"
-    said = job.message or f"the batch ended as {job.word} without an answer to this request"
-    return [ResultLine(id=name, kind=kind, name=job.reason, message=said) for name, _ in missing]
+    message = job.message or f"the batch ended as {job.word} without an answer to this request"
+    return [ResultLine(id=name, kind=kind, name=job.reason, message=message) for name, _ in missing]
 
 
 def _describe_missing(number: int, job: Job, *, is_doubtful: bool) -> Iterator[str]:
@@ -827,7 +845,7 @@ def _describe_missing(number: int, job: Job, *, is_doubtful: bool) -> Iterator[s
 
 
 async def _holds_any(api: BatchApi, job: Job, names: set[str]) -> bool:
-    """Whether the results of a job have a line with one of these ids."""
+    """Return whether the results of a job have a line with one of these ids."""
     met = False
 
     def take(line: ResultLine) -> None:
@@ -838,19 +856,19 @@ async def _holds_any(api: BatchApi, job: Job, names: set[str]) -> bool:
     return met
 
 
-def _make_name(label: str, item: _Waiting) -> str:
-    """A request's id: at most 64 of ``A-Za-z0-9_-``, as the strictest provider wants it, and in no other job."""
-    digest = hashlib.sha256(f"{item.place}\n{item.key}".encode(errors="surrogatepass")).digest()[:16]
+def _make_name(label: str, waiting: _Waiting) -> str:
+    """Make a request's id: at most 64 of ``A-Za-z0-9_-``, as the strictest provider wants it, and in no other job."""
+    digest = hashlib.sha256(f"{waiting.place}\n{waiting.key}".encode(errors="surrogatepass")).digest()[:16]
     short = b32encode(digest).decode().rstrip("=").lower()
-    return f"{label.removeprefix('adjudge-')}-{short}-{item.request.sample}-{item.request.attempt}"[:64]
+    return f"{label.removeprefix('adjudge-')}-{short}-{waiting.request.sample}-{waiting.request.attempt}"[:64]
 
 
-def _make_failed(name: str, error: str, said: str) -> ResultLine:
-    return ResultLine(id=name, kind="never", name=error, message=said)
+def _make_failed(name: str, error: str, message: str) -> ResultLine:
+    return ResultLine(id=name, kind="never", name=error, message=message)
 
 
 def _is_final(error: ModelError) -> bool:
-    """Whether a provider answered what it will answer later too, such as 404 for results that it has deleted."""
+    """Return whether a provider answered what it will answer later too, such as 404 for results that it has deleted."""
     return error.status is not None and 400 <= error.status < 500 and error.status not in _MAY_PASS
 
 

@@ -23,25 +23,25 @@ def open_secret(folder: Path, *, needed: bool) -> bytes:
     """
     path = folder / SECRET_FILE
     try:
-        found = path.read_text("ascii").strip()
+        text = path.read_text("ascii").strip()
     except FileNotFoundError:
         if needed:
             raise UsageError(
                 f"{path} is gone, without which the replies of this run's batches cannot be read; put it back, or "
                 "begin another run"
             ) from None
-        return _make(path)
+        return _make_secret(path)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}; put it back, or begin another run") from None
-    if not re.fullmatch(rf"[0-9a-f]{{{2 * _BYTES}}}", found):
+    if not re.fullmatch(rf"[0-9a-f]{{{2 * _BYTES}}}", text):
         raise UsageError(f"{path} is damaged, so that replies cannot be read by it; begin another run")
-    return bytes.fromhex(found)
+    return bytes.fromhex(text)
 
 
-def _make(path: Path) -> bytes:
-    made = secrets.token_bytes(_BYTES)
+def _make_secret(path: Path) -> bytes:
+    secret = secrets.token_bytes(_BYTES)
     try:
-        write_private(path, f"{made.hex()}\n".encode("ascii"))
+        write_private(path, f"{secret.hex()}\n".encode("ascii"))
     except OSError as error:
         raise AdjudgeError(f"{path} cannot be written: {error.strerror}") from None
-    return made
+    return secret

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.judges.chain import JudgeChain, list_leaves
 from adjudge.judges.chain_outcome import COUNTING
 from adjudge.judges.judge import Judge, asks_as
@@ -27,7 +27,7 @@ from adjudge.runs.pool import Concurrency
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgress:
-    """Where the requests of a run by batches are."""
+    """The progress of the requests of a run by batches."""
 
     unsent: int
     """Requests that wait to be sent."""
@@ -39,32 +39,38 @@ class BatchProgress:
     done: int
     """Requests in them that the provider says it has answered."""
     checking: bool = False
-    """Whether the first cases are being judged live."""
+    """True if the first cases are being judged live."""
 
 
 def sends_batches(judge: Any) -> bool:
-    """Whether anything that a judge asks goes into batches; raises ``UsageError`` for one that cannot wait for them.
+    """Return whether any question of a judge goes into batches; raises ``UsageError`` for one that cannot wait.
 
-    What is asked of functions, recordings and models of your own does not.
+    Requests to functions, recordings and models of your own do not.
     """
     check_strategies(judge)
-    found = False
+    any_batches = False
     for leaf in list_leaves(judge):
         if not asks_as(leaf, Judge):
             name = getattr(leaf, "name", leaf)
             raise UsageError(
                 f"{name!r} is no Judge or JudgeChain, so nothing it asks can be put into a batch; give its model to a "
-                "Judge, or leave batch (--batch) out"
+                "Judge, or leave ",
+                Argument("batch"),
+                " out",
+                argument="batch",
             )
-        found = has_batches(find_innermost(leaf.own_model)) or found
-    return found
+        any_batches = has_batches(find_innermost(leaf.model)) or any_batches
+    return any_batches
 
 
 def check_judge(judge: Any) -> None:
     """Raise ``UsageError`` for a judge that cannot be asked by batch."""
     if not sends_batches(judge):
         raise UsageError(
-            f"{judge.name!r} asks no provider's model, so there is nothing to send by batch; leave batch (--batch) out"
+            f"{judge.name!r} asks no provider's model, so there is nothing to send by batch; leave ",
+            Argument("batch"),
+            " out",
+            argument="batch",
         )
 
 
@@ -75,7 +81,10 @@ def check_strategies(judge: Any) -> None:
     if judge.strategy == "hedged":
         raise UsageError(
             f"the chain {judge.name!r} is hedged: it asks the next seat when one is late, and a batch is always late; "
-            "use fallback, or leave batch (--batch) out"
+            "use fallback, or leave ",
+            Argument("batch"),
+            " out",
+            argument="batch",
         )
     for _, seat in judge.seats:
         check_strategies(seat)
@@ -90,9 +99,9 @@ def make_patient(judge: Any) -> Any:
         seats = [make_patient(seat) for _, seat in judge.seats]
         hears_all = judge.strategy in COUNTING
         stop_early = judge.stop_early and not hears_all
-        return replace(judge, judges=seats, name=judge.name, timeout=None, deadline=None, stop_early=stop_early)
+        return judge.replace(judges=seats, timeout=None, deadline=None, stop_early=stop_early)
     if asks_as(judge, Judge):
-        return replace(judge, timeout=None, name=judge.name)
+        return judge.replace(timeout=None)
     return judge
 
 
@@ -122,7 +131,7 @@ class BatchSession:
             self.store.open(make=True)
             self.secret = open_secret(folder, needed=bool(self.store.list_batches()))
         except BaseException:
-            self._take_back()
+            self._remove_files()
             raise
         self.queue = BatchQueue(
             self.store,
@@ -133,7 +142,7 @@ class BatchSession:
         )
         self._counts: Mapping[str, int] | None = None
         self.paid_again: Mapping[str, Any] | None = None
-        """What may be paid for twice, because it was sent again; known when the file is closed."""
+        """The requests that may be paid for twice, because they were sent again; known when the file is closed."""
         self._terms = BatchedTerms(
             queue=self.queue,
             live=asyncio.Semaphore(max(int(limit.current), 1)),
@@ -144,20 +153,21 @@ class BatchSession:
         )
         self._work: asyncio.Task[None] | None = None
         self._last: BatchProgress | None = None
+        self._is_closed = False
 
-    def wrap(self, around: Wrap | None) -> Wrap:
-        """What is put in the place of each model: batches innermost, so that everything else stays around them."""
+    def wrap(self, outer: Wrap | None) -> Wrap:
+        """Make the stand-in for each model: batches innermost, so that everything else stays around them."""
 
         def wrap(model: Model, number: int) -> Model:
             inner = find_innermost(model)
-            put: Model
+            wrapped: Model
             if has_batches(inner):
                 self.queue.register(inner)
                 batched = BatchedModel(inner, self._terms, seat=number)
-                put = model.around(batched) if isinstance(model, WrapperModel) else batched
+                wrapped = model.around(batched) if isinstance(model, WrapperModel) else batched
             else:
-                put = PromptModel(model, self._terms.live)
-            return put if around is None else around(put, number)
+                wrapped = PromptModel(model, self._terms.live)
+            return wrapped if outer is None else outer(wrapped, number)
 
         return wrap
 
@@ -165,11 +175,11 @@ class BatchSession:
         """Send and collect in the background; ``on_end`` is called when that ends, with what went wrong."""
         self._work = asyncio.get_running_loop().create_task(self.queue.work())
 
-        def tell(task: asyncio.Task[None]) -> None:
+        def report_end(task: asyncio.Task[None]) -> None:
             if not task.cancelled():
                 on_end(task.exception())
 
-        self._work.add_done_callback(tell)
+        self._work.add_done_callback(report_end)
 
     def halt(self) -> None:
         """Send nothing more; what was sent goes on at the provider."""
@@ -190,25 +200,32 @@ class BatchSession:
         self._last = self._count(checking=False)
         if complete:
             self.store.drop_bodies()
-        self.store.close()
+        self._close()
 
     def remove(self) -> None:
         """Close the file, and take away all that was made for a run that never began."""
+        self._close()
         self.store.remove()
         (self.store.path.parent / SECRET_FILE).unlink(missing_ok=True)
 
     def withdraw(self) -> None:
         """Close the file of a run that is not resumed after all, and take away what was made for it here."""
         self._last = self._count(checking=False)
-        self._take_back()
+        self._remove_files()
 
-    def _take_back(self) -> None:
-        self.store.close()
+    def _remove_files(self) -> None:
+        self._close()
         for path in self._made:
             path.unlink(missing_ok=True)
 
-    def progress(self, *, checking: bool) -> BatchProgress:
-        """Where the requests are; as they were last, once the file is closed."""
+    def _close(self) -> None:
+        self.store.close()
+        self._is_closed = True
+
+    def measure_progress(self, *, checking: bool) -> BatchProgress:
+        """Return the progress of the requests; as it was last, once the file is closed."""
+        if self._is_closed and self._last is not None:  # a look must not open the file again
+            return self._last
         try:
             self._last = self._count(checking=checking)
         except AdjudgeError:
@@ -224,7 +241,7 @@ class BatchSession:
             unsent=self.queue.unsent,
             requests=self._counts,
             batches=len(under_way),
-            done=sum(item.done for item in under_way),
+            done=sum(batch.done for batch in under_way),
             checking=checking,
         )
 

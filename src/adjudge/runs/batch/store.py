@@ -7,17 +7,12 @@ for twice.
 from __future__ import annotations
 
 import operator
-import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.sqlite import UNUSABLE, create_private, enter_wal, open_sqlite
-from adjudge.formats.text import clean
+from adjudge.formats.sqlite_file import FileKind, SqliteFile
 from adjudge.models.batch.job import ResultLine, State
 
 FILE = "batches.sqlite"
@@ -36,8 +31,7 @@ are outcomes, as ``models.batch.job.Kind`` has them."""
 
 CONTRADICTION = "the batch has two different answers to this request"
 
-_DDL = (
-    "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
+_TABLES = (
     """CREATE TABLE batches (
         number INTEGER PRIMARY KEY, label TEXT NOT NULL UNIQUE, model TEXT NOT NULL, account TEXT NOT NULL,
         state TEXT NOT NULL, requests INTEGER NOT NULL, size INTEGER NOT NULL, tokens INTEGER NOT NULL,
@@ -63,9 +57,9 @@ class KeptBatch:
     """A job as the run remembers it."""
 
     number: int
-    """Which one of this run, from 1."""
+    """The number of the batch in this run, from 1."""
     label: str
-    """What it is called at the provider, where that keeps labels; no other job has it."""
+    """The label at the provider, where that keeps labels; no other job has it."""
     model: str
     """The full name of its model."""
     account: str
@@ -75,7 +69,7 @@ class KeptBatch:
     size: int
     """Bytes of its lines."""
     tokens: int
-    """About how many input tokens it queues at the provider."""
+    """The number of input tokens that it queues at the provider, roughly."""
     digest: str
     """SHA-256 of its lines."""
     file: str
@@ -85,15 +79,15 @@ class KeptBatch:
     word: str
     """The provider's word for its state."""
     message: str
-    """What went wrong, in one sentence; empty when nothing did."""
+    """The fault, in one sentence; empty when nothing did."""
     done: int
     """Requests the provider says it has answered."""
     differing: int
     """Ids that were answered twice, differently."""
     created_at: float
-    """When the intent was kept, in seconds since 1970."""
+    """The time at which the intent was kept, in seconds since 1970."""
     deadline: float | None
-    """When the provider has ended it by its own rules, and an hour."""
+    """The time by which the provider ends it by its own rules, and an hour."""
     ended_at: float | None
 
 
@@ -106,7 +100,7 @@ class KeptRequest:
     batch: int
     """The number of its job."""
     line: int
-    """Which line of the job it is, from 0."""
+    """The number of its line in the job, from 0."""
     place: str
     """Case, order, sample, model, seat and attempt, as ``make_place`` writes them. Each job that a request goes into
     has a row of its own, and the latest one of a place counts."""
@@ -114,7 +108,7 @@ class KeptRequest:
     """The digest of the request itself."""
     state: RequestState
     used: bool
-    """Whether a judgement was given its outcome. A used outcome counts again only if it is a reply."""
+    """True if a judgement has used its outcome. A used outcome counts again only if it is a reply."""
     name: str
     """The error's name; empty for a reply."""
     message: str
@@ -125,7 +119,7 @@ class KeptRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineCounts:
-    """What lines of results came to."""
+    """The number of lines of results of each kind."""
 
     fresh: int = 0
     """Requests that had no outcome before."""
@@ -142,77 +136,64 @@ class LineCounts:
         )
 
 
+_KIND = FileKind(
+    schema=SCHEMA,
+    tables=_TABLES,
+    unreadable="{path} cannot be read as a run's batches: {why}",
+    unwritable="{path} cannot be written: {why}",
+    other_schema="{path} holds no batches of the schema {schema}; update adjudge",
+    durable=True,
+)
+
+
 class BatchStore:
     """The file. Its methods may be called from any thread, one after the other."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._writable = False
+        self._file = SqliteFile(self.path, _KIND)
 
     @property
     def exists(self) -> bool:
-        """Whether a run has such a file."""
+        """Return whether a run has such a file."""
         return self.path.is_file()
 
     def open(self, *, make: bool = False, write: bool = True) -> BatchStore:
         """Open the file, beginning it with ``make``; raises ``UsageError`` when it is none of ours."""
-        try:
-            if make and not self.exists:
-                create_private(self.path)
-            self._connection = open_sqlite(
-                self.path, mode="write" if write else "read", prepare=_prepare if write else None
-            )
-            if make and not self._ask("SELECT count(*) FROM sqlite_master")[0][0]:
-                with self._writing() as connection:
-                    for statement in _DDL:
-                        connection.execute(statement)
-                    connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
-            said = self._ask("SELECT said FROM about WHERE name = 'schema'")
-        except UNUSABLE as error:
-            why = clean(str(error)[:200], keep_lines=False)
-            raise UsageError(f"{self.path} cannot be read as a run's batches: {why}") from None
-        if not said or said[0][0] != SCHEMA:
-            raise UsageError(f"{self.path} is of another schema than {SCHEMA}; update adjudge")
+        self._file.mode = "write" if write else "read"
+        if make:
+            self._file.begin()
+        else:
+            self._file.open()
         return self
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
+        self._file.close()
 
     def remove(self) -> None:
         """Close the file, and take it away with what SQLite put beside it."""
-        self.close()
-        for suffix in ("", "-wal", "-shm"):
-            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
-
-    # ---------------------------------------------------------------- facts
+        self._file.remove()
 
     def find_fact(self, name: str) -> str | None:
         """A fact about the whole."""
-        rows = self._ask("SELECT said FROM about WHERE name = ?", (name,))
-        return rows[0][0] if rows else None
+        return self._file.find_fact(name)
 
-    def keep_fact(self, name: str, said: str) -> None:
+    def keep_fact(self, name: str, value: str) -> None:
         """Keep a fact about the whole."""
-        with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, said))
+        self._file.keep_fact(name, value)
 
     # ---------------------------------------------------------------- jobs
 
     def list_batches(self, states: Sequence[State] | None = None) -> list[KeptBatch]:
         """The jobs, in the order in which they were planned; with ``states`` those alone."""
-        rows = self._ask(f"SELECT {_COLUMNS} FROM batches ORDER BY number")  # noqa: S608 - our own words
-        found = [_read_batch(row) for row in rows]
-        return found if states is None else [item for item in found if item.state in states]
+        rows = self._file.ask(f"SELECT {_COLUMNS} FROM batches ORDER BY number")  # noqa: S608 - our own words
+        batches = [_read_batch(row) for row in rows]
+        return batches if states is None else [batch for batch in batches if batch.state in states]
 
     def find_batch(self, number: int) -> KeptBatch:
         """A job by its number."""
-        return _read_batch(self._ask(f"SELECT {_COLUMNS} FROM batches WHERE number = ?", (number,))[0])  # noqa: S608
+        return _read_batch(self._file.ask(f"SELECT {_COLUMNS} FROM batches WHERE number = ?", number)[0])  # noqa: S608
 
     def plan(
         self,
@@ -230,29 +211,29 @@ class BatchStore:
 
         Returns the job's number.
         """
-        with self._writing() as connection:
-            made = connection.execute(
+        with self._file.change() as connection:
+            cursor = connection.execute(
                 "INSERT INTO batches (label, model, account, state, requests, size, tokens, digest, file, job, word, "
                 "message, done, differing, created_at) "
                 "VALUES (?, ?, ?, 'planned', ?, ?, ?, ?, '', '', '', '', 0, 0, ?)",
                 (label, model, account, len(requests), size, tokens, digest, now),
             )
-            number = int(made.lastrowid or 0)
+            number = int(cursor.lastrowid or 0)
             connection.executemany(
                 "INSERT INTO requests VALUES (?, ?, ?, ?, ?, 'sent', 0, ?, '', '', NULL)",
-                [(name, number, line, place, key, held) for line, (name, place, key, held) in enumerate(requests)],
+                [(name, number, line, place, key, usd) for line, (name, place, key, usd) in enumerate(requests)],
             )
         return number
 
     def change(self, number: int, **changes: Any) -> None:
         """Keep what changed about a job; the names are those of ``KeptBatch``."""
-        said = ", ".join(f"{name} = ?" for name in changes)
-        with self._writing() as connection:
-            connection.execute(f"UPDATE batches SET {said} WHERE number = ?", (*changes.values(), number))  # noqa: S608
+        assignments = ", ".join(f"{name} = ?" for name in changes)
+        with self._file.change() as connection:
+            connection.execute(f"UPDATE batches SET {assignments} WHERE number = ?", (*changes.values(), number))  # noqa: S608
 
     def forget_requests(self, number: int, state: State, message: str = "") -> None:
         """Take back the requests of a job that have no outcome, so that they are sent in another."""
-        with self._writing() as connection:
+        with self._file.change() as connection:
             connection.execute("DELETE FROM requests WHERE batch = ? AND state = 'sent'", (number,))
             connection.execute("UPDATE batches SET state = ?, message = ? WHERE number = ?", (state, message, number))
 
@@ -260,21 +241,21 @@ class BatchStore:
 
     def find_request(self, place: str) -> KeptRequest | None:
         """The latest request for a place."""
-        rows = self._ask(
+        rows = self._file.ask(
             "SELECT id, batch, line, place, key, state, used, name, message, body FROM requests WHERE place = ? "
             "ORDER BY rowid DESC LIMIT 1",
-            (place,),
+            place,
         )
         return _read_request(rows[0]) if rows else None
 
     def count_tries(self, place: str, key: str) -> int:
-        """How often a request was tried in vain, since a judgement was last given what came of it."""
+        """Count how often a request was tried in vain, since a judgement last used its outcome."""
         query = "SELECT count(*) FROM requests WHERE place = ? AND key = ? AND state = 'again' AND used = 0"
-        return self._ask(query, (place, key))[0][0]
+        return self._file.ask(query, place, key)[0][0]
 
     def list_sent(self, number: int) -> list[tuple[str, int]]:
         """The ids of a job that have no outcome yet, with their lines."""
-        return self._ask("SELECT id, line FROM requests WHERE batch = ? AND state = 'sent' ORDER BY line", (number,))
+        return self._file.ask("SELECT id, line FROM requests WHERE batch = ? AND state = 'sent' ORDER BY line", number)
 
     def keep_lines(
         self, number: int, lines: Iterable[ResultLine], *, is_same: Callable[[bytes, bytes], bool] = operator.eq
@@ -285,7 +266,7 @@ class BatchStore:
         already, in an earlier look at the results, that judgement stays.
         """
         fresh = differing = unknown = 0
-        with self._writing() as connection:
+        with self._file.change() as connection:
             for line in lines:
                 row = connection.execute(
                     "SELECT state, body, name, used FROM requests WHERE id = ? AND batch = ?", (line.id, number)
@@ -307,17 +288,17 @@ class BatchStore:
 
     def list_settled(self, number: int) -> list[str]:
         """The ids of a job that have an outcome."""
-        rows = self._ask("SELECT id FROM requests WHERE batch = ? AND state <> 'sent' ORDER BY line", (number,))
+        rows = self._file.ask("SELECT id FROM requests WHERE batch = ? AND state <> 'sent' ORDER BY line", number)
         return [row[0] for row in rows]
 
     def note_used(self, names: Iterable[str]) -> None:
-        """Take note that a judgement was given what came of these."""
-        with self._writing() as connection:
+        """Take note that judgements have used the outcomes of these."""
+        with self._file.change() as connection:
             connection.executemany("UPDATE requests SET used = 1 WHERE id = ?", [(name,) for name in names])
 
     def note_places_used(self, places: Iterable[str]) -> None:
-        """Take note that judgements were told that all tries for these places were in vain."""
-        with self._writing() as connection:
+        """Take note that judgements know that all tries for these places were in vain."""
+        with self._file.change() as connection:
             query = "UPDATE requests SET used = 1 WHERE place = ? AND state <> 'sent'"
             connection.executemany(query, [(place,) for place in places])
 
@@ -326,16 +307,16 @@ class BatchStore:
         for begin in range(0, len(names), 500):
             part = names[begin : begin + 500]
             marks = ", ".join("?" * len(part))
-            rows = self._ask(
+            rows = self._file.ask(
                 "SELECT id, batch, line, place, key, state, used, name, message, body FROM requests "  # noqa: S608
                 f"WHERE id IN ({marks})",
-                tuple(part),
+                *part,
             )
             yield from map(_read_request, rows)
 
     def count_requests(self) -> Mapping[str, int]:
-        """How many requests are in which state, under the states of their jobs where they are sent."""
-        rows = self._ask(
+        """Count the requests of each state, under the states of their jobs where they are sent."""
+        rows = self._file.ask(
             "SELECT CASE WHEN r.state = 'sent' THEN b.state ELSE r.state END, count(*) FROM requests r "
             "JOIN batches b ON b.number = r.batch GROUP BY 1"
         )
@@ -343,18 +324,19 @@ class BatchStore:
 
     def add_held(self, number: int | None = None) -> float:
         """The dollars that are held for requests without an outcome, of one job or of all."""
-        where, given = ("", ()) if number is None else (" AND batch = ?", (number,))
-        return self._ask(f"SELECT coalesce(sum(held_usd), 0.0) FROM requests WHERE state = 'sent'{where}", given)[0][0]  # noqa: S608
+        query = """SELECT coalesce(sum(held_usd), 0.0) FROM requests
+            WHERE state = 'sent' AND (:batch IS NULL OR batch = :batch)"""
+        return self._file.ask(query, batch=number)[0][0]
 
     def note_paid_again(self, number: int) -> None:
         """Count the requests of a job that have no outcome among those that may be paid for twice."""
         query = "SELECT count(*), coalesce(sum(held_usd), 0.0), coalesce(sum(held_usd = 0), 0) FROM requests "
-        [found] = self._ask(f"{query} WHERE batch = ? AND state = 'sent'", (number,))
-        before = self.read_paid_again()
-        self.keep_fact(PAID_AGAIN, " ".join(repr(old + new) for old, new in zip(before, found, strict=True)))
+        [sums] = self._file.ask(f"{query} WHERE batch = ? AND state = 'sent'", number)
+        recorded_sums = self.read_paid_again()
+        self.keep_fact(PAID_AGAIN, " ".join(repr(old + new) for old, new in zip(recorded_sums, sums, strict=True)))
 
     def read_paid_again(self) -> tuple[int, float, int]:
-        """How many requests may be paid for twice, at most for how many dollars, and of how many that is not known."""
+        """Read how many requests may be paid for twice, the dollars at most, and for how many they are unknown."""
         number, usd, unknown = (self.find_fact(PAID_AGAIN) or "0 0.0 0").split()
         return int(number), float(usd), int(unknown)
 
@@ -362,50 +344,22 @@ class BatchStore:
         """The tokens that a model's jobs have queued at the provider."""
         query = """SELECT coalesce(sum(tokens), 0) FROM batches
             WHERE model = ? AND (state IN ('waiting', 'cancelling', 'creating') OR (state = 'doubtful' AND job = ''))"""
-        return self._ask(query, (model,))[0][0]
+        return self._file.ask(query, model)[0][0]
 
     def drop_bodies(self) -> None:
         """Let go of replies that the run has kept as its own, masked: here the token stands in them."""
-        with self._writing() as connection:
+        with self._file.change() as connection:
             connection.execute("UPDATE requests SET body = NULL WHERE used = 1")
-
-    # ---------------------------------------------------------------- the file
-
-    def _ask(self, query: str, given: Sequence[Any] = ()) -> list[Any]:
-        with self._lock:
-            if self._connection is None:
-                raise AdjudgeError(f"{self.path} is closed")
-            return self._connection.execute(query, tuple(given)).fetchall()
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            if self._connection is None:
-                raise AdjudgeError(f"{self.path} is closed")
-            connection = self._connection
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                raise AdjudgeError(f"{self.path} cannot be written: {clean(str(error))}") from None
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
 
 
 def _differs(row: Sequence[Any], line: ResultLine, is_same: Callable[[bytes, bytes], bool]) -> bool:
-    """Whether a line says something else than the one that is kept; of two errors, the first counts."""
+    """Return whether a line says something else than the one that is kept; of two errors, the first counts."""
     state, body, name, _ = row
     if "reply" not in (state, line.kind):
         return False
     if state != line.kind:
         return state != "contradiction" or name != "contradiction"
     return body is not None and not is_same(body, line.body)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    enter_wal(connection, durable=True)
 
 
 def _read_batch(row: Sequence[Any]) -> KeptBatch:

@@ -1,1 +1,1 @@
-"""What a run will ask and cost, estimated before anybody is asked."""
+"""An estimate of a run's calls and cost, made before anybody is asked."""

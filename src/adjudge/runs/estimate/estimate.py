@@ -1,4 +1,4 @@
-"""What a run will ask and cost: each request is made and counted, priced by its own size, and sent to nobody."""
+"""An estimate of a run's calls and cost: each request is made, counted, priced by its size, and sent to nobody."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar
 
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
-from adjudge.formats.plain import to_plain
+from adjudge.formats.record import Layout, write_record
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
 from adjudge.judges.judge import Judge, ModelSource, asks_as
-from adjudge.judges.layers import rewire
+from adjudge.judges.layers import wrap_models
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import OnConflict
 from adjudge.models.batch.open import knows_batches
@@ -28,8 +29,8 @@ from adjudge.runs.estimate.kept_estimate import SCHEMA
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.estimate.recorded_usage import RecordedUsage, SeatKey, SeatUsage
 from adjudge.runs.estimate.seat_share import SeatShare, list_shares
-from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle_question
-from adjudge.runs.options import DataSource, draw, make_source
+from adjudge.runs.judging import Assignment, describe_judge, digest_description, digest_judge, resolve_question
+from adjudge.runs.options import DataSource, check_amounts, draw_places, make_source
 
 OUTPUT_TOKENS = 80.0
 """Tokens of a reply besides the criteria, where nothing says more: the token, the verdict as a whole, suggestions."""
@@ -38,7 +39,7 @@ OUTPUT_TOKENS_OF_CRITERION = 70.0
 """Tokens of a reply for each criterion: its name, the reasoning and the score."""
 
 OUTPUT_RANGE = (0.5, 2.0)
-"""From how much to how much of that replies may be: models differ, and those that think write more."""
+"""The least and the most of that which replies may be: models differ, and those that think write more."""
 
 CACHED_FROM = 1_024
 """Tokens that the constant part of a prompt needs, so that providers keep it in their prompt cache. Some need more."""
@@ -46,11 +47,11 @@ CACHED_FROM = 1_024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatEstimate:
-    """What one seat will be asked, and what it will cost in US dollars; ``None`` is unknown."""
+    """The calls of one seat, and their cost in US dollars; ``None`` is unknown."""
 
     model: str
     seat: int
-    """How many seats before this one have the same model."""
+    """The number of seats before this one that have the same model."""
     share: float
     """The share of the judgements for which it is asked."""
     share_basis: str
@@ -70,13 +71,45 @@ class SeatEstimate:
     why_unknown: str = ""
 
 
+_COSTS = ("live_usd", "least_usd", "most_usd", "batch_usd", "cached_usd")
+
+
+def _sum_up(estimate: RunEstimate) -> dict[str, float | None]:
+    counts = {name: getattr(estimate, name) for name in ("calls", "input_tokens", "output_tokens")}
+    return counts | {name: estimate.add_up(name) for name in _COSTS}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """What a run will ask and cost."""
+    """The calls of a run, and their cost."""
+
+    schema: ClassVar[str] = SCHEMA
+    _layout: ClassVar[Layout] = Layout(
+        members=(
+            "made_on",
+            "cases",
+            "judgements",
+            "own_criteria",
+            "settled_by_rules",
+            "checked_live",
+            "recorded_judgements",
+            "total",
+            "seats",
+            "digests",
+            "options",
+        ),
+        computed={
+            "own_criteria": attrgetter("cases_with_criteria"),
+            "settled_by_rules": attrgetter("settled"),
+            "checked_live": attrgetter("checked"),
+            "recorded_judgements": attrgetter("recorded"),
+            "total": _sum_up,
+        },
+    )
 
     cases: int
     judgements: int
-    own: int
+    cases_with_criteria: int
     """Cases with criteria of their own."""
     settled: int
     """Judgements for which nobody is asked: rules decide them."""
@@ -92,17 +125,17 @@ class RunEstimate:
 
     @property
     def calls(self) -> float:
-        """Of all seats."""
+        """The calls of all seats."""
         return sum(seat.calls for seat in self.seats)
 
     @property
     def input_tokens(self) -> float:
-        """Of all seats."""
+        """The input tokens of all seats."""
         return sum(seat.input_tokens for seat in self.seats)
 
     @property
     def output_tokens(self) -> float:
-        """Of all seats."""
+        """The output tokens of all seats."""
         return sum(seat.output_tokens for seat in self.seats)
 
     def add_up(self, name: str) -> float | None:
@@ -112,23 +145,7 @@ class RunEstimate:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        costs = ("live_usd", "least_usd", "most_usd", "batch_usd", "cached_usd")
-        total = {"calls": self.calls, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
-        seats = [{name: getattr(seat, name) for name in SeatEstimate.__dataclass_fields__} for seat in self.seats]
-        return {
-            "schema": SCHEMA,
-            "made_on": self.made_on,
-            "cases": self.cases,
-            "judgements": self.judgements,
-            "own_criteria": self.own,
-            "settled_by_rules": self.settled,
-            "checked_live": self.checked,
-            "recorded_judgements": self.recorded,
-            "total": total | {name: self.add_up(name) for name in costs},
-            "seats": seats,
-            "digests": dict(self.digests),
-            "options": to_plain(dict(self.options)),
-        }
+        return write_record(self)
 
 
 async def estimate_run(
@@ -136,7 +153,7 @@ async def estimate_run(
     judge: JudgeLike | ModelSource,
     rubric: RubricSource | None = None,
     *,
-    how: EvaluateArguments | None = None,
+    arguments: EvaluateArguments | None = None,
     on_conflict: OnConflict | None = None,
     repeat: int = 1,
     sample: int | None = None,
@@ -150,27 +167,28 @@ async def estimate_run(
     ``on_conflict`` says that the cases are pairs. ``recorded`` is what kept replies used, whose averages are then
     used. Raises ``UsageError`` for what a run would refuse.
     """
-    asker = as_judge(judge, keep_name=True)
-    tally = _Tally(asker, prices, batch or BatchOptions(), recorded)
-    judged = rewire(make_patient(asker), tally.wrap)
+    check_amounts(repeat, sample, seed)
+    judge_of_run = as_judge(judge, keep_name=True)
+    tally = _Tally(judge_of_run, prices, batch or BatchOptions(), recorded)
+    judged = wrap_models(make_patient(judge_of_run), tally.wrap)
     source = make_source(dataset)
-    asked = await settle_question(judged, rubric, how or {}, on_conflict, cases_bring=source.bring_criteria)
-    places = draw(await source.count(), sample, seed) if sample is not None else None
+    assignment = await resolve_question(judged, rubric, arguments or {}, on_conflict, cases_bring=source.bring_criteria)
+    places = draw_places(await source.count(), sample, seed) if sample is not None else None
     async for place, case in source.iterate_cases():
         if places is not None and place not in places:
             continue
         try:
-            asked.check_case(case)
+            assignment.check_case(case)
         except UsageError as error:
             source.refuse(place, str(error))
             continue
-        await tally.add(asked, case, repeat)
-    described = None if asked.rubric is None else asked.rubric.to_dict()
+        await tally.add(assignment, case, repeat)
+    described = None if assignment.rubric is None else assignment.rubric.to_dict()
     return tally.conclude(
         digests={
-            "judge": digest_judge(describe_judge(asker)),
-            "rubric": digest(described),
-            "asked": digest(asked.described),
+            "judge": digest_judge(describe_judge(judge_of_run)),
+            "rubric": digest_description(described),
+            "asked": digest_description(assignment.described),
         },
         options={"repeat": repeat, "sample": sample, "seed": seed},
     )
@@ -178,7 +196,7 @@ async def estimate_run(
 
 @dataclass(slots=True)
 class _Amounts:
-    """What requests to one seat come to."""
+    """The sums of the requests to one seat."""
 
     calls: float = 0.0
     input_tokens: float = 0.0
@@ -252,21 +270,21 @@ class _Seat:
             sums.live += calls * usd
             sums.least += self.share.least * times * self._cost(self.live, tokens * low, output * least)
             sums.most += self.share.most * times * self._cost(self.live, tokens * high, output * most)
-            kept = first if first >= CACHED_FROM else 0.0
-            sums.cached += calls * self.live.cost_of(_make_usage(tokens, output, cached=kept))
+            cached_tokens = first if first >= CACHED_FROM else 0.0
+            sums.cached += calls * self.live.cost_of(_make_usage(tokens, output, cached=cached_tokens))
             sums.batch += at_once * usd
         if self.batch is not None:
             sums.batch += (calls - at_once) * self._cost(self.batch, tokens, output)
 
     def _cost(self, price: Price, tokens: float, output: float) -> float:
-        """As recorded replies found the provider's prompt cache; without a record, nothing was in it."""
+        """Price a request, with as much in the provider's prompt cache as was recorded; without a record, nothing."""
         cached = written = 0.0
         if self.usage is not None:
             cached, written = tokens * self.usage.cached, tokens * self.usage.written
         return price.cost_of(_make_usage(tokens, output, cached=cached, written=written))
 
     def conclude(self, key: SeatKey, judgements: int) -> SeatEstimate:
-        sums, known = self.sums, self.live is not None
+        sums, has_price = self.sums, self.live is not None
         return SeatEstimate(
             model=key[0],
             seat=key[1],
@@ -276,11 +294,11 @@ class _Seat:
             input_tokens=sums.input_tokens,
             output_tokens=sums.output_tokens,
             constant_tokens=sums.constant,
-            live_usd=sums.live if known else None,
-            least_usd=sums.least if known else None,
-            most_usd=sums.most if known else None,
-            batch_usd=sums.batch if known and self.batch is not None else None,
-            cached_usd=sums.cached if known else None,
+            live_usd=sums.live if has_price else None,
+            least_usd=sums.least if has_price else None,
+            most_usd=sums.most if has_price else None,
+            batch_usd=sums.batch if has_price and self.batch is not None else None,
+            cached_usd=sums.cached if has_price else None,
             input_basis=self.input_basis,
             output_basis=self.output_basis,
             why_unknown=self.why,
@@ -290,45 +308,45 @@ class _Seat:
 class _Tally:
     """All seats of a judge, and the cases that were counted."""
 
-    def __init__(self, asker: Any, prices: Prices | None, batch: BatchOptions, recorded: RecordedUsage | None) -> None:
+    def __init__(self, judge: Any, prices: Prices | None, batch: BatchOptions, recorded: RecordedUsage | None) -> None:
         self._find_live, self._find_batch = make_finder(prices), make_finder(prices, processing="batch")
         self._batch, self._recorded = batch, recorded
-        self._waits = _can_wait(asker)
+        self._waits = _can_wait(judge)
         self._shares: dict[SeatKey, SeatShare] = {}
         met: Counter[str] = Counter()
-        for leaf, share in list_shares(asker):
+        for leaf, share in list_shares(judge):
             if not asks_as(leaf, Judge):
                 raise UsageError(
                     f"{getattr(leaf, 'name', leaf)!r} is no Judge or JudgeChain, so nobody knows what it asks; give "
                     "its model to a Judge, or leave the estimate out"
                 )
-            name = leaf.own_model.name
+            name = leaf.model.name
             self._shares[name, met[name]] = share
             met[name] += 1
         self._seats: dict[SeatKey, _Seat] = {}
-        self._cases = self._own = self._judgements = self._settled = self._checked = 0
+        self._cases = self._cases_with_criteria = self._judgements = self._settled = self._checked = 0
         self._criteria, self._constant = 1, True
         self._now: tuple[int, int] = (1, 0)
         self._asked = False
 
     def wrap(self, model: Model, number: int) -> Model:
-        """What is put in the place of a model; its seat is in the estimate even if it is never asked."""
+        """Make the stand-in for a model; its seat is in the estimate even if it is never asked."""
         if find_function(model) is None:
             self._find_seat(model, number)
         return MeteredModel(model, self._meter, seat=number)
 
-    async def add(self, asked: Assignment, case: Case, repeat: int) -> None:
-        """Count what is asked about a case."""
-        rubric = asked.terms.find_rubric(case)
-        self._criteria = 1 if rubric is None or asked.on_conflict is not None else len(rubric.criteria)
+    async def add(self, assignment: Assignment, case: Case, repeat: int) -> None:
+        """Count the requests about a case."""
+        rubric = assignment.terms.find_rubric(case)
+        self._criteria = 1 if rubric is None or assignment.on_conflict is not None else len(rubric.criteria)
         # Of criteria that a case brings, the prompt's first part is the case's own, and no other prompt begins so.
         brings = case.criteria is not None or case.rubric is not None
         self._constant = not brings and self._cases > 0
         checked = min(max(self._batch.check - self._judgements, 0), repeat)
         self._now, self._asked = (repeat, checked), False
-        await asked.judge_case(case, 0)
+        await assignment.judge_case(case, 0)
         self._cases += 1
-        self._own += brings
+        self._cases_with_criteria += brings
         self._judgements += repeat
         self._checked += checked
         self._settled += 0 if self._asked else repeat
@@ -338,7 +356,7 @@ class _Tally:
         return RunEstimate(
             cases=self._cases,
             judgements=self._judgements,
-            own=self._own,
+            cases_with_criteria=self._cases_with_criteria,
             settled=self._settled,
             checked=self._checked,
             recorded=0 if self._recorded is None else self._recorded.judgements,
@@ -372,7 +390,7 @@ class _Tally:
 
 
 def _can_wait(judge: Any) -> bool:
-    """Whether a judge can be asked by batch, as far as its chains go."""
+    """Return whether a judge can be asked by batch, as far as its chains go."""
     try:
         check_strategies(judge)
     except UsageError:

@@ -21,7 +21,7 @@ _LARGEST = 10_000_000
 
 
 class EstimatedTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """What was estimated of a whole run."""
+    """The estimated totals of a whole run."""
 
     calls: float
     input_tokens: float
@@ -67,11 +67,11 @@ def find_estimate(folder: Path, manifest: Mapping[str, Any]) -> KeptEstimate | N
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST:
             return None
-        found = read_typed_json(path.read_bytes(), KeptEstimate)
+        estimate = read_typed_json(path.read_bytes(), KeptEstimate)
     except (OSError, msgspec.DecodeError, RecursionError):
         return None
     options = manifest.get("options") or {}
-    same = found.digests == manifest.get("digests") and all(
-        options.get(name) == value for name, value in found.options.items()
+    same = estimate.digests == manifest.get("digests") and all(
+        options.get(name) == value for name, value in estimate.options.items()
     )
-    return found if found.schema == SCHEMA and same else None
+    return estimate if estimate.schema == SCHEMA and same else None

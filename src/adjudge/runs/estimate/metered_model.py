@@ -10,7 +10,7 @@ from adjudge.models.model import Model, Reply, Request
 from adjudge.models.wrapper import WrapperModel
 
 Meter = Callable[[Model, int, Request], None]
-"""Told of each request: by which model, and how many seats before this one have the same model."""
+"""A callback for each request, with its model and the number of seats before this one that have the same model."""
 
 
 class MeteredModel(WrapperModel):

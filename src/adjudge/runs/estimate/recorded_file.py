@@ -1,4 +1,4 @@
-"""What the replies in a recording or in a reply cache used: tokens, and not who was asked how often."""
+"""The usage of the replies in a recording or in a reply cache: tokens, and not who was asked how often."""
 
 from __future__ import annotations
 
@@ -6,65 +6,39 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from adjudge.errors import UsageError
 from adjudge.formats.files import open_regular
-from adjudge.formats.text import show
-from adjudge.formats.typed import read_typed_json
-from adjudge.models.cache import ROW_SCHEMA
-from adjudge.models.cache_store import ReplyCache
-from adjudge.models.recording import SCHEMA
-from adjudge.models.replay import read_lines
+from adjudge.models.replies.cache_file import ReplyCache
+from adjudge.models.replies.recording import read_lines
+from adjudge.models.replies.row import CACHED, RECORDING, PromptRow, decode_prompt
 from adjudge.models.token_count import CharacterCounter
-from adjudge.runs.estimate.recorded_usage import CountedTokens, RecordedUsage, SeenReplies, sum_up
+from adjudge.runs.estimate.recorded_usage import RecordedUsage, SeenReplies, sum_up
 
 _SQLITE = b"SQLite format 3\x00"
 
 
-class _Prompt(msgspec.Struct):
-    system: str = ""
-    user: str = ""
-
-
-class _Used(msgspec.Struct):
-    usage: CountedTokens | None = None
-
-
-class _Row(msgspec.Struct):
-    """A row of a recording or a cache, as far as it is needed here; a cache keeps no prompt."""
-
-    reply: _Used
-    schema: str = SCHEMA
-    model: str = ""
-    case: str | None = None
-    order: str | None = None
-    attempt: int | None = None
-    request: _Prompt | None = None
-
-
 def read_usage_of_file(path: Path) -> RecordedUsage:
-    """What the replies in a file used, by model; raises ``UsageError`` where none of them says so.
+    """Read the usage of the replies in a file, by model; raises ``UsageError`` where none of them says so.
 
     Neither a recording nor a cache says which of several seats of a model was asked, or what was never asked.
     """
-    seen: dict[str, SeenReplies] = defaultdict(SeenReplies)
+    replies_by_model: dict[str, SeenReplies] = defaultdict(SeenReplies)
     rows, asked_again = Counter[str](), Counter[str]()
-    first: dict[tuple[str, str, str | None], float] = {}
+    first_sizes: dict[tuple[str, str, str | None], float] = {}
     counter = CharacterCounter()
     for row in _read_rows(path):
         rows[row.model] += 1
         size = None if row.request is None else counter.count(row.request.system) + counter.count(row.request.user)
         if row.attempt not in (None, 1):
             asked_again[row.model] += 1
-            size = first.get((row.model, row.case or "", row.order), size)
+            size = first_sizes.get((row.model, row.case or "", row.order), size)
         elif size is not None and row.case is not None:
-            first[row.model, row.case, row.order] = size
-        seen[row.model].add(row.reply.usage, size)
+            first_sizes[row.model, row.case, row.order] = size
+        replies_by_model[row.model].add(row.reply.usage, size)
     seats = {
-        (model, 0): sum_up(found, rows[model] / max(rows[model] - asked_again[model], 1), 0.0)
-        for model, found in seen.items()
-        if found.used
+        (model, 0): sum_up(replies, rows[model] / max(rows[model] - asked_again[model], 1), 0.0)
+        for model, replies in replies_by_model.items()
+        if replies.used
     }
     if not seats:
         raise UsageError(
@@ -74,14 +48,14 @@ def read_usage_of_file(path: Path) -> RecordedUsage:
     return RecordedUsage(source=str(path), judgements=0, seats=seats, counts_form=False)
 
 
-def _read_rows(path: Path) -> Iterator[_Row]:
+def _read_rows(path: Path) -> Iterator[PromptRow]:
     if _is_cache(path):
         with ReplyCache(path) as cache:
             for body in cache.rows():
-                yield _decode(body, str(path), ROW_SCHEMA)
+                yield decode_prompt(body, where=str(path), schema=CACHED)
         return
     for number, line in read_lines(path):
-        yield _decode(line, f"{path}, line {number}", SCHEMA)
+        yield decode_prompt(line, where=f"{path}, line {number}", schema=RECORDING)
 
 
 def _is_cache(path: Path) -> bool:
@@ -90,13 +64,3 @@ def _is_cache(path: Path) -> bool:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}; name another file") from None
-
-
-def _decode(body: bytes, where: str, schema: str) -> _Row:
-    try:
-        row = read_typed_json(body, _Row)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where}: not a row of a recording or cache: {error}") from None
-    if row.schema != schema:
-        raise UsageError(f"{where}: the schema is {show(row.schema)}, and only {schema!r} can be read")
-    return row

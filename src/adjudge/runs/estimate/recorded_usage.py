@@ -1,4 +1,4 @@
-"""What a run that is there says of the next: tokens by the size of a prompt, tokens of replies, who was asked."""
+"""The usage of an earlier run, for the estimate of the next: tokens by size of the prompt, and who was asked."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from adjudge.errors import UsageError
-from adjudge.formats.typed import read_typed_json
-from adjudge.judges.layers import rewire
+from adjudge.judges.layers import wrap_models
 from adjudge.models.model import Model, Reply, Request
+from adjudge.models.replies.row import RECORDING, RowUsage, decode_prompt
 from adjudge.models.token_count import CHARACTER_UNCERTAINTY, CharacterCounter, count_request
 from adjudge.runs.batch.session import make_patient
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.folder import Run
-from adjudge.runs.judging import rebuild_judge, settle_question
+from adjudge.runs.judging import rebuild_judge, resolve_question
 from adjudge.runs.successor import read_question
 
 SeatKey = tuple[str, int]
-"""A model's name, and how many seats before this one have the same model."""
+"""A model's name, and the number of seats before this one that have the same model."""
 
 LEAST_UNCERTAINTY = 0.02
 
@@ -32,21 +30,23 @@ _MOST_CASES = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatUsage:
-    """What the replies to one seat used."""
+    """The usage of the replies to one seat."""
 
     replies: int
     calls: float
     """Calls for each judgement, with those that ask again; of a recording or cache for each that asks this seat."""
     calls_error: float
     """Two standard errors of ``calls``: which judgements reach a seat is chance, and a record has few of them."""
-    fixed: float
-    """Input tokens that do not depend on the prompt's size."""
-    slope: float
-    """Input tokens for each token that ``CharacterCounter`` counts in the prompt that is asked first."""
+    input_tokens: float
+    """The input tokens of a call, on average."""
+    ratio: float | None
+    """Input tokens for each token that ``CharacterCounter`` counts in the prompt that is asked first, on average;
+    ``None`` where no prompt is known.
+    """
     uncertainty: float
-    """How far the input tokens of many prompts may be off, as a share."""
+    """The share by which the input tokens of many prompts may be off."""
     output_tokens: float
-    """Of a reply, on average."""
+    """The output tokens of a reply, on average."""
     output_uncertainty: float
     cached: float
     """The share of the input tokens that came from the provider's prompt cache."""
@@ -55,49 +55,24 @@ class SeatUsage:
 
     def predict(self, size: float) -> float:
         """The input tokens of a prompt of a size."""
-        return max(self.fixed + self.slope * size, 0.0)
+        return self.input_tokens if self.ratio is None else self.ratio * size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedUsage:
-    """What kept replies used, by seat."""
+    """The usage of kept replies, by seat."""
 
     source: str
-    """Where they were found."""
+    """The run or file in which they were found."""
     judgements: int
     """Those of a run; 0 for a recording or cache, which does not say who was asked how often."""
     seats: Mapping[SeatKey, SeatUsage]
     counts_form: bool = True
-    """Whether the form of the reply is part of the sizes of prompts."""
+    """True if the form of the reply is part of the sizes of prompts."""
 
     def find_model(self, name: str) -> SeatUsage | None:
-        """What any seat of a model used."""
+        """Find the usage of any seat of a model."""
         return next((usage for (model, _), usage in self.seats.items() if model == name), None)
-
-
-class CountedTokens(msgspec.Struct):
-    """What a provider counted of one call."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    written_tokens: int = 0
-
-
-class _Said(msgspec.Struct):
-    usage: CountedTokens | None = None
-
-
-class _Row(msgspec.Struct):
-    """A kept reply, as far as it is needed here."""
-
-    reply: _Said
-    model: str = ""
-    seat: int = 0
-    case: str | None = None
-    order: str | None = None
-    sample: int = 0
-    attempt: int = 1
 
 
 Judgement = tuple[str | None, str | None, int]
@@ -108,17 +83,17 @@ Judgement = tuple[str | None, str | None, int]
 class SeenReplies:
     """The replies of one seat, while they are read."""
 
-    used: list[CountedTokens] = field(default_factory=list)
+    used: list[RowUsage] = field(default_factory=list)
     points: list[tuple[float, float]] = field(default_factory=list)
     """Sizes of prompts that were asked first, with the input tokens that were counted, also of what asked again."""
 
-    def add(self, usage: CountedTokens | None, size: float | None) -> None:
-        """Take note of what a reply used."""
+    def add(self, usage: RowUsage | None, size: float | None) -> None:
+        """Note the usage of a reply."""
         if usage is None or usage.input_tokens <= 0:
             return
         self.used.append(usage)
-        if size is not None:
-            # What asks again has a longer prompt; through all points, the line is right for the sum of all calls.
+        if size:
+            # What asks again has a longer prompt; over all points, the average is right for the sum of all calls.
             self.points.append((size, usage.input_tokens))
 
 
@@ -133,16 +108,16 @@ class _NamedModel:
         raise UsageError(f"{self.name!r} is a model of a recorded run, and cannot be asked")
 
 
-async def read_usage(before: Run) -> RecordedUsage:
-    """What the replies of a run used; raises ``UsageError`` for a run without any that say so."""
-    cases = await _measure(before)
+async def read_usage(earlier: Run) -> RecordedUsage:
+    """Read the usage of the replies of a run; raises ``UsageError`` for a run without any that say so."""
+    cases = await _measure_prompts(earlier)
     seen: dict[SeatKey, SeenReplies] = defaultdict(SeenReplies)
     calls: dict[SeatKey, Counter[Judgement]] = defaultdict(Counter)
     judged: set[Judgement] = set()
-    for body in before.store.replies():
+    for body in earlier.store.replies():
         try:
-            row = read_typed_json(body, _Row)
-        except msgspec.DecodeError:
+            row = decode_prompt(body, where="a kept reply", schema=RECORDING)
+        except UsageError:
             continue
         if row.case not in cases:
             continue
@@ -152,24 +127,24 @@ async def read_usage(before: Run) -> RecordedUsage:
         calls[key][judgement] += 1
         seen[key].add(row.reply.usage, cases[row.case].get((*key, row.order)))
     seats = {
-        key: sum_up(found, *_find_calls(calls[key], len(judged)))
-        for key, found in seen.items()
-        if found.used and found.points
+        key: sum_up(replies, *_find_calls(calls[key], len(judged)))
+        for key, replies in seen.items()
+        if replies.used and replies.points
     }
     if not seats:
         raise UsageError(
-            f"{before.folder} has no replies that say how many tokens they used, so nothing can be estimated from it; "
+            f"{earlier.folder} has no replies that say how many tokens they used, so nothing can be estimated from it; "
             "leave it out, or name another run"
         )
-    return RecordedUsage(source=str(before.folder), judgements=len(judged), seats=seats)
+    return RecordedUsage(source=str(earlier.folder), judgements=len(judged), seats=seats)
 
 
 Sizes = Mapping[tuple[str, int, str | None], float]
 """The size of a prompt by model, seat and order."""
 
 
-async def _measure(before: Run) -> dict[str | None, Sizes]:
-    """The sizes of the prompts of a run, by case: each is made once more, and sent to nobody."""
+async def _measure_prompts(earlier: Run) -> dict[str | None, Sizes]:
+    """Measure the sizes of the prompts of a run, by case: each is made once more, and sent to nobody."""
     counter, sizes = CharacterCounter(), dict[tuple[str, int, str | None], float]()
 
     def meter(model: Model, seat: int, request: Request) -> None:
@@ -178,18 +153,18 @@ async def _measure(before: Run) -> dict[str | None, Sizes]:
     def make(described: Mapping[str, Any], _number: int) -> Model:
         return _NamedModel(str(described["name"]), bool(described.get("structured")))
 
-    rubric, how, on_conflict = read_question(before, leave_out=("rules",))
-    judge = make_patient(rebuild_judge(before.manifest["judge"], make))
-    judge = rewire(judge, lambda model, number: MeteredModel(model, meter, seat=number))
-    asked = await settle_question(judge, rubric, how, on_conflict, cases_bring=lambda: True)
-    found: dict[str | None, Sizes] = {}
-    for item in before.store.items(where="r.sample = 0"):
+    rubric, arguments, on_conflict = read_question(earlier, leave_out=("rules",))
+    judge = make_patient(rebuild_judge(earlier.manifest["judge"], make))
+    judge = wrap_models(judge, lambda model, number: MeteredModel(model, meter, seat=number))
+    assignment = await resolve_question(judge, rubric, arguments, on_conflict, cases_bring=lambda: True)
+    sizes_by_case: dict[str | None, Sizes] = {}
+    for item in earlier.store.items(where="r.sample = 0"):
         sizes = {}
-        await asked.judge_case(item.case, 0)
-        found[item.case.id] = sizes
-        if len(found) >= _MOST_CASES:
+        await assignment.judge_case(item.case, 0)
+        sizes_by_case[item.case.id] = sizes
+        if len(sizes_by_case) >= _MOST_CASES:
             break
-    return found
+    return sizes_by_case
 
 
 def _find_calls(calls: Counter[Judgement], judgements: int) -> tuple[float, float]:
@@ -200,50 +175,42 @@ def _find_calls(calls: Counter[Judgement], judgements: int) -> tuple[float, floa
 
 
 def sum_up(seen: SeenReplies, calls: float, calls_error: float) -> SeatUsage:
-    """What the replies of a seat used; there has to be one that says so."""
+    """Sum up the usage of the replies of a seat; at least one has to state it."""
     number = len(seen.used)
-    total = sum(item.input_tokens for item in seen.used)
-    outputs = [float(item.output_tokens) for item in seen.used]
+    total = sum(usage.input_tokens for usage in seen.used)
+    outputs = [float(usage.output_tokens) for usage in seen.used]
     mean = sum(outputs) / number
-    # Without sizes, the average is all that is known, and nothing says that other prompts are as long.
-    fixed, slope, spread = fit_line(seen.points) if seen.points else (total / number, 0.0, 0.0)
+    ratio, spread = measure_ratio(seen.points) if seen.points else (None, 0.0)
     return SeatUsage(
         replies=number,
         calls=calls,
         calls_error=calls_error,
-        fixed=fixed,
-        slope=slope,
-        uncertainty=_widen(spread, len(seen.points)) if seen.points else CHARACTER_UNCERTAINTY,
+        input_tokens=total / number,
+        ratio=ratio,
+        # Without sizes nothing says that other prompts are as long.
+        uncertainty=_compute_uncertainty(spread, len(seen.points)) if seen.points else CHARACTER_UNCERTAINTY,
         output_tokens=mean,
-        output_uncertainty=_widen(_spread(outputs, mean), number),
-        cached=min(sum(item.cached_tokens for item in seen.used) / total, 1.0),
-        written=min(sum(item.written_tokens for item in seen.used) / total, 1.0),
+        output_uncertainty=_compute_uncertainty(_compute_spread(outputs, mean), number),
+        cached=min(sum(usage.cached_tokens for usage in seen.used) / total, 1.0),
+        written=min(sum(usage.written_tokens for usage in seen.used) / total, 1.0),
     )
 
 
-def fit_line(points: list[tuple[float, float]]) -> tuple[float, float, float]:
-    """Intercept and slope of the least squares line, and the standard deviation around it as a share of the mean.
+def measure_ratio(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """The tokens for each token of size, and the standard deviation around it as a share of the mean.
 
-    Where the sizes hardly differ, no line can be told from them: then the slope is 1 and the intercept what is more,
-    or the line goes through the origin.
+    Of sums and not of single prompts: so the tokens of many prompts together come out right, also where some are long.
     """
-    number = len(points)
-    mean_size, mean_tokens = sum(size for size, _ in points) / number, sum(tokens for _, tokens in points) / number
-    variance = sum((size - mean_size) ** 2 for size, _ in points) / number
-    slope = 0.0
-    if variance > (0.02 * mean_size) ** 2 and number > 2:
-        slope = sum((size - mean_size) * (tokens - mean_tokens) for size, tokens in points) / number / variance
-    if slope <= 0:
-        slope = 1.0 if mean_tokens >= mean_size else mean_tokens / mean_size
-    fixed = mean_tokens - slope * mean_size
-    residuals = sum((tokens - fixed - slope * size) ** 2 for size, tokens in points) / number
-    return fixed, slope, math.sqrt(residuals) / mean_tokens
+    sizes, tokens = sum(size for size, _ in points), sum(number for _, number in points)
+    ratio = tokens / sizes
+    residuals = sum((number - ratio * size) ** 2 for size, number in points) / len(points)
+    return ratio, math.sqrt(residuals) * len(points) / tokens
 
 
-def _spread(values: list[float], mean: float) -> float:
+def _compute_spread(values: list[float], mean: float) -> float:
     return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values)) / mean if mean > 0 else 0.0
 
 
-def _widen(spread: float, number: int) -> float:
+def _compute_uncertainty(spread: float, number: int) -> float:
     """Two standard errors of a mean, as a share of it; at least what a provider may change unseen."""
     return max(2 * spread / math.sqrt(number), LEAST_UNCERTAINTY)

@@ -1,4 +1,4 @@
-"""Which part of the judgements reaches each seat of a chain."""
+"""The share of the judgements that reaches each seat of a chain."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ class SeatShare:
     least: float
     most: float
     assumed: str = ""
-    """What was assumed, in words; empty where the share is certain or recorded."""
+    """The assumption, in words; empty where the share is certain or recorded."""
 
 
 def list_shares(judge: Any) -> list[tuple[object, SeatShare]]:
-    """Everybody who is asked in a judge or chain, in order, each with the share that is assumed of it."""
+    """List everybody who is asked in a judge or chain, in order, each with the share that is assumed of it."""
     if not asks_as(judge, JudgeChain):
         return [(leaf, SeatShare(expected=1.0, least=1.0, most=1.0)) for leaf in list_leaves(judge)]
-    found: list[tuple[object, SeatShare]] = []
+    shares: list[tuple[object, SeatShare]] = []
     for place, (_, seat) in enumerate(judge.seats):
         for leaf, inner in list_shares(seat):
-            found.append((leaf, _reach(inner, judge.strategy, place)))
-    return found
+            shares.append((leaf, _compute_share(inner, judge.strategy, place)))
+    return shares
 
 
-def _reach(inner: SeatShare, strategy: str, place: int) -> SeatShare:
-    """The share of a seat within the chain that it is the ``place``-th of."""
+def _compute_share(inner: SeatShare, strategy: str, place: int) -> SeatShare:
+    """Compute the share of a seat within the chain that it is the ``place``-th of."""
     if strategy in COUNTING or place == 0:
         return inner
-    handed_on = ESCALATED if strategy == "cascade" else FAILED
-    what = "goes on to the next seat of the cascade" if strategy == "cascade" else "goes on to the next seat"
-    said = f"assumed: {100 * handed_on:g} % of what a seat judges {what}"
-    expected = inner.expected * handed_on**place
-    return SeatShare(expected=expected, least=0.0, most=inner.most, assumed=said)
+    share_handed_on = ESCALATED if strategy == "cascade" else FAILED
+    step = "goes on to the next seat of the cascade" if strategy == "cascade" else "goes on to the next seat"
+    assumption = f"assumed: {100 * share_handed_on:g} % of what a seat judges {step}"
+    expected = inner.expected * share_handed_on**place
+    return SeatShare(expected=expected, least=0.0, most=inner.most, assumed=assumption)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import clean
 
@@ -32,7 +32,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayCluster:
-    """Where a run's actors are to be, and how many."""
+    """The cluster of a run's actors, and their number."""
 
     address: str | None = None
     """``host:port`` of the cluster, or ``auto``; by default that of ``RAY_ADDRESS``, else one is begun on this machine
@@ -45,8 +45,10 @@ class RayCluster:
             check_whole_number("ray_actors", self.actors, least=1)
         if self.address is not None and "://" in self.address:
             raise UsageError(
-                f"ray_address={clean(self.address)!r} is that of a Ray client, which keeps this process out of the "
-                "cluster; run adjudge on a node of it, with auto or HOST:PORT"
+                Argument("ray_address", repr(clean(self.address))),
+                " is that of a Ray client, which keeps this process out of the cluster; run adjudge on a node of it, "
+                "with auto or HOST:PORT",
+                argument="ray_address",
             )
 
 
@@ -58,13 +60,15 @@ def load_ray() -> Any:
         ray = importlib.import_module("ray")
         importlib.import_module("ray.data")
     except ImportError as error:
-        raise UsageError(f"engine='ray' needs Ray ({error}); pip install 'adjudge[ray]'") from None
+        raise UsageError(
+            Argument("engine", "'ray'"), f" needs Ray ({error}); pip install 'adjudge[ray]'", argument="engine"
+        ) from None
     return ray
 
 
 @contextmanager
 def connect(cluster: RayCluster) -> Iterator[Any]:
-    """A block in which this process belongs to the cluster; the package ``ray``.
+    """Open a block in which this process belongs to the cluster; the package ``ray``.
 
     A connection that was there before is used and stays open. Called in a thread, so that Ray leaves the handling of
     signals alone. Raises ``UsageError`` where there is no cluster.
@@ -73,19 +77,19 @@ def connect(cluster: RayCluster) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     address = cluster.address or os.environ.get("RAY_ADDRESS", "").strip() or None
     if address is None:
         # Begun here, and so for this machine alone.
-        quiet |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, "address": "local"}
-        quiet |= {"_node_ip_address": "127.0.0.1"}
+        options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, "address": "local"}
+        options |= {"_node_ip_address": "127.0.0.1"}
     else:
-        quiet["address"] = address
+        options["address"] = address
     try:
-        ray.init(**quiet)
+        ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        where = "a cluster on this machine" if address is None else f"the cluster at {clean(address)}"
-        raise UsageError(f"{where} cannot be reached: {shorten(error)}") from None
+        cluster_name = "a cluster on this machine" if address is None else f"the cluster at {clean(address)}"
+        raise UsageError(f"{cluster_name} cannot be reached: {shorten_error(error)}") from None
     try:
         yield ray
     finally:
@@ -93,29 +97,33 @@ def connect(cluster: RayCluster) -> Iterator[Any]:
 
 
 def choose_actors(ray: Any, cluster: RayCluster, concurrency: int) -> int:
-    """How many actors there will be; raises ``UsageError`` where they have no room, or nothing to do."""
+    """Choose the number of actors; raises ``UsageError`` where they have no room, or nothing to do."""
     cpus = float(ray.cluster_resources().get("CPU", 0.0))
     actors = cluster.actors or max(1, min(int(cpus), concurrency))
     if actors > concurrency:
         raise UsageError(
-            f"concurrency={concurrency} cases cannot be shared out among {actors} actors; use fewer actors, or raise it"
+            f"concurrency of {concurrency} cannot be shared out among {actors} actors; use fewer actors, or raise it",
+            argument="concurrency",
         )
     if actors * CPUS > cpus:
         # Ray would wait for a machine that nobody adds.
         raise UsageError(
-            f"{actors} actors need {actors * CPUS:g} CPUs, and the cluster has {cpus:g}; use fewer, or add nodes"
+            f"{actors} actors need {actors * CPUS:g} CPUs, and the cluster has {cpus:g}; use fewer, or add nodes",
+            argument="ray_actors",
         )
     return actors
 
 
-def shorten(error: BaseException) -> str:
-    """An error of Ray's in one line: what it says at its end is the cause, and before that are traces."""
+def shorten_error(error: BaseException) -> str:
+    """Shorten an error of Ray's to one line: its cause is at the end, and before that are traces."""
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    said = lines[0] if lines and not lines[0].startswith("Traceback") else (lines or [""])[-1]
-    return clean(f"{type(cause).__name__}: {said}"[:300], keep_lines=False)
+    message = lines[0] if lines and not lines[0].startswith("Traceback") else (lines or [""])[-1]
+    return clean(f"{type(cause).__name__}: {message}"[:300], keep_lines=False)
 
 
-def fail(error: BaseException) -> AdjudgeError:
-    """What a run that Ray gave up is ended with."""
-    return AdjudgeError(f"Ray gave the run up ({shorten(error)}); what was judged until then is kept, so resume it")
+def make_failure(error: BaseException) -> AdjudgeError:
+    """Make the error that ends a run that Ray gave up."""
+    return AdjudgeError(
+        f"Ray gave the run up ({shorten_error(error)}); what was judged until then is kept, so resume it"
+    )

@@ -1,4 +1,4 @@
-"""The driver's side of a run on Ray: what the actors are told, and what becomes of what they hand in.
+"""The driver's side of a run on Ray: the answers to the actors, and what becomes of what they hand in.
 
 Ray Data starts lost actors again and gives them their blocks again. So an actor asks here before it judges a unit, and
 a result that is handed in twice is kept once.
@@ -11,7 +11,6 @@ import importlib
 import logging
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,21 +19,19 @@ from adjudge.errors import AdjudgeError, ReplyError, UsageError
 from adjudge.formats.text import clean
 from adjudge.judges.pair import PairResult
 from adjudge.models.budget import Budget, Reservation
+from adjudge.models.replies.key import make_case_prefix
 from adjudge.result import JudgeResult
+from adjudge.runs.executor import Keep
 from adjudge.runs.item import RunItem
-from adjudge.runs.kept_replies import make_case_prefix
-from adjudge.runs.pool import AHEAD, Settle
+from adjudge.runs.pool import AHEAD
 from adjudge.runs.ray.relay import pack, unpack
-from adjudge.runs.ray.worker import find_left_out, find_versions, list_places
+from adjudge.runs.ray.worker import find_skipped_path, find_versions, list_module_paths
 from adjudge.runs.schedule import Unit
 from adjudge.runs.store import RunStore
 
 _log = logging.getLogger("adjudge.runs")
 
 Judged = JudgeResult | PairResult
-
-Keep = Callable[[Unit, Judged, Settle[RunItem]], None]
-"""Has a result kept, and calls back when it is."""
 
 FETCH_TIMEOUT = 1.0
 """Seconds that a fetch of messages waits for the first one."""
@@ -50,18 +47,18 @@ class _UnansweredReport:
 
 @dataclass(slots=True)
 class _ActorState:
-    """What is known of an actor that has asked for work."""
+    """The state of an actor that has asked for work."""
 
     held: dict[int, Reservation] = field(default_factory=dict)
-    """What is held of the budget for its calls."""
+    """The reservations of the budget for its calls."""
     asking: dict[int, asyncio.Task[None]] = field(default_factory=dict)
-    """What is to be held, and waits for others."""
+    """The reservations that wait for others."""
     idle: bool = False
 
 
 _UNCLAIMED, _CLAIMED, _WRITING, _WRITTEN = range(4)
-"""Where a unit is: given to no actor yet; given to one; with a result that is being written; with one that is on disk.
-A unit whose actor was lost stays claimed, and the next actor that asks for it is given it as well."""
+"""The states of a unit: claimed by no actor yet; claimed by one; with a result that is being written; with one that is
+on disk. A unit whose actor was lost stays claimed, and the next actor that asks for it claims it as well."""
 
 
 class RayDriver:
@@ -71,7 +68,7 @@ class RayDriver:
         self._keep, self._store, self.budget = keep, store, budget
         self._secret, self._resumed = secret, resumed
         self.task = b""
-        """What actors do, packed."""
+        """The task of the actors, packed."""
         self.blocks: list[Any] = []
         """Ray's references to the blocks."""
         self._starts: list[int] = []
@@ -100,13 +97,13 @@ class RayDriver:
         return self._left
 
     def take(self) -> tuple[RunItem, ...]:
-        """What was kept since; actors that were told to wait for whoever takes it go on."""
-        taken = tuple(self.done)
+        """Return the items that were kept since; actors that wait for that go on."""
+        items = tuple(self.done)
         self.done.clear()
         self._answers += self._held_back
         self._held_back.clear()
         self._send_answers()
-        return taken
+        return items
 
     def put(self, ray: Any, packed: list[bytes]) -> None:
         """Leave a block of units with Ray."""
@@ -143,8 +140,8 @@ class RayDriver:
         self._relay = relay
         while True:
             for ticket, message in await relay.fetch.remote(FETCH_TIMEOUT):
-                kind, sender, *about = unpack(message)
-                getattr(self, f"_handle_{kind}")(ticket, sender, *about)
+                kind, sender, *arguments = unpack(message)
+                getattr(self, f"_handle_{kind}")(ticket, sender, *arguments)
             self._send_answers()
 
     # ---------------------------------------------------------------- what actors say
@@ -157,7 +154,7 @@ class RayDriver:
                 _log.warning("an actor of Ray was lost, and was begun again")
                 self._forget(actor)
         self._actors.setdefault(sender, _ActorState())
-        self._reply(ticket, (self.task, find_versions(), list_places(), find_left_out()))
+        self._reply(ticket, (self.task, find_versions(), list_module_paths(), find_skipped_path()))
 
     def _handle_secret(self, ticket: int, _sender: str) -> None:
         self._reply(ticket, self._secret)
@@ -187,7 +184,7 @@ class RayDriver:
         results: list[tuple[int, Judged]],
     ) -> None:
         for number, usd in settled:
-            self._settle_call(sender, number, usd)
+            self._charge_call(sender, number, usd)
         for place, body in replies:
             self._store.keep_reply(place, body)
         report = _UnansweredReport(ticket, 0)
@@ -202,10 +199,10 @@ class RayDriver:
         if not report.left:
             self._reply(ticket, None)
 
-    def _handle_await(self, ticket: int, _sender: str, what: str) -> None:
-        self._awaiting[what].append(ticket)
-        if self.winding and (what == "wind down" or self.stopping):
-            self._answer_awaiting(what)
+    def _handle_await(self, ticket: int, _sender: str, signal: str) -> None:
+        self._awaiting[signal].append(ticket)
+        if self.winding and (signal == "wind down" or self.stopping):
+            self._answer_awaiting(signal)
 
     def _handle_idle(self, ticket: int, sender: str) -> None:
         self._reply(ticket, None)
@@ -225,18 +222,18 @@ class RayDriver:
 
     def _keep_result(self, number: int, result: Judged) -> None:
         try:
-            self._keep(self._find_unit(number), result, partial(self._settle, number))
+            self._keep(self._find_unit(number), result, partial(self._finish_unit, number))
         except Exception as error:  # noqa: BLE001 - the run ends with it
-            self._settle(number, error)
+            self._finish_unit(number, error)
 
-    def _settle(self, number: int, came_to: RunItem | BaseException) -> None:
-        if isinstance(came_to, BaseException):
+    def _finish_unit(self, number: int, outcome: RunItem | BaseException) -> None:
+        if isinstance(outcome, BaseException):
             self._states[number] = _CLAIMED
-            self.fail(came_to)
+            self.fail(outcome)
         elif self._states[number] != _WRITTEN:
             self._states[number] = _WRITTEN
             self._left -= 1
-            self.done.append(came_to)
+            self.done.append(outcome)
             self._forget_block_of(number)
             if not self._left:
                 self._finish()
@@ -272,7 +269,7 @@ class RayDriver:
             del self._read[block]
 
     def _find_replies(self, number: int) -> dict[str, bytes]:
-        """What is kept of the replies to a unit's case."""
+        """Find the kept replies to a unit's case."""
         unit = self._find_unit(number)
         return self._store.list_replies(make_case_prefix(unit.case.id))
 
@@ -280,39 +277,39 @@ class RayDriver:
 
     async def _reserve(self, ticket: int, actor: _ActorState, number: int, usd: float, budget: Budget) -> None:
         try:
-            held = await budget.reserve(usd)
+            reservation = await budget.reserve(usd)
         except ReplyError as error:
             self._reply_held(ticket, None, error.detail)
         except AdjudgeError as error:  # what is held cannot be written down
             self._reply_held(ticket, None, str(error))
             self.fail(error)
         else:
-            actor.held[number] = held
-            self._reply_held(ticket, held, None)
+            actor.held[number] = reservation
+            self._reply_held(ticket, reservation, None)
         finally:
             actor.asking.pop(number, None)
             self._send_answers()
 
-    def _reply_held(self, ticket: int, held: Reservation | None, refused: str | None) -> None:
-        gone = 0.0 if self.budget is None else self.budget.spent
-        self._reply(ticket, (refused, 0 if held is None else held.parts, gone))
+    def _reply_held(self, ticket: int, reservation: Reservation | None, refused: str | None) -> None:
+        spent = 0.0 if self.budget is None else self.budget.spent
+        self._reply(ticket, (refused, 0 if reservation is None else reservation.parts, spent))
 
-    def _settle_call(self, sender: str, number: int, usd: float | None) -> None:
+    def _charge_call(self, sender: str, number: int, usd: float | None) -> None:
         actor = self._actors.get(sender)
         if actor is None or self.budget is None:
             return
-        held, asking = actor.held.pop(number, None), actor.asking.pop(number, None)
+        reservation, asking = actor.held.pop(number, None), actor.asking.pop(number, None)
         if asking is not None:  # whoever asked has given up waiting
             asking.cancel()
-        if held is not None:
-            self.budget.settle(held, usd)
+        if reservation is not None:
+            self.budget.charge(reservation, usd)
 
     def _forget(self, actor: _ActorState) -> None:
         for asking in actor.asking.values():
             asking.cancel()
-        for held in actor.held.values():
+        for reservation in actor.held.values():
             if self.budget is not None:
-                self.budget.settle(held, None)
+                self.budget.charge(reservation, None)
         actor.asking.clear()
         actor.held.clear()
         actor.idle = True
@@ -322,10 +319,10 @@ class RayDriver:
     def _reply(self, ticket: int, answer: object) -> None:
         self._answers.append((ticket, pack(answer)))
 
-    def _answer_awaiting(self, what: str) -> None:
-        for ticket in self._awaiting[what]:
+    def _answer_awaiting(self, signal: str) -> None:
+        for ticket in self._awaiting[signal]:
             self._reply(ticket, None)
-        self._awaiting[what].clear()
+        self._awaiting[signal].clear()
         self._send_answers()
 
     def _send_answers(self) -> None:

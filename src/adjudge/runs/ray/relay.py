@@ -1,8 +1,8 @@
-"""How actors reach the driver, which is the process that began the run. Ray cannot call it, so it fetches messages.
+"""The messages of actors to the driver, which is the process that began the run.
 
-The relay is an actor on the driver's node. It keeps nothing that could be lost: an actor that asks waits for the
-driver's answer. Where the relay itself is lost, Ray starts another one, and the actor asks again. So every message
-must be one that may arrive twice.
+Ray cannot call the driver, so it fetches them. The relay is an actor on the driver's node. It keeps nothing that could
+be lost: an actor that asks waits for the driver's answer. Where the relay itself is lost, Ray starts another one, and
+the actor asks again. So every message must be one that may arrive twice.
 """
 
 from __future__ import annotations
@@ -57,24 +57,24 @@ class Relay:
 
 
 class RelayClient:
-    """What an actor asks the driver with."""
+    """The client by which an actor asks the driver."""
 
     def __init__(self, relay: Any, sender: str) -> None:
         self._relay = relay
         self.sender = sender
-        """Who this is; an actor that Ray began again is the same one."""
+        """The name of this actor, with another ending where Ray began it again."""
 
-    async def ask(self, kind: str, *about: Any) -> Any:
-        """The answer to a message; raises what Ray raises once the driver is gone."""
-        return unpack(await self._relay.ask.remote(pack((kind, self.sender, *about))))
+    async def ask(self, kind: str, *arguments: Any) -> Any:
+        """Return the answer to a message; raises what Ray raises once the driver is gone."""
+        return unpack(await self._relay.ask.remote(pack((kind, self.sender, *arguments))))
 
 
 def pack(value: object) -> bytes:
-    """A value on its way to another process of the run, functions of a program's own included."""
+    """Pack a value for another process of the run, functions of a program's own included."""
     # Ray's pickling writes a class or function of a script by value: the other process has no such script.
     return importlib.import_module("ray.cloudpickle").dumps(value)
 
 
-def unpack(data: bytes) -> Any:
-    """What was packed. Only for what comes from a process of the run: unpacking runs what the sender says."""
-    return pickle.loads(data)  # noqa: S301 - whoever reaches a cluster can run code there without this
+def unpack(packed: bytes) -> Any:
+    """Unpack a value. Only for messages of a process of the run: unpacking runs the code that the sender names."""
+    return pickle.loads(packed)  # noqa: S301 - whoever reaches a cluster can run code there without this

@@ -1,4 +1,4 @@
-"""What an actor does: it judges the cases of the blocks that Ray gives it, as a run in one process judges them."""
+"""The work of an actor: it judges the cases of the blocks that Ray gives it, as a run in one process judges them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.errors import ReplyError, UsageError
-from adjudge.judges.layers import rewire
+from adjudge.judges.layers import wrap_models
 from adjudge.judges.pair import PairResult
 from adjudge.models.budget import Budget, Reservation
 from adjudge.models.model import Model
 from adjudge.models.rate_limit import Pace
+from adjudge.models.replies.kept import KeptModel
 from adjudge.result import JudgeResult
 from adjudge.runs.judging import Assignment, check_ready
-from adjudge.runs.kept_replies import KeptModel
 from adjudge.runs.layers import RunLayers
-from adjudge.runs.pool import Pool, Settle
+from adjudge.runs.pool import Finish, Pool
 from adjudge.runs.ray.assignment import ActorTask, list_transports
 from adjudge.runs.ray.relay import RelayClient, unpack
 from adjudge.runs.schedule import Unit
@@ -56,28 +56,28 @@ class RayWorker:
         return block.select(["number"])
 
     async def _open(self) -> ActorSession | None:
-        """What this actor works with; ``None`` where it cannot work, which the driver is told."""
+        """Open the session of this actor; ``None`` where it cannot work, which is reported to the driver."""
         ray = importlib.import_module("ray")
         # An actor that Ray began again is the same actor, and has lost all that it knew.
         client = RelayClient(self._relay, f"{ray.get_runtime_context().get_actor_id()}/{secrets.token_hex(8)}")
         try:
-            return await _begin(client)
+            return await _begin_session(client)
         except UsageError as error:
-            said = str(error)
+            problem = str(error)
         except Exception as error:  # noqa: BLE001 - an actor that dies of it is begun again, for ever
-            said = f"{type(error).__name__}: {error}"[:300]
-        await client.ask("unfit", f"{said} (on the node {platform.node()})")
+            problem = f"{type(error).__name__}: {error}"[:300]
+        await client.ask("unfit", f"{problem} (on the node {platform.node()})")
         return None
 
 
-async def _begin(client: RelayClient) -> ActorSession:
+async def _begin_session(client: RelayClient) -> ActorSession:
     packed, versions, places, left_out = await client.ask("begin")
-    own = find_versions()
-    if own != versions:
-        named = [f"{name} {own.get(name)} and not {version}" for name, version in versions.items()]
-        raise UsageError(f"this node has {', '.join(named)}; install the same versions on every node")
+    own_versions = find_versions()
+    if own_versions != versions:
+        differences = [f"{name} {own_versions.get(name)} and not {version}" for name, version in versions.items()]
+        raise UsageError(f"this node has {', '.join(differences)}; install the same versions on every node")
     # Ray adds the folder in which the run was begun. Somebody may have put a module there who is to be judged.
-    sys.path[:] = [place for place, full in zip(sys.path, list_places(), strict=True) if full != left_out]
+    sys.path[:] = [place for place, full in zip(sys.path, list_module_paths(), strict=True) if full != left_out]
     # After its own: nothing that is installed here is taken from there.
     sys.path += [place for place in places if place not in sys.path]
     try:
@@ -87,32 +87,32 @@ async def _begin(client: RelayClient) -> ActorSession:
             f"the judge cannot be rebuilt here ({type(error).__name__}: {error}); install what it is made of on every "
             "node"
         ) from None
-    for transport in list_transports(task.asked.judge):
+    for transport in list_transports(task.assignment.judge):
         transport.divide(task.actors)
     # By itself, and never with what is larger: a short answer stays out of the object store.
     session = ActorSession(client, task, await client.ask("secret"))
-    await check_ready(session.asked)  # a key is read from this machine's environment
+    await check_ready(session.assignment)  # a key is read from this machine's environment
     session.start()
     return session
 
 
 def find_versions() -> dict[str, str]:
-    """What has to be the same in every process of a run."""
+    """Find the versions that have to be the same in every process of a run."""
     return {"adjudge": sys.modules["adjudge"].__version__, "python": ".".join(platform.python_version_tuple()[:2])}
 
 
-def list_places() -> list[str]:
-    """Where this process finds modules: a judge in code is found there by the actors as well, where they have it."""
+def list_module_paths() -> list[str]:
+    """List where this process finds modules: the actors find a judge in code there as well, where they have it."""
     return [str(Path(place).absolute()) for place in sys.path]
 
 
-def find_left_out() -> str | None:
+def find_skipped_path() -> str | None:
     """The working directory, where this process does not look for modules in it."""
     try:
         here = str(Path.cwd())
     except OSError:  # it was removed
         return None
-    return None if here in list_places() else here
+    return None if here in list_module_paths() else here
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Report:
-    """What an actor has to tell the driver next, in the order in which the driver has to take it."""
+    """The next report of an actor to the driver, in the order in which the driver has to take it."""
 
     settled: list[tuple[int, float | None]] = field(default_factory=list)
     replies: list[tuple[str, bytes]] = field(default_factory=list)
@@ -136,7 +136,7 @@ class _Report:
 
 
 class ActorSession:
-    """One actor at work: its models, its share of the limits, and what it still has to tell."""
+    """One actor at work: its models, its share of the limits, and what it still has to report."""
 
     def __init__(self, client: RelayClient, task: ActorTask, secret: bytes) -> None:
         self._client = client
@@ -144,14 +144,14 @@ class ActorSession:
         self._limit = Pace(task.concurrency)
         budget = None if task.budget_usd is None else BudgetShare(task.budget_usd, client, self, actors=task.actors)
         self._layers = RunLayers(cache=None, budget=budget, prices=task.prices, wrap=task.wrap, limit=self._limit)
-        calls = 1 if task.asked.on_conflict is None else 2
-        layered = self._layers.apply(task.asked.judge, calls=calls)
-        self.asked: Assignment = replace(task.asked, judge=rewire(layered, self._keep_replies))
+        calls = 1 if task.assignment.on_conflict is None else 2
+        layered = self._layers.apply(task.assignment.judge, calls=calls)
+        self.assignment: Assignment = replace(task.assignment, judge=wrap_models(layered, self._keep_replies))
         self._known: dict[str, bytes] = {}
         self._entries: dict[int, _Entry] = {}
         self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
         self._report = _Report()
-        self._waiting: deque[tuple[_Entry, Settle[int]]] = deque()
+        self._waiting: deque[tuple[_Entry, Finish[int]]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sending: asyncio.Task[None] | None = None
         self._stopping = False
@@ -171,7 +171,7 @@ class ActorSession:
         todo: Mapping[int, Replies] = await self._client.ask("claim", list(packed))
         entries = [self._take_up(number, packed[number], replies) for number, replies in todo.items()]
         if self._stopping:  # meanwhile
-            self._let_go()
+            self._end_waiting()
         for entry in entries:
             await entry.kept
 
@@ -186,8 +186,8 @@ class ActorSession:
         self._report.replies.append((key, body))
         self._send()
 
-    def settle(self, number: int, usd: float | None) -> None:
-        """Tell what a call has cost for which something was held."""
+    def report_cost(self, number: int, usd: float | None) -> None:
+        """Report the cost of a call for which dollars were held."""
         self._report.settled.append((number, usd))
         self._send()
 
@@ -197,8 +197,8 @@ class ActorSession:
         return KeptModel(model, self, seat=number, resumed=True)
 
     def _take_up(self, number: int, packed: bytes, replies: Replies) -> _Entry:
-        kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = self._entries[number] = _Entry(number, unpack(packed), replies, kept)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = self._entries[number] = _Entry(number, unpack(packed), replies, done)
         self._known.update(replies)
         self._queue.put_nowait(entry)
         return entry
@@ -207,13 +207,13 @@ class ActorSession:
         while True:
             yield await self._queue.get()
 
-    async def _judge(self, entry: _Entry, settle: Settle[int]) -> None:
+    async def _judge(self, entry: _Entry, finish: Finish[int]) -> None:
         entry.begun = True
         unit = entry.unit
         call = replace(self._layers.make_call(anew=unit.anew), secret=self._secret)
-        result = await self.asked.judge_case(unit.case, unit.sample, call)
+        result = await self.assignment.judge_case(unit.case, unit.sample, call)
         self._report.results.append((entry.number, result))
-        self._waiting.append((entry, settle))
+        self._waiting.append((entry, finish))
         self._send()
 
     async def _drain(self, pool: Pool[_Entry, int]) -> None:
@@ -237,9 +237,9 @@ class ActorSession:
             except Exception:  # noqa: BLE001 - the driver has gone
                 self._stop()
                 return
-            for entry, settle in waiting:
+            for entry, finish in waiting:
                 self._finish(entry)
-                settle(entry.number)
+                finish(entry.number)
 
     def _finish(self, entry: _Entry) -> None:
         for place in entry.replies:
@@ -249,7 +249,7 @@ class ActorSession:
             entry.kept.set_result(None)
 
     async def _listen(self) -> None:
-        """Wait to be told to begin nothing more, then to stop. A driver that is gone means to stop."""
+        """Wait for the order to begin nothing more, then to stop. A driver that is gone means to stop."""
         with suppress(Exception):  # as above
             await self._client.ask("await", "wind down")
             self._wind_down()
@@ -260,7 +260,7 @@ class ActorSession:
         self._stopping = True
         if self._pool is not None:
             self._pool.wind_down()
-        self._let_go()
+        self._end_waiting()
         # A bare task: nobody waits; the driver hears of it.
         self._tasks.add(asyncio.create_task(self._report_idle()))
 
@@ -269,7 +269,7 @@ class ActorSession:
             await entry.kept
         await self._client.ask("idle")
 
-    def _let_go(self) -> None:
+    def _end_waiting(self) -> None:
         """End the waiting for units that have not begun."""
         for entry in list(self._entries.values()):
             if not entry.begun:
@@ -312,22 +312,22 @@ class BudgetShare(Budget):
         refused, parts, self._gone = await self._ask(number, usd)
         if refused is not None:
             raise ReplyError("budget", refused)
-        return _Held(parts, number)
+        return _NumberedReservation(parts, number)
 
     async def _ask(self, number: int, usd: float) -> tuple[str | None, int, float]:
         try:
             return await self._client.ask("reserve", number, usd)
         except BaseException:  # nothing was asked: a judge whose time is over waits no more
-            self._session.settle(number, 0.0)
+            self._session.report_cost(number, 0.0)
             raise
 
-    def settle(self, held: Reservation, usd: float | None) -> None:
-        """Tell the cost of a call; ``None`` is unknown: all that was held is spent."""
-        if isinstance(held, _Held):
-            self._session.settle(held.number, usd)
+    def charge(self, reservation: Reservation, usd: float | None) -> None:
+        """Report the cost of a call; ``None`` is unknown: all that was held is spent."""
+        if isinstance(reservation, _NumberedReservation):
+            self._session.report_cost(reservation.number, usd)
 
 
 @dataclass(frozen=True, slots=True)
-class _Held(Reservation):
+class _NumberedReservation(Reservation):
     number: int
-    """By which the driver knows it."""
+    """The number by which the driver knows it."""

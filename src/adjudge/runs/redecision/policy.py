@@ -1,13 +1,13 @@
-"""Another policy for the same answers: by which rubric they are read, and which judges decide, how."""
+"""Another policy for the same answers: another rubric to read them by, other judges or another strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, get_args
 
-from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_share
+from adjudge.errors import Argument, UsageError
+from adjudge.formats.arguments import check_choice, check_share
 from adjudge.formats.plain import to_plain
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.chain_outcome import Strategy
@@ -26,7 +26,7 @@ _OF_STRATEGIES = ("quorum", "hedge_after", "escalate_below", "abstain_below")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedecisionPolicy:
-    """What is to be another than it was; ``None`` stays."""
+    """The changes of a policy; ``None`` stays as it was."""
 
     rubric: RubricSource | None = None
     threshold: float | None = None
@@ -41,50 +41,54 @@ class RedecisionPolicy:
     passes: Callable[[Any], bool] | None = None
 
     @property
-    def given(self) -> dict[str, Any]:
-        """What was given, by its name."""
-        found = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: value for name, value in found.items() if value is not None}
+    def changes(self) -> dict[str, Any]:
+        """The values that are to change, by their names."""
+        values = {member.name: getattr(self, member.name) for member in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def keeps_judges(self) -> bool:
-        """Whether the judges decide as they did."""
-        return not self.given.keys() & {*_OF_STRATEGIES, "strategy", "fail_open", "judges"}
+        """Return whether the judges decide as they did."""
+        return not self.changes.keys() & {*_OF_STRATEGIES, "strategy", "fail_open", "judges"}
 
 
 class AbsentModel:
-    """Where a model was when a run was made: it has the model's name and is never asked."""
+    """A stand-in for a model of a run: it has the model's name and is never asked."""
 
     def __init__(self, described: Mapping[str, Any], seat: int) -> None:
         self.name = str(described["name"])
         self.seat = seat
-        """How many seats before this one have the same model."""
+        """The number of seats before this one that have the same model."""
         self.hosts = tuple(described.get("hosts") or ())
         self.structured = bool(described.get("structured"))
         self.max_input_characters = described.get("max_input_characters")
         self.function_identity = _read_function(described.get("function"))
-        """Which judge in code it was; ``None`` for a model, whose replies then need their token."""
+        """The identity of the judge in code; ``None`` for a model, whose replies then need their token."""
 
     async def complete(self, _request: Request, /) -> Reply:
         """Raise ``UsageError``: nothing here may ever ask."""
         raise UsageError(f"{self.name} is not here; redeciding asks nobody")
 
 
-def _read_function(said: Mapping[str, Any] | None) -> FunctionIdentity | None:
-    if said is None:
+def _read_function(members: Mapping[str, Any] | None) -> FunctionIdentity | None:
+    if members is None:
         return None
-    members = {name: said[name] for name in ("module", "qualname", "code")}
-    if not all(isinstance(item, str) for item in members.values()):
+    texts = {name: members[name] for name in ("module", "qualname", "code")}
+    if not all(isinstance(text, str) for text in texts.values()):
         raise TypeError("a function is described by three texts")
-    return FunctionIdentity(**members)
+    return FunctionIdentity(**texts)
 
 
 def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[Any, Reading]:
-    """Who decides and by which rubric, from what a run says of itself; raises ``UsageError`` for what cannot be."""
+    """Read who decides, and by which rubric, from a manifest; raises ``UsageError`` for what cannot be."""
     if policy.all_cases and policy.rubric is None and policy.threshold is None:
-        raise UsageError("all_cases says which cases a rubric or a threshold is for; give one of them")
+        raise UsageError(
+            "all_cases says which cases a rubric or a threshold is for; give one of them", argument="all_cases"
+        )
     if policy.threshold is not None:
         check_share("threshold", policy.threshold)
+    if policy.strategy is not None:
+        check_choice("strategy", policy.strategy, get_args(Strategy))
     missing = [name for name in _NEEDED if name not in manifest]
     if missing:
         raise UsageError(f"the run's manifest has no {', '.join(missing)}; name a folder of `adjudge run`")
@@ -115,14 +119,17 @@ def list_leaves(judge: Any) -> list[Judge]:
 
 
 def change_judge(judge: Any, policy: RedecisionPolicy) -> Any:
-    """The judge under another strategy, or with some of its seats."""
-    own = {*_OF_STRATEGIES, "strategy", "fail_open"}
-    given: dict[str, Any] = {name: value for name, value in policy.given.items() if name in own}
-    if not given and policy.judges is None:
+    """Change a judge's strategy, or leave out some of its seats."""
+    chain_options = {*_OF_STRATEGIES, "strategy", "fail_open"}
+    options: dict[str, Any] = {name: value for name, value in policy.changes.items() if name in chain_options}
+    if not options and policy.judges is None:
         return judge
     if not isinstance(judge, JudgeChain):
-        what = ", ".join([*given, *(["judges"] if policy.judges is not None else [])])
-        raise UsageError(f"{what} is about several judges, and this run asked one, {judge.name}; leave it out")
+        names = ", ".join([*options, *(["judges"] if policy.judges is not None else [])])
+        raise UsageError(
+            f"{names} is about several judges, and this run asked one, {judge.name}; leave it out",
+            argument=next(iter(options), "judges"),
+        )
     if policy.strategy not in (None, judge.strategy):
         if policy.strategy == "hedged":
             raise UsageError(
@@ -130,40 +137,49 @@ def change_judge(judge: Any, policy: RedecisionPolicy) -> Any:
                 "choose another strategy"
             )
         # What belongs to the strategy it had goes with it.
-        given = {**dict.fromkeys(_OF_STRATEGIES), **given}
+        options = {**dict.fromkeys(_OF_STRATEGIES), **options}
     seats = _pick_seats(judge, policy.judges)
     usual = f"{judge.strategy}({', '.join(judge.names)})"
-    return replace(judge, judges=seats, name="" if judge.name == usual else judge.name, **given)
+    return judge.replace(judges=seats, name="" if judge.name == usual else judge.name, **options)
 
 
 def _pick_seats(chain: JudgeChain, names: Sequence[str] | None) -> list[Any]:
     if names is None:
         return [seat for _, seat in chain.seats]
     if isinstance(names, str) or not names:
-        raise UsageError(f"judges must be a list of seats' names, got {names!r}; the run has {', '.join(chain.names)}")
+        raise UsageError(
+            f"judges must be a list of seats' names, got {names!r}; the run has {', '.join(chain.names)}",
+            argument="judges",
+        )
     for name in names:
         if name not in chain.names:
-            raise UsageError(f"the run has no judge {name!r}; it has {', '.join(chain.names)}")
+            raise UsageError(f"the run has no judge {name!r}; it has {', '.join(chain.names)}", argument="judges")
     return [seat for name, seat in chain.seats if name in names]
 
 
 def _make_reading(asked: Mapping[str, Any], rubric: Mapping[str, Any] | None, policy: RedecisionPolicy) -> Reading:
     had = asked.get("result_format")
     if had and policy.result_format is None:
-        raise UsageError(f"the run asked for a result_format of yours, {had}; hand it in with result_format=")
+        raise UsageError(
+            f"the run asked for a result_format of yours, {had}; hand it in as ",
+            Argument("result_format"),
+            argument="result_format",
+        )
     if policy.result_format is not None and not had:
-        raise UsageError("the run asked for no result_format, so its replies have none; leave it out")
+        raise UsageError(
+            "the run asked for no result_format, so its replies have none; leave it out", argument="result_format"
+        )
     # Without a result format, each case brought its own.
     if had and rubric is None and (policy.rubric is not None or policy.threshold is not None):
         raise UsageError("the run asked by no rubric, so there are no scores that another one could weigh")
-    wanted = load_rubric(policy.rubric) if policy.rubric is not None else None
-    if wanted is None and rubric is not None:
-        wanted = rebuild_rubric(rubric)
-    if wanted is not None and policy.threshold is not None:
-        wanted = replace(wanted, passing_threshold=policy.threshold)
+    new_rubric = load_rubric(policy.rubric) if policy.rubric is not None else None
+    if new_rubric is None and rubric is not None:
+        new_rubric = rebuild_rubric(rubric)
+    if new_rubric is not None and policy.threshold is not None:
+        new_rubric = replace(new_rubric, passing_threshold=policy.threshold)
     return make_reading(
         rubric,
-        wanted,
+        new_rubric,
         reference=asked.get("reference"),
         value_type=policy.result_format,
         passes=policy.passes,

@@ -18,18 +18,21 @@ from adjudge.dataset.case import Case
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag
 from adjudge.formats.plain import to_plain
+from adjudge.formats.record import write_record
+from adjudge.formats.sqlite_file import PAGE
 from adjudge.judges.chain_outcome import Strategy
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
-from adjudge.models.replay import Row
+from adjudge.models.replies.kept import read_row
+from adjudge.models.replies.key import make_place
+from adjudge.models.replies.row import Row
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, make_manifest, open_run, write_manifest
 from adjudge.runs.item import RunItem
-from adjudge.runs.judging import describe_judge, digest, digest_judge
-from adjudge.runs.kept_replies import make_place, read_row
+from adjudge.runs.judging import describe_judge, digest_description, digest_judge
 from adjudge.runs.redecision.policy import RedecisionPolicy, read_policy
 from adjudge.runs.redecision.question import Reading, find_result, make_reading
-from adjudge.runs.redecision.replay import ReplayedResult, Replayer, renew
-from adjudge.runs.store import PAGE, RunStore
+from adjudge.runs.redecision.replay import ReplayedResult, Replayer, renew_result
+from adjudge.runs.store import RunStore
 from adjudge.runs.terms import Terms, read_terms
 from adjudge.sync import run_sync
 
@@ -52,7 +55,7 @@ class Change:
     score_before: float | None
     score_after: float | None
     because: Reason | None
-    """Why it is undecided now."""
+    """The reason why it is undecided now."""
     known: bool
     """False if the new outcome is unknown, because a question was not asked in the run."""
     detail: str
@@ -67,11 +70,11 @@ class Redecision:
     run: str
     """The id of the run whose replies were read."""
     policy: Mapping[str, Any]
-    """What you changed, by the argument names of ``redecide``, as plain data."""
+    """The changes you made, by the argument names of ``redecide``, as plain data."""
     items: int
     """Judgements that were looked at."""
     before: Mapping[str, int]
-    """How many passed, failed and were undecided in the run."""
+    """The number that passed, failed and were undecided in the run."""
     after: Mapping[str, int]
     """The same under the new policy."""
     changed: int
@@ -81,16 +84,16 @@ class Redecision:
     unknown: int
     """Judgements that are undecided now because a question was not asked in the run."""
     unknown_because: Mapping[str, int]
-    """Which questions were not asked, with the number of judgements for each."""
+    """The questions that were not asked, with the number of judgements for each."""
     kept_own: int = 0
     """Judgements of cases that keep criteria, a rubric or a threshold of their own against the new ones; with
     ``all_cases`` there are none."""
     folder: str | None = None
-    """Where the redecided run was written."""
+    """The folder that the redecided run was written to."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {"schema": self.schema, **to_plain({name: getattr(self, name) for name in self.__slots__})}
+        return write_record(self)
 
 
 def redecide(
@@ -138,13 +141,13 @@ def redecide(
     )
     opened = run if isinstance(run, Run) else open_run(run)
     try:
-        return _Redeciding(opened, policy).go(None if out is None else Path(out), command)
+        return _RunRedecision(opened, policy).redecide(None if out is None else Path(out), command)
     finally:
         if opened is not run:
             opened.close()
 
 
-class _Redeciding:
+class _RunRedecision:
     """One run under another policy. It holds one page of items at a time, whatever the size."""
 
     def __init__(self, run: Run, policy: RedecisionPolicy) -> None:
@@ -167,7 +170,7 @@ class _Redeciding:
         )
         self._readings: dict[tuple[str, str], Reading] = {}
 
-    def go(self, out: Path | None, command: Sequence[str] | None) -> Redecision:
+    def redecide(self, out: Path | None, command: Sequence[str] | None) -> Redecision:
         """Redecide every item, and write them where that was asked for."""
         for item in islice(self.run.items(), 1):
             find_result(item)  # refuses a run of pairs before anything is written
@@ -191,28 +194,28 @@ class _Redeciding:
 
     def _write_all(self, out: Path, command: Sequence[str] | None) -> None:
 
-        written = RedecidedRun(self.run, out, self._describe(), command)
-        written.begin()
+        redecided = RedecidedRun(self.run, out, self._describe(), command)
+        redecided.begin()
         whole = False
         try:
-            run_sync(written.copy_replies())
-            self._redecide_all(written)
+            run_sync(redecided.copy_replies())
+            self._redecide_all(redecided)
             whole = True
         finally:
-            written.end(whole=whole)
+            redecided.end(whole=whole)
 
-    def _redecide_all(self, written: RedecidedRun | None) -> None:
+    def _redecide_all(self, redecided: RedecidedRun | None) -> None:
         items = self.run.items()
         # A page at a time through the sync door: an interrupt ends it between two, and commits are shared.
         while page := list(islice(items, PAGE)):
-            run_sync(self._redecide_page(page, written))
+            run_sync(self._redecide_page(page, redecided))
 
-    async def _redecide_page(self, page: Sequence[RunItem], written: RedecidedRun | None) -> None:
-        done = [(item, await self._redecide_item(item)) for item in page]
-        for item, replayed in done:
+    async def _redecide_page(self, page: Sequence[RunItem], redecided: RedecidedRun | None) -> None:
+        replayed_items = [(item, await self._redecide_item(item)) for item in page]
+        for item, replayed in replayed_items:
             self._count(item, replayed)
-        if written is not None:
-            await written.keep([replace(item, result=replayed.result) for item, replayed in done])
+        if redecided is not None:
+            await redecided.keep([replace(item, result=replayed.result) for item, replayed in replayed_items])
 
     async def _redecide_item(self, item: RunItem) -> ReplayedResult:
         result = item.result
@@ -227,11 +230,13 @@ class _Redeciding:
             return ReplayedResult(result=result, unknown=str(error))
         answer = decide_by_rules(question)
         if answer is not None:
-            return ReplayedResult(result=renew(self.judge._settle(question, answer, 0.0), result))  # noqa: SLF001 - as a run does
+            return ReplayedResult(result=renew_result(self.judge._make_result_of_rules(question, answer, 0.0), result))  # noqa: SLF001 - as a run does
 
         def find(model: str, seat: int, attempt: int) -> Row | None:
-            place = {"case": item.case.id, "order": None, "sample": item.sample}
-            return read_row(self.run.store.find_reply(make_place(model=model, seat=seat, attempt=attempt, **place)))
+            place = make_place(
+                case=item.case.id, order=None, sample=item.sample, model=model, seat=seat, attempt=attempt
+            )
+            return read_row(self.run.store.find_reply(place))
 
         replayer = Replayer(
             reading=reading,
@@ -243,22 +248,27 @@ class _Redeciding:
         return await replayer.replay(self.judge, result, self.judge.name)
 
     def _find_reading(self, case: Case) -> Reading:
-        """How the replies about a case are read: by what it brought, where the policy leaves that to it."""
+        """Find the reading of the replies about a case: by what it brought, where the policy leaves that to it."""
         if not case.brings_own:
             return self.reading
-        then, now = self._then.find_rubric(case), self._now.find_rubric(case)
-        if then is None or now is None:
+        old_rubric, new_rubric = self._then.find_rubric(case), self._now.find_rubric(case)
+        if old_rubric is None or new_rubric is None:
             return self.reading
-        key = then.digest, now.digest
+        key = old_rubric.digest, new_rubric.digest
         if key not in self._readings:
             if len(self._readings) >= _MOST_READINGS:
                 self._readings.clear()
-            more: dict[str, Any] = {name: getattr(self.reading, name) for name in ("reference", "value_type", "passes")}
-            self._readings[key] = make_reading(to_plain(then.to_dict()), now, **more)
+            self._readings[key] = make_reading(
+                to_plain(old_rubric.to_dict()),
+                new_rubric,
+                reference=self.reading.reference,
+                value_type=self.reading.value_type,
+                passes=self.reading.passes,
+            )
         return self._readings[key]
 
     def _keeps_own(self, case: Case) -> bool:
-        """Whether a case keeps what the policy changes for others."""
+        """Return whether a case keeps what the policy changes for others."""
         brings = case.criteria is not None or case.rubric is not None
         if self.policy.rubric is not None and brings and not self._now.over_rubrics:
             return True
@@ -267,12 +277,12 @@ class _Redeciding:
 
     def _count(self, item: RunItem, replayed: ReplayedResult) -> None:
         self._kept_own += self._keeps_own(item.case)
-        before, after = item.result, replayed.result
-        self._before[before.outcome] += 1
-        self._after[after.outcome] += 1
+        old_result, new_result = item.result, replayed.result
+        self._before[old_result.outcome] += 1
+        self._after[new_result.outcome] += 1
         if replayed.unknown:
             self._unknown[replayed.unknown] += 1
-        if before.outcome == after.outcome:
+        if old_result.outcome == new_result.outcome:
             return
         self._changed += 1
         if len(self._changes) < MOST_CHANGES:
@@ -280,38 +290,38 @@ class _Redeciding:
                 Change(
                     case=item.case.id,
                     sample=item.sample,
-                    before=before.outcome,
-                    after=after.outcome,
-                    score_before=before.score,
-                    score_after=after.score,
-                    because=after.undecided_because,
+                    before=old_result.outcome,
+                    after=new_result.outcome,
+                    score_before=old_result.score,
+                    score_after=new_result.score,
+                    because=new_result.undecided_because,
                     known=not replayed.unknown,
-                    detail=after.explain(),
+                    detail=new_result.explain(),
                 )
             )
 
     def _describe(self) -> dict[str, Any]:
-        """What the redecided run says of itself."""
+        """Describe the redecided run for its manifest."""
         rubric = self.reading.rubric.to_dict() if self.reading.rubric is not None else None
         judge = describe_judge(self.judge)
-        policy = self.policy.given | ({"rubric": rubric} if self.policy.rubric is not None else {})
+        policy = self.policy.changes | ({"rubric": rubric} if self.policy.rubric is not None else {})
         for name in ("result_format", "passes"):
             if name in policy:
                 policy[name] = getattr(policy[name], "__qualname__", type(policy[name]).__name__)
-        digests = {**self.run.manifest["digests"], "judge": digest_judge(judge), "rubric": digest(rubric)}
-        about = {"judge": judge, "rubric": to_plain(rubric), "digests": digests, "policy": to_plain(policy)}
-        return about | {"threshold": self._now.threshold}
+        digests = {**self.run.manifest["digests"], "judge": digest_judge(judge), "rubric": digest_description(rubric)}
+        members = {"judge": judge, "rubric": to_plain(rubric), "digests": digests, "policy": to_plain(policy)}
+        return members | {"threshold": self._now.threshold}
 
 
-def _choose_threshold(policy: RedecisionPolicy, then: float | None) -> float | None:
-    """The threshold that is given to the run itself: that of a run with the new rubric, where there is one."""
+def _choose_threshold(policy: RedecisionPolicy, old_threshold: float | None) -> float | None:
+    """Choose the threshold of the run itself: none of the old run's where there is a new rubric."""
     if policy.threshold is not None:
         return float(policy.threshold)
-    return then if policy.rubric is None else None
+    return old_threshold if policy.rubric is None else None
 
 
 class _Place(msgspec.Struct):
-    """What of a kept reply says whose it is."""
+    """The members of a kept reply that say whose it is."""
 
     model: str
     case: str | None = None
@@ -324,14 +334,22 @@ class _Place(msgspec.Struct):
 class RedecidedRun:
     """The folder that a redecided run is written to; raises ``UsageError`` when it cannot be one."""
 
-    def __init__(self, source: Run, folder: Path, about: Mapping[str, Any], command: Sequence[str] | None) -> None:
+    def __init__(
+        self, source: Run, folder: Path, description: Mapping[str, Any], command: Sequence[str] | None
+    ) -> None:
         self.source, self.folder = source, folder
-        kept = {name: source.manifest[name] for name in ("dataset", "asked", "options")}
-        redecided = {"run": source.id, "policy": about["policy"]}
-        own = {name: about[name] for name in ("judge", "rubric", "digests")}
-        kept["options"] = {**kept["options"], "threshold": about["threshold"]}
-        kept |= {"own": source.manifest["own"]} if "own" in source.manifest else {}
-        self.manifest = make_manifest(command=command, **kept, **own, redecided=redecided)
+        criteria_counts = {"own": source.manifest["own"]} if "own" in source.manifest else {}
+        self.manifest = make_manifest(
+            command=command,
+            dataset=source.manifest["dataset"],
+            asked=source.manifest["asked"],
+            options={**source.manifest["options"], "threshold": description["threshold"]},
+            **criteria_counts,
+            judge=description["judge"],
+            rubric=description["rubric"],
+            digests=description["digests"],
+            redecided={"run": source.id, "policy": description["policy"]},
+        )
         self._lock = RunLock(folder)
         self._store = RunStore(folder)
 
@@ -350,11 +368,11 @@ class RedecidedRun:
             write_manifest(self.folder, self.manifest)
             self._store.create()
         except BaseException:
-            self._lock.free()
+            self._lock.release()
             raise
 
     async def copy_replies(self) -> None:
-        """Every reply of the source, as it was written."""
+        """Copy every reply of the source, as it was written."""
         replies = self.source.store.replies()
         decoder = msgspec.json.Decoder(_Place)
         while page := list(islice(replies, PAGE)):
@@ -376,7 +394,7 @@ class RedecidedRun:
                 group.create_task(self._store.keep(item))
 
     def end(self, *, whole: bool) -> None:
-        """Say how it ended and what it came to."""
+        """Write into the manifest how it ended and what it came to."""
         try:
             summary = self._store.sum_up()
             status = "finished" if whole and self.source.status == "finished" else "interrupted"
@@ -388,4 +406,4 @@ class RedecidedRun:
             )
         finally:
             self._store.close()
-            self._lock.free()
+            self._lock.release()

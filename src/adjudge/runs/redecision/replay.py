@@ -19,7 +19,7 @@ from adjudge.judges.chain import JudgeChain
 from adjudge.judges.chain_outcome import COUNTING, Verdict
 from adjudge.judges.judge import Judge
 from adjudge.models.model import FunctionIdentity, Reply, Request, find_function
-from adjudge.models.replay import Row, make_reply
+from adjudge.models.replies.row import Row, make_reply
 from adjudge.question.question import Question
 from adjudge.result import JudgeChainResult, JudgeResult, Outcome, find_gravest, make_id
 from adjudge.runs.redecision.policy import AbsentModel
@@ -34,22 +34,22 @@ _STANDS: tuple[Reason, ...] = ("timeout", "budget", "tampering")
 
 _DECIDED = ("outcome", "undecided_because", "detail", "decided_by", "score", "threshold", "confidence", "reasoning",
             "suggestions", "value", "rule_results")  # fmt: skip
-"""What of a result says what was decided, and not how it was asked."""
+"""The members of a result that say what was decided, and not how it was asked."""
 
 _DECISIONS: tuple[Outcome, ...] = ("passed", "failed")
 
 
 class KeptReply:
-    """In the place of a model: it says what the model said then, and there is nothing that it could ask."""
+    """A stand-in for a model: it gives the model's earlier reply, and there is nothing that it could ask."""
 
     structured = False
     max_input_characters = sys.maxsize
-    """Whatever it was asked then was short enough."""
+    """The limit of its input: whatever it was asked then was short enough."""
 
     def __init__(self, name: str, row: Row, function: FunctionIdentity | None = None) -> None:
         self.name = name
         self.function_identity = function
-        """Which judge in code answered, as the manifest says it; what the row says of itself is held against this."""
+        """The judge in code that answered, as the manifest has it; what the row says of itself is held against this."""
         self._row = row
 
     async def complete(self, request: Request, /) -> Reply:
@@ -59,18 +59,18 @@ class KeptReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedResult:
-    """What a judge says under a policy, or why nobody can know."""
+    """The result of a judge under a policy, or why nobody can know it."""
 
     result: Any
     """``None`` for a seat that was never asked, else a ``JudgeResult``."""
     unknown: str = ""
-    """Why its answer cannot be known, in a few words; empty when it is."""
+    """The reason why its answer cannot be known, in a few words; empty when it is."""
     because: Reason = "error"
     """The reason of an unknown one."""
     hidden: bool = False
-    """Whether the answer of some seat in it is unknown, though its own is not."""
+    """True if the answer of some seat in it is unknown, though its own is not."""
     late: bool = False
-    """Whether its turn never came because the chain's deadline was over; the policy says what that means."""
+    """True if its turn never came because the chain's deadline was over; the policy says what that means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +81,12 @@ class Replayer:
     question: Question
     find: FindRow
     settled: bool = False
-    """Whether the chains are under the policy that they had."""
+    """True if the chains are under the policy that they had."""
     named: bool = False
-    """Whether the run named the model, so that a result is called by it."""
+    """True if the run named the model, so that a result is called by it."""
 
     async def replay(self, judge: Any, result: JudgeResult | None, name: str) -> ReplayedResult:
-        """What a judge says, given what it said then; ``None`` when it was not asked."""
+        """Replay a judge with its earlier result; ``None`` when it was not asked."""
         if result is None:
             return ReplayedResult(result=None, unknown=f"{name} was not asked then")
         if isinstance(judge, JudgeChain):
@@ -97,45 +97,53 @@ class Replayer:
         if result.undecided_because == "cancelled":
             return ReplayedResult(result=result, unknown=f"{name} was cut short then")
         if result.undecided_because in _STANDS:
-            return self._keep(result)
+            return self._keep_result(result)
         if result.decided_by == "rule" and not result.attempts:
-            return self._leave(result, f"{name} was not asked then")
+            return self._leave_open(result, f"{name} was not asked then")
         if self.reading.unasked:
-            return self._leave(result, self.reading.unasked, because="missing_criterion")
-        return await self._read(judge, result, name)
+            return self._leave_open(result, self.reading.unasked, because="missing_criterion")
+        return await self._read_reply(judge, result, name)
 
-    async def _read(self, judge: Any, result: JudgeResult, name: str) -> ReplayedResult:
+    async def _read_reply(self, judge: Any, result: JudgeResult, name: str) -> ReplayedResult:
         row = None
-        absent = judge.own_model if isinstance(judge, Judge) else None
+        absent = judge.model if isinstance(judge, Judge) else None
         if isinstance(absent, AbsentModel):
             model = result.judge if self.named else absent.name
             # The last one: each before it could not be read then, and was followed by another for that.
             row = self.find(model, absent.seat, result.attempts)
         if isinstance(judge, Judge) and row is not None:
-            return ReplayedResult(result=renew(await self._ask_again(judge, result, row), result))
+            return ReplayedResult(result=renew_result(await self._ask_again(judge, result, row), result))
         if result.undecided_because == "error" or self.reading.same:
-            return self._keep(result)
-        return self._leave(result, f"the reply of {name} was not kept")
+            return self._keep_result(result)
+        return self._leave_open(result, f"the reply of {name} was not kept")
 
     async def _ask_again(self, judge: Judge, result: JudgeResult, row: Row) -> JudgeResult:
-        """What the judge says now that only this reply is there; everything about the call itself stays as it is."""
+        """Ask the judge again where only this reply is there; everything about the call itself stays as it is."""
         # No second try: the replies before this one are not to be read in its place, and none came after it.
         # A rubric that named a model was answered by that, and not by a function of the judge's own.
-        function = None if self.named else find_function(judge.own_model)
-        asked = replace(judge, model=KeptReply(judge.own_model.name, row, function), reask=0, timeout=None)
-        said = await asked.ask(self.reading.widen(self.question))
+        function = None if self.named else find_function(judge.model)
+        replaying_judge = judge.replace(model=KeptReply(judge.model.name, row, function), reask=0, timeout=None)
+        new_result = await replaying_judge.ask(self.reading.widen(self.question))
         rubric = self.question.rubric
-        kept = {criterion.name for criterion in rubric.criteria} if rubric is not None else set()
-        decided = {name: getattr(said, name) for name in _DECIDED}
-        return replace(result, **decided, criteria=tuple(item for item in said.criteria if item.name in kept))
+        names = {criterion.name for criterion in rubric.criteria} if rubric is not None else set()
+        new_decision = {name: getattr(new_result, name) for name in _DECIDED}
+        return replace(
+            result,
+            **new_decision,
+            criteria=tuple(kept_criterion for kept_criterion in new_result.criteria if kept_criterion.name in names),
+        )
 
     async def _replay_chain(self, chain: JudgeChain, result: JudgeResult, name: str) -> ReplayedResult:
-        seats = {item.judge: item for item in result.results} if isinstance(result, JudgeChainResult) else {}
-        reasons = {item.undecided_because for item in seats.values()}
+        seats = (
+            {seat_result.judge: seat_result for seat_result in result.results}
+            if isinstance(result, JudgeChainResult)
+            else {}
+        )
+        reasons = {seat_result.undecided_because for seat_result in seats.values()}
         if result.undecided_because in (*_STANDS, "error") and result.undecided_because not in reasons:
-            return self._keep(result)  # cut off from outside, or broken: it is none of its seats' doing
+            return self._keep_result(result)  # cut off from outside, or broken: it is none of its seats' doing
         if not isinstance(result, JudgeChainResult):  # one judge then, a chain now: not from any command of ours
-            return self._leave(result, f"{name} was not asked then")
+            return self._leave_open(result, f"{name} was not asked then")
         late = chain.deadline is not None and result.strategy == chain.strategy and "timeout" in reasons
         replayed = [
             ReplayedResult(result=None, late=True)
@@ -143,20 +151,26 @@ class Replayer:
             else await self.replay(seat, seats.get(called), called)
             for called, seat in chain.seats
         ]
-        recorded = (item for item in replayed if item.result is not None)
-        if self.reading.same and self.settled and all(seats[item.result.judge] is item.result for item in recorded):
+        recorded = (seat_result for seat_result in replayed if seat_result.result is not None)
+        if (
+            self.reading.same
+            and self.settled
+            and all(seats[seat_result.result.judge] is seat_result.result for seat_result in recorded)
+        ):
             # The same answers under the same policy: whatever came together then, and first, has had its say.
-            return ReplayedResult(result=result, hidden=any(item.unknown or item.hidden for item in replayed))
-        settled = await replay_chain(chain, self.question, replayed)
-        return replace(settled, result=renew(settled.result, result))
+            return ReplayedResult(
+                result=result, hidden=any(seat_result.unknown or seat_result.hidden for seat_result in replayed)
+            )
+        chain_result = await replay_chain(chain, self.question, replayed)
+        return replace(chain_result, result=renew_result(chain_result.result, result))
 
-    def _keep(self, result: JudgeResult) -> ReplayedResult:
+    def _keep_result(self, result: JudgeResult) -> ReplayedResult:
         threshold = self.question.threshold if result.undecided_because is not None else result.threshold
         return ReplayedResult(result=result if threshold == result.threshold else replace(result, threshold=threshold))
 
-    def _leave(self, result: JudgeResult, why: str, because: Reason = "error") -> ReplayedResult:
-        left = renew(leave_open(result, self.question, why, because), result)
-        return ReplayedResult(result=left, unknown=why, because=because)
+    def _leave_open(self, result: JudgeResult, why: str, because: Reason = "error") -> ReplayedResult:
+        open_result = renew_result(leave_open(result, self.question, why, because), result)
+        return ReplayedResult(result=open_result, unknown=why, because=because)
 
 
 def leave_open(result: JudgeResult, question: Question, why: str, because: Reason) -> JudgeResult:
@@ -178,13 +192,13 @@ def leave_open(result: JudgeResult, question: Question, why: str, because: Reaso
     )
 
 
-def renew(result: JudgeResult, before: JudgeResult) -> JudgeResult:
-    """A decision as one of its own, unless it is the one that was made before; the call behind it stays the same."""
-    if result.id != before.id:
-        result = replace(result, **{name: getattr(before, name) for name in ("id", "created_at", "duration_ms")})
+def renew_result(result: JudgeResult, earlier: JudgeResult) -> JudgeResult:
+    """Renew a decision as one of its own, unless it is the earlier one; the call behind it stays the same."""
+    if result.id != earlier.id:
+        result = replace(result, **{name: getattr(earlier, name) for name in ("id", "created_at", "duration_ms")})
     # A value that was read from a file is plain data, and says the same.
-    again = result if result.value is before.value else replace(result, value=before.value)
-    return before if again == before else replace(result, id=make_id())
+    renewed = result if result.value is earlier.value else replace(result, value=earlier.value)
+    return earlier if renewed == earlier else replace(result, id=make_id())
 
 
 class RecordedSeat:
@@ -195,17 +209,17 @@ class RecordedSeat:
         self.after: int | None = None
         """The seat that had answered before this one; ``None`` where nobody had, or the chain asks one at a time."""
         self.known: Mapping[int, JudgeResult] = {}
-        """What the chain knows."""
-        self.said = _recall(name, replayed, assumed)
+        """The results that the chain knows, by seat."""
+        self.result = _make_seat_result(name, replayed, assumed)
 
     async def ask(self, _question: Question | str, /) -> JudgeResult:
-        """The answer, once the chain has taken note of the one before."""
+        """Return the answer, once the chain has taken note of the one before."""
         while self.after is not None and self.after not in self.known:  # noqa: ASYNC110 - a chain tells nobody
             await asyncio.sleep(0)
-        return self.said
+        return self.result
 
 
-def _recall(name: str, replayed: ReplayedResult, assumed: Outcome) -> JudgeResult:
+def _make_seat_result(name: str, replayed: ReplayedResult, assumed: Outcome) -> JudgeResult:
     if not (replayed.unknown or replayed.late):
         return replayed.result
     if replayed.late:
@@ -220,26 +234,35 @@ _Asked = tuple[Any, Verdict]
 
 
 async def replay_chain(chain: JudgeChain, question: Question, replayed: Sequence[ReplayedResult]) -> ReplayedResult:
-    """What a chain makes of its seats' answers, in the order in which they came then."""
-    hidden = any(item.unknown or item.hidden for item in replayed)
-    unknown = [item for item in replayed if item.unknown]
+    """Replay a chain with its seats' answers, in the order in which they came then."""
+    hidden = any(seat_answer.unknown or seat_answer.hidden for seat_answer in replayed)
+    unknown = [seat_answer for seat_answer in replayed if seat_answer.unknown]
     verdict: Verdict | None
     run, verdict = await _ask_chain(chain, question, replayed, "undecided")
-    if unknown and len({(await _ask_chain(chain, question, replayed, said))[1].outcome for said in _DECISIONS}) > 1:
+    if (
+        unknown
+        and len(
+            {
+                (await _ask_chain(chain, question, replayed, assumed_outcome))[1].outcome
+                for assumed_outcome in _DECISIONS
+            }
+        )
+        > 1
+    ):
         verdict = None  # it depends on what nobody heard
     if verdict is not None and verdict.outcome == "undecided" and chain.fail_open and hidden:
         verdict = None  # one of those that nobody heard may have said no
     everybody = verdict is None or chain.strategy in COUNTING or not chain.stop_early
-    run.known = {
-        seat: item.result if item.unknown or seat not in run.known else run.known[seat]
-        for seat, item in enumerate(replayed)
-        if item.result is not None and (everybody or seat in run.known)
+    run.results = {
+        seat: seat_answer.result if seat_answer.unknown or seat not in run.results else run.results[seat]
+        for seat, seat_answer in enumerate(replayed)
+        if seat_answer.result is not None and (everybody or seat in run.results)
     }
     if verdict is not None:
-        return ReplayedResult(result=run.conclude(verdict, 0.0), hidden=hidden)
-    why = "; ".join(dict.fromkeys(item.unknown for item in unknown)) or "a seat inside was not asked then"
-    because = find_gravest([item.because for item in unknown]) or "error"
-    concluded = run.conclude(Verdict(outcome="undecided", because=because), 0.0)
+        return ReplayedResult(result=replace(run.make_result(verdict), duration_ms=0.0), hidden=hidden)
+    why = "; ".join(dict.fromkeys(seat_answer.unknown for seat_answer in unknown)) or "a seat inside was not asked then"
+    because = find_gravest([seat_answer.because for seat_answer in unknown]) or "error"
+    concluded = replace(run.make_result(Verdict(outcome="undecided", because=because)), duration_ms=0.0)
     return ReplayedResult(
         result=leave_open(concluded, run.question, why, because), unknown=why, because=because, hidden=True
     )
@@ -249,34 +272,33 @@ async def _ask_chain(
     chain: JudgeChain, question: Question, replayed: Sequence[ReplayedResult], assumed: Outcome
 ) -> _Asked:
     """Ask the chain itself; whose answer nobody knows says what is assumed of it."""
-    seats = [RecordedSeat(name, item, assumed) for name, item in zip(chain.names, replayed, strict=True)]
-    asked = replace(
-        chain,
+    seats = [RecordedSeat(name, seat_answer, assumed) for name, seat_answer in zip(chain.names, replayed, strict=True)]
+    replaying_chain = chain.replace(
         judges=seats,
         timeout=None,
         deadline=None,
         # Who was asked when is over: whoever answered has been asked, and no clock is to hold it back.
         hedge_after=None if chain.hedge_after is None else sys.float_info.min,
-        fail_open=chain.fail_open and not any(item.unknown or item.hidden for item in replayed),
+        fail_open=chain.fail_open and not any(seat_answer.unknown or seat_answer.hidden for seat_answer in replayed),
         # Every recorded vote counts. A sequence ends where it ends: whoever comes after that had not been asked.
         stop_early=chain.stop_early and chain.strategy not in COUNTING,
     )
-    run = asked._begin(question)  # noqa: SLF001 - the chain's own, so that what is shown of it can be what was recorded
+    run = replaying_chain._start_run(question)  # noqa: SLF001 - the chain's own, so that what is shown of it can be what was recorded
     if chain.strategy in COUNTING or chain.strategy == "hedged":
-        order = sorted(range(len(replayed)), key=_by_time(replayed))
-        for before, seat in pairwise(order):
-            seats[seat].after = before
+        order = sorted(range(len(replayed)), key=_make_time_order(replayed))
+        for seat_before, seat in pairwise(order):
+            seats[seat].after = seat_before
     for seat in seats:
-        seat.known = run.known
-    verdict = await run.until_settled()
+        seat.known = run.results
+    verdict = await run.decide()
     for number, seat in enumerate(seats):
-        stopped = number in run.known and run.known[number].undecided_because == "cancelled"
-        if stopped and run.known[number].id != seat.said.id:
-            del run.known[number]  # by this replay: what was recorded of it is another matter
+        stopped = number in run.results and run.results[number].undecided_because == "cancelled"
+        if stopped and run.results[number].id != seat.result.id:
+            del run.results[number]  # by this replay: what was recorded of it is another matter
     return run, verdict
 
 
-def _by_time(replayed: Sequence[ReplayedResult]) -> Callable[[int], Any]:
-    """When a seat answered; whoever is not known to have answered comes last."""
-    absent = [bool(item.unknown or item.late) for item in replayed]
+def _make_time_order(replayed: Sequence[ReplayedResult]) -> Callable[[int], Any]:
+    """Make the order in which seats answered; whoever is not known to have answered comes last."""
+    absent = [bool(seat_answer.unknown or seat_answer.late) for seat_answer in replayed]
     return lambda seat: (True, seat) if absent[seat] else (False, replayed[seat].result.created_at, seat)

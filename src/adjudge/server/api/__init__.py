@@ -1,1 +1,1 @@
-"""What programs ask: one router a file."""
+"""The endpoints for programs: one router a file."""

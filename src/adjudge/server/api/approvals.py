@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import Depends, Query
@@ -10,7 +11,7 @@ from starlette.responses import Response
 
 from adjudge.errors import DecisionRefused, UsageError
 from adjudge.formats.text import flatten
-from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.approval import Approval, Status
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.queue import QueuedRequest, RequestSummary
 from adjudge.guards.approval.request import LONGEST_REASON
@@ -65,21 +66,33 @@ async def list_approvals(
     if status == "open":
         await state.approvals.close_due(most=MOST_CLOSED)
         # Only those that are given are read in full: a queue that was flooded has thousands.
-        ids = sorted(item.id for item in await state.approvals.list_queue() if can_see(item, caller))
-        given, total = await state.approvals.load_several(ids[:limit]), len(ids)
+        ids = sorted(request.id for request in await state.approvals.list_queue() if can_see(request, caller))
+        approvals, total = await state.approvals.load_several(ids[:limit]), len(ids)
     else:
-        found = await state.approvals.list(status=None if status == "all" else status)
-        seen = [item for item in found if can_see(item, caller)]
-        given, total = tuple(seen[:limit]), len(seen)
-    shown = [item.to_dict() for item in given]
-    return answer({"schema": "adjudge/approvals/1", "approvals": shown, "total": total})
+        ids, total = await _find_ended(state, caller, None if status == "all" else status, limit)
+        approvals = await state.approvals.load_several(ids)
+    rows = [approval.to_dict() for approval in approvals]
+    return answer({"schema": "adjudge/approvals/1", "approvals": rows, "total": total})
+
+
+async def _find_ended(
+    state: ServerState, caller: Caller, status: Status | None, limit: int
+) -> tuple[Sequence[str], int]:
+    """Find what ``can_see`` shows the caller, without reading the others: the ids of the oldest, and how many."""
+    reads = caller.may("read")
+    if not reads and caller.approver is None:
+        return (), 0
+    approver = None if reads else caller.approver
+    return await state.approvals.find_requests(
+        status=status, approver=approver, gates=caller.permissions.gates, most=limit
+    )
 
 
 @router.get("/approvals/{approval}")
 async def get_approval(approval: str, state: CurrentState, caller: Looking) -> Response:
     """One request, with the votes that counted; ``shown`` is the digest that a vote sends back as ``seen``."""
-    found = await find_approval(approval, state, caller)
-    return answer({**found.to_dict(), "shown": digest_shown(found)})
+    request = await find_approval(approval, state, caller)
+    return answer({**request.to_dict(), "shown": digest_shown(request)})
 
 
 @router.post("/approvals/{approval}/votes")
@@ -96,7 +109,7 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
             code="forbidden",
         )
     try:
-        found = await cast_vote(
+        request = await cast_vote(
             state.approvals,
             approval,
             caller.approver,
@@ -107,14 +120,14 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
         )
     except DecisionRefused as error:
         status = 403 if error.because == "unauthorised" else 409
-        raise Problem(status, flatten(str(error), 500), code=error.because) from None
+        raise Problem(status, flatten(str(error), 500), code=error.because, argument=error.argument) from None
     except UsageError as error:
-        raise Problem(422, flatten(str(error), 500), code="usage") from None
-    return answer(found.to_dict())
+        raise Problem(422, flatten(str(error), 500), code="usage", argument=error.argument) from None
+    return answer(request.to_dict())
 
 
 def can_see(approval: Approval | QueuedRequest | RequestSummary, caller: Caller) -> bool:
-    """Whether a request is the caller's to look at: with ``read`` all of their gates, else what they are asked about.
+    """Return whether the caller may see a request: with ``read`` all of their gates, else what they are asked about.
 
     Somebody who approves for one request of a gate has no business with the contents of the others. Who decided is
     among the approvers, which a request keeps, so they see what they decided too.
@@ -125,9 +138,9 @@ def can_see(approval: Approval | QueuedRequest | RequestSummary, caller: Caller)
 
 
 async def find_approval(ident: str, state: ServerState, caller: Caller) -> Approval:
-    """A request that the caller may look at; raises ``Problem`` (404) for any other, whether it exists or not."""
+    """Find a request that the caller may look at; raises ``Problem`` (404) for any other, whether it exists or not."""
     with explaining_usage(404, code="unknown_approval"):
-        found = await state.approvals.get(ident)
-    if not can_see(found, caller):
+        approval = await state.approvals.get(ident)
+    if not can_see(approval, caller):
         raise Problem(404, "there is no such approval for you", code="unknown_approval")
-    return found
+    return approval

@@ -1,4 +1,4 @@
-"""What all endpoints share: strict reading of bodies, exact types of their members, and plain JSON as answers."""
+"""The common part of all endpoints: strict reading of bodies, exact types of their members, and plain JSON answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         504: "It took too long. Nothing was decided.",
     }.items()
 }
-"""What any endpoint may answer in place of what was asked for."""
+"""The errors that any endpoint may answer with."""
 
 
 class StrictModel(BaseModel):
@@ -60,35 +60,35 @@ class StrictRequest(Request):
     """A request whose JSON has one reading: no member twice, no NaN, not nested without end."""
 
     async def json(self) -> Any:
-        """The body; raises ``Problem`` (400)."""
+        """Read the body; raises ``Problem`` (400)."""
         if not hasattr(self, "_strict"):
             try:
                 self._strict = read_json((await self.body()).decode("utf-8"))
             except (ValueError, RecursionError) as error:
-                said = flatten(str(error), 200)
-                raise Problem(400, f"the body is not one JSON value: {said}", code="json") from None
+                problem = flatten(str(error), 200)
+                raise Problem(400, f"the body is not one JSON value: {problem}", code="json") from None
             _check_count(self._strict)
         return self._strict
 
 
 def _check_count(body: Any) -> None:
     """Raise ``Problem`` (413) for a body of more than ``MOST_VALUES`` values."""
-    count, waiting = 0, [[body]]
-    while waiting:
-        held = waiting.pop()
-        count += len(held)
+    count, stack = 0, [[body]]
+    while stack:
+        container = stack.pop()
+        count += len(container)
         if count > MOST_VALUES:
-            said = f"the body holds more than {MOST_VALUES:,} JSON values; send large content as one text"
-            raise Problem(413, said, code="too_large")
-        items = held.values() if isinstance(held, dict) else held
-        waiting += [item for item in items if isinstance(item, dict | list)]
+            problem = f"the body holds more than {MOST_VALUES:,} JSON values; send large content as one text"
+            raise Problem(413, problem, code="too_large")
+        members = container.values() if isinstance(container, dict) else container
+        stack += [member for member in members if isinstance(member, dict | list)]
 
 
 class StrictRoute(APIRoute):
     """An address whose handler gets a ``StrictRequest``, of a size that is read at once."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of the framework, behind the strict reading."""
+        """Wrap the handler of the framework in the strict reading."""
         handle = super().get_route_handler()
 
         async def read(request: Request) -> Response:
@@ -104,20 +104,20 @@ class JudgingRoute(APIRoute):
     """An address that judges: what would keep all others waiting is handled in a thread of its own."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of the framework, on the loop of the server or, for much work, on that of its thread."""
+        """Run the handler of the framework on the loop of the server or, for much work, on that of its thread."""
         handle = super().get_route_handler()
 
         async def read(request: Request) -> Response:
             strict = StrictRequest(request.scope, request.receive)
-            if await _makes_work(strict):
+            if await _is_expensive(strict):
                 return await get_state(request).work.run(handle(strict))
             return await handle(strict)
 
         return read
 
 
-async def _makes_work(request: StrictRequest) -> bool:
-    """Whether a request is large, or brings rules or a rubric that have to be compiled. Its body is read here."""
+async def _is_expensive(request: StrictRequest) -> bool:
+    """Return whether a request is large, or brings rules or a rubric to compile. Its body is read here."""
     if len(await request.body()) >= LARGE:
         return True
     with suppress(Problem):  # it is raised again, where the framework expects it
@@ -127,14 +127,14 @@ async def _makes_work(request: StrictRequest) -> bool:
 
 
 def make_router(tag: str, *, judges: bool = False) -> APIRouter:
-    """A router of endpoints under ``/v1``; ``judges`` for those that take contents of any size."""
+    """Make a router of endpoints under ``/v1``; ``judges`` for those that take contents of any size."""
     route = JudgingRoute if judges else StrictRoute
     return APIRouter(prefix="/v1", tags=[tag], route_class=route, responses=PROBLEMS)
 
 
-def check_content(settings: ServerSettings, given: Mapping[str, Any]) -> None:
+def check_content(settings: ServerSettings, parts: Mapping[str, Any]) -> None:
     """Raise ``Problem`` (413) for a content, or what it is judged with, that is longer than the settings allow."""
-    for name, value in given.items():
+    for name, value in parts.items():
         size = _measure(value)
         if size > settings.largest_content:
             raise Problem(
@@ -158,41 +158,41 @@ def check_counts(settings: ServerSettings, *, rules: int, criteria: int) -> None
 
 
 def count_rules(rules: object) -> int:
-    """How many rules a list of rules as data holds, those inside ``some_of`` included."""
+    """Count the rules in a list of rules as data, those inside ``some_of`` included."""
     listed = rules if isinstance(rules, list) else []
-    return len(listed) + sum(count_rules(_find_inner(rule)) for rule in listed if isinstance(rule, dict))
+    return len(listed) + sum(count_rules(_find_inner_rules(rule)) for rule in listed if isinstance(rule, dict))
 
 
-def _find_inner(rule: dict[str, Any]) -> object:
-    """The rules of a ``some_of``, in either way of writing it."""
-    named = rule.get("name")
-    if isinstance(named, str) and named.replace("-", "_") == "some_of":
+def _find_inner_rules(rule: dict[str, Any]) -> object:
+    """Find the rules of a ``some_of``, in either way of writing it."""
+    name = rule.get("name")
+    if isinstance(name, str) and name.replace("-", "_") == "some_of":
         return rule.get("rules")
     return next((value for key, value in rule.items() if key.replace("-", "_") == "some_of"), None)
 
 
 def _measure(value: object) -> int:
-    size, waiting = 0, [value]
-    while waiting:
-        item = waiting.pop()
-        size += len(item) if isinstance(item, str) else 1
-        if isinstance(item, dict):
-            waiting += item.keys()
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
+    size, stack = 0, [value]
+    while stack:
+        current = stack.pop()
+        size += len(current) if isinstance(current, str) else 1
+        if isinstance(current, dict):
+            stack += current.keys()
+            stack += current.values()
+        elif isinstance(current, list):
+            stack += current
     return size
 
 
 def answer(value: object, *, status: int = 200) -> Response:
-    """Plain data as JSON, in ASCII: halves of characters in what was judged are escapes then."""
+    """Answer with plain data as JSON, in ASCII: halves of characters in what was judged are escapes then."""
     return Response(json.dumps(value, allow_nan=False), status, media_type=JSON)
 
 
 @contextmanager
 def explaining_usage(status: int = 422, *, code: str = "usage") -> Iterator[None]:
-    """A block in which a ``UsageError`` is about what the client sent, so that it is told."""
+    """Turn a ``UsageError`` of the block, which is about what the client sent, into an answer that says so."""
     try:
         yield
     except UsageError as error:
-        raise Problem(status, flatten(str(error), 500), code=code) from None
+        raise Problem(status, flatten(str(error), 500), code=code, argument=error.argument) from None

@@ -33,7 +33,7 @@ Few = MaxLen(MOST_LISTED)
 
 
 class EvaluateBody(StrictModel):
-    """What is judged and by what; ``rubric`` or ``criteria`` says what good means."""
+    """Content to judge, and its judge; ``rubric`` or ``criteria`` says what good means."""
 
     content: Any
     rubric: str | dict[str, Any] | None = Field(
@@ -54,8 +54,8 @@ class EvaluateBody(StrictModel):
 async def list_judges(state: CurrentState, _caller: Annotated[Caller, Depends(require("judge"))]) -> Response:
     """The judges and the rubrics that a request may name."""
     judges = state.judges
-    said = {"judges": sorted(judges.judges), "default": judges.default, "rubrics": sorted(judges.rubrics)}
-    return answer({"schema": "adjudge/server-judges/1", **said})
+    members = {"judges": sorted(judges.judges), "default": judges.default, "rubrics": sorted(judges.rubrics)}
+    return answer({"schema": "adjudge/server-judges/1", **members})
 
 
 @router.post("/evaluate")
@@ -75,7 +75,7 @@ async def evaluate(
         rubric = state.judges.find_rubric(body.rubric)
         rules = [as_rule(rule) for rule in body.rules]
 
-    async def judge_it() -> Response:
+    async def judge_content() -> Response:
         async with state.queue.enter(caller.identity):
             with explaining_usage():
                 result = await judge.evaluate(
@@ -93,15 +93,21 @@ async def evaluate(
             await state.ledger.append(result)
         return answer(result.to_dict())
 
-    return await answer_once(request, state, caller, judge_it)
+    return await answer_once(request, state, caller, judge_content)
 
 
 def _check_size(body: EvaluateBody, settings: ServerSettings) -> None:
     """Raise ``Problem`` (413) for more content, rules or criteria than the settings allow."""
     names = ("content", "task", "context", "reference", "instructions")
     check_content(settings, {name: getattr(body, name) for name in names})
-    listed = body.rubric.get("criteria") if isinstance(body.rubric, dict) else None
-    own = listed if isinstance(listed, list) else []
-    inside = [item["rule"] for item in own if isinstance(item, dict) and item.get("rule") is not None]
-    criteria = len(own) + (0 if body.criteria is None or isinstance(body.criteria, str) else len(body.criteria))
-    check_counts(settings, rules=count_rules(body.rules) + count_rules(inside), criteria=criteria)
+    rubric_value = body.rubric.get("criteria") if isinstance(body.rubric, dict) else None
+    rubric_criteria = rubric_value if isinstance(rubric_value, list) else []
+    criterion_rules = [
+        criterion["rule"]
+        for criterion in rubric_criteria
+        if isinstance(criterion, dict) and criterion.get("rule") is not None
+    ]
+    criteria_count = len(rubric_criteria) + (
+        0 if body.criteria is None or isinstance(body.criteria, str) else len(body.criteria)
+    )
+    check_counts(settings, rules=count_rules(body.rules) + count_rules(criterion_rules), criteria=criteria_count)

@@ -43,28 +43,32 @@ class PromptBody(StrictModel):
 
 @router.post("/firewall/input")
 async def check_input(request: Request, body: InputBody, state: CurrentState, caller: Judging) -> Response:
-    """Whether some arguments may reach a function; ``passed`` says so."""
+    """Check whether some arguments may reach a function; ``passed`` says so."""
     check_content(state.settings, {"arguments": body.arguments})
     with explaining_usage():
         firewall = InputFirewall(state.judges.find_judge(body.judge), tool_name=body.tool)
-    return await answer_once(request, state, caller, _make_work(state, caller, lambda: firewall.check(body.arguments)))
+    return await answer_once(
+        request, state, caller, _make_check_in_turn(state, caller, lambda: firewall.check(body.arguments))
+    )
 
 
 @router.post("/firewall/prompt")
 async def check_prompt(request: Request, body: PromptBody, state: CurrentState, caller: Judging) -> Response:
-    """Which of some rules may reach a prompt; ``allowed`` holds them."""
+    """Check which of some rules may reach a prompt; ``allowed`` holds them."""
     check_content(state.settings, {"rules": body.rules})
     with explaining_usage():
         firewall = PromptFirewall(state.judges.find_judge(body.judge), on_unsafe=body.on_unsafe)
-    return await answer_once(request, state, caller, _make_work(state, caller, lambda: firewall.check(body.rules)))
+    return await answer_once(
+        request, state, caller, _make_check_in_turn(state, caller, lambda: firewall.check(body.rules))
+    )
 
 
-def _make_work(
+def _make_check_in_turn(
     state: ServerState, caller: Caller, check: Callable[[], Awaitable[InputVerdict | FirewallVerdict]]
 ) -> Callable[[], Awaitable[Response]]:
-    """A check in its turn, recorded by what the judges said."""
+    """Make a function that waits for its turn, checks, and records what the judges said."""
 
-    async def work() -> Response:
+    async def check_in_turn() -> Response:
         async with state.queue.enter(caller.identity):
             with explaining_usage():
                 verdict = await check()
@@ -72,4 +76,4 @@ def _make_work(
                 await state.ledger.append(verdict.chain_result)
         return answer(verdict.to_dict())
 
-    return work
+    return check_in_turn

@@ -30,7 +30,7 @@ Judging = Annotated[Caller, Depends(require("judge", by_gate=True))]
 
 
 class CheckBody(StrictModel):
-    """What goes through a gate; each may be any JSON value."""
+    """Content for a gate; each member may be any JSON value."""
 
     content: Any = Field(description="What is judged.")
     task: Any = Field(default=None, description="What was asked for.")
@@ -64,13 +64,19 @@ async def check_gate(request: Request, gate: str, body: CheckBody, state: Curren
     With an ``Idempotency-Key``, a request that is sent again is not judged again, and gets the same decision.
     """
     opened = find_gate(gate, state)
-    data = {"content": body.content, "task": body.task, "context": body.context, "reference": body.reference}
-    check_content(state.settings, data)
+    parts = {"content": body.content, "task": body.task, "context": body.context, "reference": body.reference}
+    check_content(state.settings, parts)
 
     async def check() -> Response:
         async with state.queue.enter(caller.identity):
-            decision = await opened.check(**data, metadata=_name_caller(body.metadata, caller))
-        _report(state)
+            decision = await opened.check(
+                body.content,
+                task=body.task,
+                context=body.context,
+                reference=body.reference,
+                metadata=_name_caller(body.metadata, caller),
+            )
+        _log_troubles(state)
         get_metrics(request).count_decision(decision)
         return answer(decision.to_dict())
 
@@ -79,18 +85,18 @@ async def check_gate(request: Request, gate: str, body: CheckBody, state: Curren
 
 @router.post("/gates/{gate}/resume")
 async def resume_gate(request: Request, gate: str, body: ResumeBody, state: CurrentState, _caller: Judging) -> Response:
-    """The decision that replaces a pending one, once people have decided; until then the pending one."""
+    """Return the decision that replaces a pending one, once people have decided; until then the pending one."""
     opened = find_gate(gate, state)
     pending = await _find_pending(opened, body.approval, state)
     names = ("content", "task", "context", "reference")
-    given = {name: getattr(body, name) for name in names if name in body.model_fields_set}
+    parts = {name: getattr(body, name) for name in names if name in body.model_fields_set}
     decision = pending
     # Half of the deadline is left for what follows: an answer that comes too late would be lost, and be recorded.
-    most = min(body.wait, state.settings.deadline / 2)
-    if await _is_decided(state, body.approval, most):
+    longest = min(body.wait, state.settings.deadline / 2)
+    if await _wait_until_decided(state, body.approval, seconds=longest):
         with explaining_usage():
-            decision = await opened.resume(pending, **given)
-        _report(state)
+            decision = await opened.resume(pending, **parts)
+        _log_troubles(state)
         get_metrics(request).count_decision(decision)
     return answer(decision.to_dict())
 
@@ -99,12 +105,12 @@ async def resume_gate(request: Request, gate: str, body: ResumeBody, state: Curr
 async def list_pending(gate: str, state: CurrentState, _caller: Judging) -> Response:
     """The gate's pending decisions that have not been resumed, the oldest first."""
     opened = find_gate(gate, state)
-    found = await opened.pending() if opened.approvals is not None else ()
-    return answer({"schema": "adjudge/decisions/1", "decisions": [item.to_dict() for item in found]})
+    decisions = await opened.pending() if opened.approvals is not None else ()
+    return answer({"schema": "adjudge/decisions/1", "decisions": [decision.to_dict() for decision in decisions]})
 
 
 def find_gate(name: str, state: ServerState) -> Gate:
-    """The gate of a name; raises ``Problem`` (404) where there is none."""
+    """Find the gate of a name; raises ``Problem`` (404) where there is none."""
     gate = state.gates.get(name)
     if gate is None:
         raise Problem(404, f"there is no gate {show(name)} here", code="unknown_gate")
@@ -124,14 +130,14 @@ def _name_caller(metadata: dict[str, Any], caller: Caller) -> dict[str, Any]:
 
 async def _find_pending(gate: Gate, ident: str, state: ServerState) -> Decision:
     with explaining_usage(404, code="unknown_approval"):
-        found = await state.approvals.pending(ident)
-    if found is None or found.decision.gate != gate.name or gate.approvals is None:
+        pending = await state.approvals.pending(ident)
+    if pending is None or pending.decision.gate != gate.name or gate.approvals is None:
         raise Problem(404, f"gate {show(gate.name)} has no pending decision of that id", code="unknown_approval")
-    return found.decision
+    return pending.decision
 
 
-async def _is_decided(state: ServerState, ident: str, seconds: float) -> bool:
-    """Whether people have decided, waited for so long."""
+async def _wait_until_decided(state: ServerState, ident: str, *, seconds: float) -> bool:
+    """Wait for people, at most so many seconds, and return whether they have decided."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds or None):
             while await state.approvals.is_open(ident):
@@ -142,7 +148,7 @@ async def _is_decided(state: ServerState, ident: str, seconds: float) -> bool:
     return False
 
 
-def _report(state: ServerState) -> None:
+def _log_troubles(state: ServerState) -> None:
     """Write what could not be recorded to the log, where somebody can mend it; the decision says so too."""
     for trouble in state.recorder.troubles:
         logger.error("%s", trouble)

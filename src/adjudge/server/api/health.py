@@ -15,14 +15,14 @@ router = APIRouter(tags=["health"])
 
 
 class HealthReply(BaseModel):
-    """What a probe is told."""
+    """The answer to a probe."""
 
     status: Literal["ok"] = "ok"
 
 
 @router.get("/healthz")
 async def get_health() -> HealthReply:
-    """Whether the process answers at all. A failure means that it should be started anew."""
+    """Answer that the process runs. A failure means that it should be started anew."""
     return HealthReply()
 
 
@@ -31,7 +31,7 @@ async def get_health() -> HealthReply:
     responses={503: {"description": "The ledger cannot be reached.", "content": {"application/problem+json": {}}}},
 )
 async def get_readiness(state: CurrentState) -> HealthReply:
-    """Whether the ledger can be reached. A failure means that requests should go to another server."""
+    """Check that the ledger can be reached. A failure means that requests should go to another server."""
     if state.stopping.is_set():
         raise Problem(503, "the server is stopping", code="stopping", headers={"Retry-After": "1"})
     try:

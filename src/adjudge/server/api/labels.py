@@ -29,13 +29,13 @@ Value = bool | float | Literal["first", "second", "tie", "cannot_tell"]
 
 
 class NextBody(StrictModel):
-    """Which case is wanted."""
+    """The choice of the next case."""
 
     skipped: bool = Field(default=False, description="Hand out what was skipped before.")
 
 
 class LabelBody(StrictModel):
-    """What is said of a case."""
+    """A label of a case."""
 
     case: str = Field(max_length=1_000)
     value: Value = Field(description="true, false, a number or cannot_tell; of a pair first, second, tie, cannot_tell.")
@@ -56,53 +56,73 @@ class SkipBody(StrictModel):
 
 @router.post("/labels/{run}/next")
 async def draw_next(run: str, body: NextBody, state: CurrentState, caller: Labelling) -> Response:
-    """The next case for the caller, kept for them for 15 minutes; ``task`` is null where nothing is left."""
-    who = name_rater(caller)
-    task = await use_queue(state, run, lambda queue: queue.next(who, skipped=body.skipped, session=caller.identity))
+    """Draw the next case for the caller, kept for them for 15 minutes; ``task`` is null where nothing is left."""
+    rater = name_rater(caller)
+    task = await use_queue(state, run, lambda queue: queue.next(rater, skipped=body.skipped, session=caller.identity))
     return answer({"schema": "adjudge/label-next/1", "task": None if task is None else task.to_dict()})
 
 
 @router.post("/labels/{run}/labels")
 async def record_label(run: str, body: LabelBody, state: CurrentState, caller: Labelling) -> Response:
     """Keep what the caller says of a case; it replaces what they said before."""
-    who = name_rater(caller)
-    about: dict[str, Any] = {"criterion": body.criterion, "comment": body.comment, "session": caller.identity}
-    about["subject"] = body.subject
-    label = await use_queue(state, run, lambda queue: queue.record(who, body.case, body.value, **about))
+    rater = name_rater(caller)
+    label = await use_queue(
+        state,
+        run,
+        lambda queue: queue.record(
+            rater,
+            body.case,
+            body.value,
+            criterion=body.criterion,
+            comment=body.comment,
+            session=caller.identity,
+            subject=body.subject,
+        ),
+    )
     return answer(label.to_dict())
 
 
 @router.post("/labels/{run}/skip")
 async def skip_case(run: str, body: SkipBody, state: CurrentState, caller: Labelling) -> Response:
     """Put a case off."""
-    who = name_rater(caller)
-    await use_queue(state, run, lambda queue: queue.skip(who, body.case, session=caller.identity))
+    rater = name_rater(caller)
+    await use_queue(state, run, lambda queue: queue.skip(rater, body.case, session=caller.identity))
     return answer({"schema": "adjudge/label-skipped/1", "case": body.case})
 
 
 @router.post("/labels/{run}/undo")
 async def undo_label(run: str, state: CurrentState, caller: Labelling) -> Response:
     """Take back the caller's last answer; ``undone`` is null where there is none."""
-    who = name_rater(caller)
-    found = await use_queue(state, run, lambda queue: queue.undo(who, session=caller.identity))
-    undone = None if found is None else {"case": found.case, "criterion": found.criterion}
+    rater = name_rater(caller)
+    last = await use_queue(state, run, lambda queue: queue.undo(rater, session=caller.identity))
+    undone = None if last is None else {"case": last.case, "criterion": last.criterion}
     return answer({"schema": "adjudge/label-undone/1", "undone": undone})
 
 
 @router.get("/labels/{run}/progress")
 async def get_progress(run: str, state: CurrentState, caller: Labelling) -> Response:
-    """How far labelling is, for everybody and for the caller."""
-    who = name_rater(caller)
-    return answer((await use_queue(state, run, lambda queue: queue.progress(who))).to_dict())
+    """Report the progress of labelling, for everybody and for the caller."""
+    rater = name_rater(caller)
+    return answer((await use_queue(state, run, lambda queue: queue.progress(rater))).to_dict())
 
 
 @router.post("/labels/{run}/settle")
 async def settle_difference(run: str, body: LabelBody, state: CurrentState, caller: Settling) -> Response:
     """Settle what people differ about; it decides over all other labels of the case."""
-    who = name_rater(caller)
-    about: dict[str, Any] = {"criterion": body.criterion, "comment": body.comment, "session": caller.identity}
-    about["subject"] = body.subject
-    label = await use_queue(state, run, lambda queue: queue.settle(who, body.case, body.value, **about))
+    rater = name_rater(caller)
+    label = await use_queue(
+        state,
+        run,
+        lambda queue: queue.settle(
+            rater,
+            body.case,
+            body.value,
+            criterion=body.criterion,
+            comment=body.comment,
+            session=caller.identity,
+            subject=body.subject,
+        ),
+    )
     return answer(label.to_dict())
 
 
@@ -110,7 +130,7 @@ async def settle_difference(run: str, body: LabelBody, state: CurrentState, call
 async def export_labels(
     run: str, state: CurrentState, caller: Annotated[Caller, Depends(require("read", "adjudicate"))]
 ) -> Response:
-    """Everybody's labels, in the order in which they came. What the caller labels afterwards is not blind."""
+    """Export everybody's labels, in the order in which they came. What the caller labels afterwards is not blind."""
 
     def export(queue: LabelQueue) -> list[dict[str, Any]]:
         if caller.rater is not None:
@@ -122,7 +142,7 @@ async def export_labels(
 
 
 def name_rater(caller: Caller) -> str:
-    """Under which name the caller labels; raises ``Problem`` (403) where there is none."""
+    """Return the name under which the caller labels; raises ``Problem`` (403) where there is none."""
     if caller.rater is None:
         raise Problem(
             403,
@@ -133,8 +153,8 @@ def name_rater(caller: Caller) -> str:
 
 
 async def use_queue(state: ServerState, run: str, work: Callable[[LabelQueue], T]) -> T:
-    """What a function does with the queue of a run; raises ``Problem`` where there is no such run (404), or case."""
+    """Run a function on the queue of a run; raises ``Problem`` where there is no such run (404), or case."""
     try:
         return await state.labels.use(run, work)
     except UsageError as error:
-        raise Problem(422, explain_trouble(error, state.run_folder), code="usage") from None
+        raise Problem(422, explain_trouble(error, state.run_folder), code="usage", argument=error.argument) from None

@@ -7,13 +7,13 @@ import tempfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Query
 from starlette.responses import Response, StreamingResponse
 
-from adjudge.ledger.entry import Head
-from adjudge.ledger.ledger import Ledger
+from adjudge.guards.approval.listed import verify_listed
+from adjudge.ledger.entry import Entry, Head
 from adjudge.server.api.endpoint import answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
@@ -47,23 +47,32 @@ async def query_ledger(  # noqa: PLR0917 - each is a member of the query
     after: Annotated[int, Query(ge=0, lt=2**62)] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
 ) -> Response:
-    """Entries that match all conditions, in order; ``next`` is the ``after`` that goes on, or null at the end."""
+    """List the entries that match all conditions, in order; ``next`` is the ``after`` of the next page, or null."""
     if caller.permissions.gates is not None and gate is None:
         raise Problem(403, "this is limited to gates; name one of them", code="forbidden")
     caller.check("read", gate)
-    wanted: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate, "subject": subject}
-    wanted |= {"execution": execution, "since": _read_time("since", since), "until": _read_time("until", until)}
+    begin, end = _read_time("since", since), _read_time("until", until)
     with explaining_usage():
-        found = [entry async for entry in _take(state.ledger, wanted, after, limit + 1)]
-    more = len(found) > limit
-    entries = [entry.to_dict() for entry in found[:limit]]
-    going_on = found[limit - 1].seq if more else None
-    return answer({"schema": "adjudge/ledger-entries/1", "entries": entries, "next": going_on})
+        query = state.ledger.query(
+            kind=kind,
+            outcome=outcome,
+            judge=judge,
+            gate=gate,
+            subject=subject,
+            execution=execution,
+            since=begin,
+            until=end,
+            after=after,
+        )
+        entries = [entry async for entry in _take(query, limit + 1)]
+    rows = [entry.to_dict() for entry in entries[:limit]]
+    next_after = entries[limit - 1].seq if len(entries) > limit else None
+    return answer({"schema": "adjudge/ledger-entries/1", "entries": rows, "next": next_after})
 
 
 @router.get("/ledger/head")
 async def get_head(state: CurrentState, _caller: Reading) -> Response:
-    """The place and the hash of the last entry, to keep elsewhere."""
+    """Return the place and the hash of the last entry, to keep elsewhere."""
     return answer((await state.ledger.head()).to_dict())
 
 
@@ -76,8 +85,8 @@ async def verify_ledger(
         # Parsed here: the library would take any other text for the path of a file.
         pinned = None if head is None else Head.parse(head)
     async with state.queue.enter(caller.identity):
-        found = await state.ledger.verify(pinned)
-    return answer(found.to_dict())
+        verification = await verify_listed(state.ledger, await state.ledger.verify(pinned))
+    return answer(verification.to_dict())
 
 
 @router.get(
@@ -86,7 +95,7 @@ async def verify_ledger(
     responses={200: {"description": "JSON Lines.", "content": {"application/jsonl": {}}}},
 )
 async def export_ledger(state: CurrentState, caller: Reading) -> Response:
-    """Every entry, one JSON object a line. ``adjudge ledger verify`` checks the file without the ledger."""
+    """Export every entry, one JSON object a line. ``adjudge ledger verify`` checks the file without the ledger."""
     async with state.queue.enter(caller.identity):
         folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="adjudge-export-")
         try:
@@ -99,9 +108,9 @@ async def export_ledger(state: CurrentState, caller: Reading) -> Response:
     return StreamingResponse(_stream(folder), media_type="application/jsonl", headers=headers)
 
 
-async def _take(ledger: Ledger, wanted: dict[str, Any], after: int, most: int) -> AsyncIterator[Any]:
+async def _take(entries: AsyncIterator[Entry], most: int) -> AsyncIterator[Entry]:
     count = 0
-    async for entry in ledger.query(after=after, **wanted):
+    async for entry in entries:
         yield entry
         count += 1
         if count >= most:
@@ -121,7 +130,7 @@ def _read_time(name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):  # its zone can move a time out of the years that there are
         raise Problem(422, f"{name} is a time like 2026-11-22T12:00:00Z", code="usage") from None

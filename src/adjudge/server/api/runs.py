@@ -26,8 +26,8 @@ Reading = Annotated[Caller, Depends(require("read"))]
 async def list_runs(state: CurrentState, _caller: Reading) -> Response:
     """The runs, by name, with their status and how many cases passed, failed and are undecided."""
     folders = await asyncio.to_thread(list_run_folders, state.run_folder)
-    found = [await asyncio.to_thread(_describe, folder) for folder in folders]
-    return answer({"schema": "adjudge/runs/1", "runs": [item for item in found if item is not None]})
+    rows = [await asyncio.to_thread(_describe, folder) for folder in folders]
+    return answer({"schema": "adjudge/runs/1", "runs": [row for row in rows if row is not None]})
 
 
 @router.get("/runs/{run}")

@@ -52,31 +52,33 @@ class ReuseBody(StrictModel):
 
 @router.post("/tools/review")
 async def review_candidate(request: Request, body: ReviewBody, state: CurrentState, caller: Judging) -> Response:
-    """Whether a candidate may become a tool; ``approved`` says so."""
+    """Review whether a candidate may become a tool; ``approved`` says so."""
     check_content(state.settings, {"candidate": body.candidate})
     with explaining_usage():
         candidate = ToolCandidate.from_dict(body.candidate)
         reviewer = EmergentJudge(state.judges.find_judge(body.judge))
 
     return await answer_once(
-        request, state, caller, _make_work(state, caller, lambda: reviewer.review_creation(candidate))
+        request, state, caller, _make_review_in_turn(state, caller, lambda: reviewer.review_creation(candidate))
     )
 
 
 @router.post("/tools/promotion")
 async def review_promotion(request: Request, body: PromotionBody, state: CurrentState, caller: Judging) -> Response:
-    """Whether a tool may be raised by one tier, by two reviewers; ``approved`` says so. Nothing is raised by this."""
+    """Review, by two reviewers, whether a tool may rise one tier; ``approved`` says so. Nothing is promoted by this."""
     check_content(state.settings, {"tool": body.tool})
     with explaining_usage():
         tool = EmergentTool.from_dict(body.tool)
         reviewer = EmergentJudge(state.judges.find_judge(body.judge))
 
-    return await answer_once(request, state, caller, _make_work(state, caller, lambda: reviewer.review_promotion(tool)))
+    return await answer_once(
+        request, state, caller, _make_review_in_turn(state, caller, lambda: reviewer.review_promotion(tool))
+    )
 
 
 @router.post("/tools/reuse")
 async def check_reuse(body: ReuseBody, state: CurrentState, caller: Judging) -> Response:
-    """Whether an output fits its schema; computed, without asking anybody. ``request`` is the digest of the body."""
+    """Check whether an output fits its schema, without asking anybody. ``request`` is the digest of the body."""
     check_content(state.settings, {"output": body.output, "output_schema": body.output_schema})
     with explaining_usage():
         history = None if body.history is None else ToolHistory.from_dict(body.history)
@@ -93,16 +95,16 @@ async def check_reuse(body: ReuseBody, state: CurrentState, caller: Judging) -> 
     return answer({**verdict.to_dict(), "request": digest_reuse(body.model_dump())})
 
 
-def _make_work(
+def _make_review_in_turn(
     state: ServerState, caller: Caller, review: Callable[[], Awaitable[ToolVerdict]]
 ) -> Callable[[], Awaitable[Response]]:
-    """A review in its turn, recorded under the tool's digest."""
+    """Make a function that waits for its turn, reviews, and records the verdict under the tool's digest."""
 
-    async def work() -> Response:
+    async def review_in_turn() -> Response:
         async with state.queue.enter(caller.identity):
             with explaining_usage():
                 verdict = await review()
             await state.ledger.append(verdict, kind="tool.reviewed", subject=verdict.tool_digest)
         return answer(verdict.to_dict())
 
-    return work
+    return review_in_turn

@@ -1,1 +1,1 @@
-"""What people see: one router a file, and its template in ``templates``."""
+"""The pages for people: one router a file, and its template in ``templates``."""

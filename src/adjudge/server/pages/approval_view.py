@@ -1,4 +1,4 @@
-"""What the page *Approvals* shows: values made from requests, without a store, a request or a clock of their own.
+"""The views of the page *Approvals*: values made from requests, without a store, a request or a clock of their own.
 
 A request that its reader is to decide without the judge is made without it: neither the verdict, criteria, rules,
 quotations and seats nor what other people said are in the value, so neither the page nor its twin can show them.
@@ -76,7 +76,7 @@ class UndoOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuoteView:
-    """What a judge quoted, and its number in the content; ``None`` if it is not in the content."""
+    """A quotation of a judge, and its number in the content; ``None`` if it is not in the content."""
 
     text: str
     number: int | None
@@ -97,7 +97,7 @@ class CriterionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatView:
-    """What one seat of a chain said."""
+    """The result of one seat of a chain."""
 
     judge: str
     outcome: Outcome
@@ -118,7 +118,7 @@ class RuleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeView:
-    """What the judge said: only for who may see it."""
+    """The result of the judge: only for who may see it."""
 
     outcome: Outcome
     word: str
@@ -145,7 +145,7 @@ class VoteView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentView:
-    """What an approver said without deciding."""
+    """A comment of an approver."""
 
     name: str
     at: datetime
@@ -264,7 +264,7 @@ class ApprovalsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who looks, and how."""
+    """The person who looks, and how."""
 
     approver: str | None
     """The name under which they decide; ``None``: they cannot."""
@@ -277,17 +277,17 @@ class Reader:
 
 
 def find_next(queue: Iterable[QueuedRequest], after: Approval, name: str | None) -> QueuedRequest | None:
-    """The request that somebody can decide next: the first behind another one in the queue, else the first of all.
+    """Find the request that somebody can decide next: the first behind another one in the queue, else the first of all.
 
     So a reviewer who left some undecided on the way is not led back to them after each decision.
     """
-    mine = [item for item in queue if item.waits_for(name)]
-    behind = (item for item in mine if place_in_queue(item) > place_in_queue(after))
+    mine = [request for request in queue if request.waits_for(name)]
+    behind = (request for request in mine if place_in_queue(request) > place_in_queue(after))
     return next(behind, mine[0] if mine else None)
 
 
 def make_queue_item(approval: RequestSummary, reader: Reader, now: datetime) -> QueueItem:
-    """A request in the queue, without the judge where its reader is to decide first."""
+    """Make a row of the queue, without the judge where its reader is to decide first."""
     hidden = is_hidden(approval, reader)
     score = "" if approval.score is None else format_score(approval.score)
     vote = find_vote(approval, reader.approver)
@@ -300,39 +300,39 @@ def make_queue_item(approval: RequestSummary, reader: Reader, now: datetime) -> 
         detail="" if hidden else approval.undecided_because or score,
         approved=None if hidden else sum(vote.approved for vote in approval.votes),
         required=approval.required,
-        left=_find_left(approval, now),
+        left=_find_seconds_left(approval, now),
         mine=may_decide(approval, reader.approver),
         said="" if vote is None else "approved" if vote.approved else "denied",
     )
 
 
-def make_undo_offers(found: Iterable[RequestSummary], reader: Reader, now: datetime) -> tuple[UndoOffer, ...]:
-    """The reader's own votes that can still be taken back, the last one first."""
+def make_undo_offers(requests: Iterable[RequestSummary], reader: Reader, now: datetime) -> tuple[UndoOffer, ...]:
+    """List the reader's own votes that can still be taken back, the last one first."""
     votes = [
-        (vote, item)
-        for item in found
-        for vote in item.pending_votes
+        (vote, request)
+        for request in requests
+        for vote in request.pending_votes
         if vote.by == reader.approver and vote.final_at is not None and vote.final_at > now
     ]
     votes.sort(key=lambda pair: pair[0].at, reverse=True)
     return tuple(
         UndoOffer(
-            id=item.id,
-            title=make_title(item),
+            id=request.id,
+            title=make_title(request),
             approved=vote.approved,
             counts_at=vote.final_at,
             left=(vote.final_at - now).total_seconds(),
         )
-        for vote, item in votes
+        for vote, request in votes
         if vote.final_at is not None
     )
 
 
 def make_title(approval: Approval | RequestSummary) -> str:
-    """What a request is called: what its maker called it, else what it does and how its content begins."""
-    named = approval.metadata.get("title")
-    if isinstance(named, str) and named.strip():
-        return _shorten(named)
+    """Make a request's title: the one that its program gave it, else what it does and how its content begins."""
+    title = approval.metadata.get("title")
+    if isinstance(title, str) and title.strip():
+        return _shorten(title)
     if approval.gate is None:
         return _shorten(approval.message)
     action = find_action(approval)
@@ -342,7 +342,7 @@ def make_title(approval: Approval | RequestSummary) -> str:
 
 
 def find_action(approval: Approval | RequestSummary) -> str:
-    """What would be done, as far as the request says: a tool, an HTTP request, or going through the gate."""
+    """Find the action that would be done, as far as the request says: a tool, an HTTP request, or passing the gate."""
     tool, method, path = (approval.metadata.get(name) for name in ("tool", "method", "path"))
     if isinstance(tool, str) and tool:
         return tool
@@ -352,23 +352,23 @@ def find_action(approval: Approval | RequestSummary) -> str:
 
 
 def may_decide(approval: Approval | RequestSummary, name: str | None) -> bool:
-    """Whether somebody is one of the approvers and has not decided."""
+    """Return whether somebody is one of the approvers and has not decided."""
     return approval.status == "open" and name in approval.approvers and find_vote(approval, name) is None
 
 
 def find_vote(approval: Approval | RequestSummary, name: str | None) -> Vote | None:
-    """What somebody decided, whether it counts already or not."""
+    """Find somebody's vote, whether it counts already or not."""
     return next((vote for vote in (*approval.votes, *approval.pending_votes) if vote.by == name), None)
 
 
 def is_hidden(approval: Approval | RequestSummary, reader: Reader) -> bool:
-    """Whether the reader is to decide before they see what the judge and others said.
+    """Return whether the reader is to decide before they see what the judge and others said.
 
     Until their vote counts: somebody who could still undo it would otherwise look, and then vote again.
     """
     counted = any(vote.by == reader.approver for vote in approval.votes)
-    asked = approval.status == "open" and reader.approver in approval.approvers
-    return reader.hides_judge and asked and not counted
+    is_asked = approval.status == "open" and reader.approver in approval.approvers
+    return reader.hides_judge and is_asked and not counted
 
 
 # ---------------------------------------------------------------- one request
@@ -383,18 +383,18 @@ def make_request_view(
     earlier: Approval | None,
     history: Sequence[Entry],
 ) -> RequestView:
-    """A request with everything that is needed to decide it, and nothing that its reader is not to see yet."""
+    """Make the view of a request: everything that is needed to decide it, and nothing its reader is not to see yet."""
     hidden = is_hidden(approval, reader)
     content = approval.content
-    shown = None if content is None else content if reader.shows_all else content[:LONGEST_SHOWN]
-    cut = content is not None and shown != content
-    found = list(gaps)
+    visible_text = None if content is None else content if reader.shows_all else content[:LONGEST_SHOWN]
+    cut = content is not None and visible_text != content
+    all_gaps = list(gaps)
     if cut:
-        what = f"The content is cut at {LONGEST_SHOWN:,} of {len(content or ''):,} characters."
-        found.append(Gap(kind="cut", what=what, remedy="Show the rest."))
+        sentence = f"The content is cut at {LONGEST_SHOWN:,} of {len(content or ''):,} characters."
+        all_gaps.append(Gap(kind="cut", what=sentence, remedy="Show the rest."))
     result = None if hidden else approval.result
     quotes = () if result is None else list_quotes(result)
-    marked = None if shown is None else mark_evidence(shown, quotes)
+    marked = None if visible_text is None else mark_evidence(visible_text, quotes)
     can_decide = may_decide(approval, reader.approver)
     return RequestView(
         id=approval.id,
@@ -409,11 +409,11 @@ def make_request_view(
         size=None if content is None else len(content.encode()),
         content=marked,
         length=len(content or ""),
-        shown=len(shown or ""),
-        unseen=count_unseen(shown or ""),
+        shown=len(visible_text or ""),
+        unseen=count_unseen(visible_text or ""),
         hidden=hidden,
         judge=None if result is None else _make_judge_view(approval, result, quotes, marked),
-        earlier=None if earlier is None else _make_earlier(earlier, content),
+        earlier=None if earlier is None else _make_earlier_view(earlier, content),
         status=approval.status,
         decided_by=approval.decided_by,
         closed_at=approval.closed_at,
@@ -423,20 +423,20 @@ def make_request_view(
         votes=_list_votes(approval, reader, hidden=hidden),
         comments=() if hidden else _list_comments(history),
         expires_at=approval.expires_at,
-        left=_find_left(approval, now),
-        rest=_find_rest(approval, now),
+        left=_find_seconds_left(approval, now),
+        rest=_find_share_left(approval, now),
         on_expiry=approval.on_expiry,
-        gaps=tuple(found),
+        gaps=tuple(all_gaps),
         can_decide=can_decide,
-        why_not="" if can_decide else explain_not(approval, reader),
+        why_not="" if can_decide else explain_why_not(approval, reader),
         needs_reason=approval.outcome != "passed",
         seen="" if cut else digest_shown(approval),
-        can_approve=can_decide and not found,
+        can_approve=can_decide and not all_gaps,
     )
 
 
-def explain_not(approval: Approval, reader: Reader) -> str:
-    """Why the reader cannot decide a request."""
+def explain_why_not(approval: Approval, reader: Reader) -> str:
+    """Explain why the reader cannot decide a request."""
     vote = find_vote(approval, reader.approver)
     if approval.status != "open":
         return f"It is {approval.status}."
@@ -451,24 +451,26 @@ def explain_not(approval: Approval, reader: Reader) -> str:
 
 
 def list_quotes(result: JudgeResult) -> tuple[str, ...]:
-    """Every text that a judge and its seats gave as evidence, each once, in the order in which they gave them."""
-    return tuple(dict.fromkeys(text for item in list_criteria(result) for text in item.evidence if text.strip()))
+    """List every text that a judge and its seats gave as evidence, each once, in their order."""
+    return tuple(
+        dict.fromkeys(text for criterion in list_criteria(result) for text in criterion.evidence if text.strip())
+    )
 
 
 def list_criteria(result: JudgeResult) -> list[CriterionResult]:
-    """The criteria of a result, then those of its seats."""
+    """List the criteria of a result, then those of its seats."""
     seats = result.results if isinstance(result, JudgeChainResult) else ()
-    return [*result.criteria, *[item for seat in seats for item in list_criteria(seat)]]
+    return [*result.criteria, *[criterion for seat in seats for criterion in list_criteria(seat)]]
 
 
 def list_facts(content: str | None) -> tuple[tuple[str, str], ...]:
-    """The members of a content that is a JSON object, as they are in its bytes: numbers are not rounded or grouped."""
+    """List the members of a content that is a JSON object, as in its bytes: numbers are not rounded or grouped."""
     try:
         # Pairs, and numbers as they are written: a name that is there twice has to be seen twice.
-        data = json.loads(content or "", parse_float=_Literal, parse_int=_Literal, object_pairs_hook=_Pairs)
-        if not isinstance(data, _Pairs) or not 0 < len(data) <= _MOST_FACTS:
+        members = json.loads(content or "", parse_float=_Literal, parse_int=_Literal, object_pairs_hook=_Pairs)
+        if not isinstance(members, _Pairs) or not 0 < len(members) <= _MOST_FACTS:
             return ()
-        return tuple((name, str(value) if isinstance(value, str) else _write(value)) for name, value in data)
+        return tuple((name, str(value) if isinstance(value, str) else _write(value)) for name, value in members)
     except (ValueError, RecursionError):
         return ()
 
@@ -487,118 +489,128 @@ class _Pairs(list[tuple[str, Any]]):
 
 def _write(value: Any) -> str:
     if isinstance(value, _Pairs):
-        return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {_write(item)}" for name, item in value) + "}"
+        return (
+            "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {_write(member)}" for name, member in value) + "}"
+        )
     if isinstance(value, list):
         return "[" + ", ".join(map(_write, value)) + "]"
     return str(value) if isinstance(value, _Literal) else json.dumps(value, ensure_ascii=False)
 
 
 def count_unseen(text: str) -> int:
-    """How many characters of a text cannot be seen, so that a page shows the code of each."""
-    shown = clean(text)
-    return 0 if shown == text else sum(a != b for a, b in zip(shown, text, strict=True))
+    """Count the characters of a text that cannot be seen, so that a page shows the code of each."""
+    cleaned = clean(text)
+    return 0 if cleaned == text else sum(a != b for a, b in zip(cleaned, text, strict=True))
 
 
 def _make_judge_view(
     approval: Approval, result: JudgeResult, quotes: Sequence[str], marked: MarkedText | None
 ) -> JudgeView:
-    found = frozenset(marked.found if marked is not None else ())
-    numbers = {text: number for number, text in enumerate(quotes, 1) if number in found}
+    marked_numbers = frozenset(marked.found if marked is not None else ())
+    numbers = {text: number for number, text in enumerate(quotes, 1) if number in marked_numbers}
     seats = result.results if isinstance(result, JudgeChainResult) else ()
     return JudgeView(
         outcome=result.outcome,
         word=_make_word(result),
-        said=result.detail or result.reasoning or _name_low(result),
+        said=result.detail or result.reasoning or _name_missed_criteria(result),
         judge=result.judge,
         decided_by=result.decided_by,
         first_said=approval.first_said,
-        criteria=tuple(_make_criterion(item, numbers) for item in result.criteria),
+        criteria=tuple(_make_criterion_view(criterion, numbers) for criterion in result.criteria),
         seats=tuple(
             SeatView(
                 judge=seat.judge,
                 outcome=seat.outcome,
                 score=seat.score,
                 reason=seat.detail or seat.reasoning,
-                criteria=tuple(_make_criterion(item, numbers) for item in list_criteria(seat)),
+                criteria=tuple(_make_criterion_view(criterion, numbers) for criterion in list_criteria(seat)),
             )
             for seat in seats
         ),
-        rules=tuple(sorted(map(_make_rule, result.rule_results), key=lambda rule: _RULE_ORDER.index(rule.state))),
+        rules=tuple(sorted(map(_make_rule_view, result.rule_results), key=lambda rule: _RULE_ORDER.index(rule.state))),
     )
 
 
-def _name_low(result: JudgeResult) -> str:
-    low = [item.name for item in result.criteria if item.threshold is not None and not item.passed]
-    return f"Below what they need: {', '.join(low)}." if low else ""
+def _name_missed_criteria(result: JudgeResult) -> str:
+    missed = [
+        criterion.name for criterion in result.criteria if criterion.threshold is not None and not criterion.passed
+    ]
+    return f"Below what they need: {', '.join(missed)}." if missed else ""
 
 
 def _make_word(result: JudgeResult) -> str:
     if result.undecided_because is not None:
         return f"undecided: {result.undecided_because}"
     score, needed = format_apart(result.score, result.threshold)
-    said = "" if result.score is None else f" with {score}"
-    return f"{result.outcome}{said}" + ("" if result.threshold is None else f", needs {needed}")
+    score_text = "" if result.score is None else f" with {score}"
+    return f"{result.outcome}{score_text}" + ("" if result.threshold is None else f", needs {needed}")
 
 
-def _make_criterion(item: CriterionResult, numbers: Mapping[str, int]) -> CriterionView:
-    state = "undecided" if item.score is None else find_mark(item) or ""
-    quotes = tuple(QuoteView(text=text, number=numbers.get(text)) for text in item.evidence if text.strip())
+def _make_criterion_view(criterion: CriterionResult, numbers: Mapping[str, int]) -> CriterionView:
+    state = "undecided" if criterion.score is None else find_mark(criterion) or ""
+    quotes = tuple(QuoteView(text=text, number=numbers.get(text)) for text in criterion.evidence if text.strip())
     return CriterionView(
-        name=item.name, state=state, score=item.score, threshold=item.threshold, reason=item.reasoning, quotes=quotes
+        name=criterion.name,
+        state=state,
+        score=criterion.score,
+        threshold=criterion.threshold,
+        reason=criterion.reasoning,
+        quotes=quotes,
     )
 
 
 _RULE_ORDER = ("failed", "warning", "info", "passed")
 
 
-def _make_rule(rule: RuleResult) -> RuleView:
+def _make_rule_view(rule: RuleResult) -> RuleView:
     state = "passed" if rule.passed else "failed" if rule.severity == "error" else rule.severity
     return RuleView(name=rule.name, state=state, message=rule.message)
 
 
-def _make_earlier(earlier: Approval, now: str | None) -> EarlierView:
+def _make_earlier_view(earlier: Approval, now: str | None) -> EarlierView:
     lines = () if now is None else make_difference(earlier.content or "", now)
     return EarlierView(id=earlier.id, at=earlier.closed_at or earlier.created_at, by=earlier.closed_by, lines=lines)
 
 
 def _list_votes(approval: Approval, reader: Reader, *, hidden: bool) -> tuple[VoteView, ...]:
-    given = {vote.by: vote for vote in (*approval.votes, *approval.pending_votes)}
+    votes = {vote.by: vote for vote in (*approval.votes, *approval.pending_votes)}
     if hidden:  # who the approvers are is no secret; what they said is
-        given = {name: vote for name, vote in given.items() if name == reader.approver}
-        return tuple(_make_vote(name, given.get(name), reader, "not shown yet") for name in approval.approvers)
-    return tuple(_make_vote(name, given.get(name), reader, "not yet") for name in approval.approvers)
+        votes = {name: vote for name, vote in votes.items() if name == reader.approver}
+        return tuple(_make_vote_view(name, votes.get(name), reader, "not shown yet") for name in approval.approvers)
+    return tuple(_make_vote_view(name, votes.get(name), reader, "not yet") for name in approval.approvers)
 
 
-def _make_vote(name: str, vote: Vote | None, reader: Reader, otherwise: str) -> VoteView:
-    shown = f"{name} (you)" if name == reader.approver else name
+def _make_vote_view(name: str, vote: Vote | None, reader: Reader, otherwise: str) -> VoteView:
+    shown_name = f"{name} (you)" if name == reader.approver else name
     if vote is None:
         did = "not yet" if name == reader.approver else otherwise
-        return VoteView(name=shown, state="open", did=did, at=None, reason="")
+        return VoteView(name=shown_name, state="open", did=did, at=None, reason="")
     word = "approved" if vote.approved else "denied"
     did = word if vote.final_at is None else f"{word}; counts from {format_clock(vote.final_at)} UTC"
-    return VoteView(name=shown, state=word, did=did, at=vote.at, reason=vote.reason)
+    return VoteView(name=shown_name, state=word, did=did, at=vote.at, reason=vote.reason)
 
 
 def _list_comments(history: Iterable[Entry]) -> tuple[CommentView, ...]:
-    found = [(entry, entry.payload or {}) for entry in history if entry.kind == "approval.commented"]
+    comments = [(entry, entry.payload or {}) for entry in history if entry.kind == "approval.commented"]
     return tuple(
-        CommentView(name=str(said.get("by")), at=entry.at, text=str(said.get("text"))) for entry, said in found
+        CommentView(name=str(payload.get("by")), at=entry.at, text=str(payload.get("text")))
+        for entry, payload in comments
     )
 
 
 def _find_asker(approval: Approval) -> str:
     asker = approval.metadata.get("agent") or approval.execution
-    said = asker if isinstance(asker, str) else ""
+    agent = asker if isinstance(asker, str) else ""
     # What the server knows comes first: the rest is what the program says of itself.
-    known = approval.metadata.get(CALLER)
-    return " as ".join(item for item in (known, said) if isinstance(item, str) and item)
+    caller = approval.metadata.get(CALLER)
+    return " as ".join(name for name in (caller, agent) if isinstance(name, str) and name)
 
 
-def _find_left(approval: Approval | RequestSummary, now: datetime) -> float | None:
+def _find_seconds_left(approval: Approval | RequestSummary, now: datetime) -> float | None:
     return None if approval.expires_at is None else max(0.0, (approval.expires_at - now).total_seconds())
 
 
-def _find_rest(approval: Approval, now: datetime) -> float:
+def _find_share_left(approval: Approval, now: datetime) -> float:
     if approval.expires_at is None:
         return 1.0
     whole = (approval.expires_at - approval.created_at).total_seconds()

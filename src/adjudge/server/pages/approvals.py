@@ -58,7 +58,7 @@ _ROWS = 50
 
 
 class DecideForm(BaseModel):
-    """What the form of a request sends."""
+    """The form of a request."""
 
     vote: Literal["approve", "deny", "comment"]
     reason: str = Field(default="", max_length=LONGEST_REASON)
@@ -73,7 +73,7 @@ class DenyForm(BaseModel):
 
 
 class ShownQuery(BaseModel):
-    """How a request is shown, and the signature of a link that led there."""
+    """The query of a request's page: how it is shown, and the signature of a link that led there."""
 
     whole: bool = False
     until: int = Field(default=0, ge=0, le=2**40)
@@ -81,7 +81,7 @@ class ShownQuery(BaseModel):
 
 
 class NewsQuery(BaseModel):
-    """What a page knows already."""
+    """The state that a page shows, from which news are told apart."""
 
     after: str = Field(default="", max_length=200, pattern="^[0-9a-f-]*$")
     item: str = Field(default="", max_length=200)
@@ -91,7 +91,7 @@ class NewsQuery(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewsView:
-    """What changed since then."""
+    """The changes since then."""
 
     known: NewsQuery
     new: int
@@ -102,7 +102,7 @@ class NewsView:
 
 
 class JudgeForm(BaseModel):
-    """Whether the judge is hidden until one has decided, and where one goes on."""
+    """The choice whether the judge is hidden until one has decided, and the page to go back to."""
 
     judge: Literal["hide", "show"]
     back: str = Field(default="/approvals", max_length=2_000)
@@ -114,14 +114,14 @@ class JudgeForm(BaseModel):
 async def view_queue(
     request: Request, state: CurrentState, caller: Approver, denied: int = 0, late: int = 0
 ) -> ApprovalsView:
-    """The queue, and the request in it that expires first."""
-    found = await _list_open(state, caller)
+    """Show the queue, and the request in it that expires first."""
+    queue = await _list_open(state, caller)
     reader = read_reader(request, state, caller)
-    chosen = next((item for item in found if item.waits_for(reader.approver)), found[0] if found else None)
+    chosen = next((queued for queued in queue if queued.waits_for(reader.approver)), queue[0] if queue else None)
     first = None if chosen is None else await _load(state, caller, chosen.id)
-    told = f"{denied:,} denied." if denied > 0 else ""
-    told += f" {late:,} had been decided by somebody else." if late > 0 else ""
-    return replace(await _make_view(state, caller, reader, found, first), told=told.strip())
+    notice = f"{denied:,} denied." if denied > 0 else ""
+    notice += f" {late:,} had been decided by somebody else." if late > 0 else ""
+    return replace(await _make_approvals_view(state, caller, reader, queue, first), told=notice.strip())
 
 
 async def view_request(
@@ -131,7 +131,7 @@ async def view_request(
     caller: Approver,
     shown: Annotated[ShownQuery, Query()],
 ) -> ApprovalsView:
-    """One request, and the queue beside it."""
+    """Show one request, and the queue beside it."""
     if shown.link is not None:
         try:
             await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=get_now())
@@ -139,7 +139,7 @@ async def view_request(
             raise Problem(403, str(error), code="link") from None
     reader = replace(read_reader(request, state, caller), shows_all=shown.whole)
     approval = await _load(state, caller, id)
-    return await _make_view(state, caller, reader, await _list_open(state, caller), approval)
+    return await _make_approvals_view(state, caller, reader, await _list_open(state, caller), approval)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +154,12 @@ class DenySeveralView:
 
 
 async def view_deny_several(request: Request, state: CurrentState, caller: Approver) -> DenySeveralView:
-    """The requests that the reader can deny, to choose from."""
+    """List the requests that the reader can deny, to choose from."""
     reader, now = read_reader(request, state, caller), get_now()
-    mine = [item.id for item in await _list_open(state, caller) if item.waits_for(reader.approver)]
+    mine = [queued.id for queued in await _list_open(state, caller) if queued.waits_for(reader.approver)]
     summaries = await state.approvals.summarise(mine[:_MOST_DENIED])
     return DenySeveralView(
-        items=tuple(make_queue_item(item, reader, now) for item in summaries),
+        items=tuple(make_queue_item(summary, reader, now) for summary in summaries),
         more=max(0, len(mine) - _MOST_DENIED),
         undo_seconds=state.settings.undo_seconds,
         hides_judge=reader.hides_judge,
@@ -167,29 +167,29 @@ async def view_deny_several(request: Request, state: CurrentState, caller: Appro
 
 
 @router.get("/approvals/news", include_in_schema=False)
-async def give_news(
-    request: Request, state: CurrentState, caller: Approver, known: Annotated[NewsQuery, Query()]
+async def show_news(
+    request: Request, state: CurrentState, caller: Approver, query: Annotated[NewsQuery, Query()]
 ) -> Response:
-    """What changed since a page was made, as a line that links to it; 204 where that is known already.
+    """Show what changed since a page was made, as a line that links to it; 204 where that is known already.
 
     The queue itself is never re-ordered under somebody's pointer, and the form is never replaced.
     """
-    new = await _list_open(state, caller, after=known.after)
+    new = await _list_open(state, caller, after=query.after)
     changed = False
-    if known.item:
-        approval = await _load(state, caller, known.item)
-        changed = make_version(approval, read_reader(request, state, caller)) != known.version
-    told = f"{len(new)}-{int(changed)}"
-    if told == (known.told or "0-0"):
+    if query.item:
+        approval = await _load(state, caller, query.item)
+        changed = make_version(approval, read_reader(request, state, caller)) != query.version
+    token = f"{len(new)}-{int(changed)}"
+    if token == (query.told or "0-0"):
         return Response(status_code=204)
-    said = NewsQuery(after=known.after, item=known.item, version=known.version, told=told)
-    view = NewsView(known=said, new=len(new), first=new[0].id if new else "", changed=changed)
+    next_query = NewsQuery(after=query.after, item=query.item, version=query.version, told=token)
+    view = NewsView(known=next_query, new=len(new), first=new[0].id if new else "", changed=changed)
     return render_page(request, "approval_news.html", view, caller=caller)
 
 
 @router.get("/approvals/{id}/content", include_in_schema=False)
-async def give_content(id: str, state: CurrentState, caller: Approver) -> Response:  # noqa: A002 - as above
-    """The exact bytes of what was judged, as a file."""
+async def send_content(id: str, state: CurrentState, caller: Approver) -> Response:  # noqa: A002 - as above
+    """Send the exact bytes of what was judged, as a file."""
     approval = await _load(state, caller, id)
     if approval.content is None:
         raise Problem(404, "the content was not kept with this request", code="not_kept")
@@ -241,24 +241,24 @@ async def decide(
     try:
         if form.vote == "comment":
             if not form.reason.strip():
-                said = "Write the comment first."
-                return await _show_again(request, state, caller, form, ident=approval.id, error=said)
+                problem = "Write the comment first."
+                return await _show_again(request, state, caller, form, ident=approval.id, error=problem)
             await state.approvals.comment(approval.id, name, form.reason)
             return redirect(f"/approvals/{approval.id}")
         if form.vote == "approve" and approval.status == "open":  # else the refusal says who was first
             gaps = await _list_gaps(state, approval)
             if gaps or not form.seen:
-                said = "It cannot be approved while the page does not show all of it. You can deny it."
-                return await _show_again(request, state, caller, form, ident=approval.id, error=said)
+                problem = "It cannot be approved while the page does not show all of it. You can deny it."
+                return await _show_again(request, state, caller, form, ident=approval.id, error=problem)
         await _vote(state, approval.id, name, form)
     except DecisionRefused as error:
         if error.because == "unauthorised":
             raise Problem(403, str(error), code=error.because) from None
-        said = _CONFLICTS.get(error.because, str(error))
-        return await _show_again(request, state, caller, form, ident=approval.id, late=said)
+        conflict = _CONFLICTS.get(error.because, str(error))
+        return await _show_again(request, state, caller, form, ident=approval.id, late=conflict)
     except UsageError as error:  # a reason that is missing, or that no store can hold
-        said = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return await _show_again(request, state, caller, form, ident=approval.id, error=said)
+        problem = f"{str(error)[:1].upper()}{str(error)[1:]}."
+        return await _show_again(request, state, caller, form, ident=approval.id, error=problem)
     reader = read_reader(request, state, caller)
     queue = await _list_open(state, caller)
     # Compared with None: a request that is not approved is false.
@@ -274,8 +274,8 @@ async def undo(id: str, request: Request, state: CurrentState, caller: Approver)
     try:
         await state.approvals.withdraw(approval.id, name)
     except DecisionRefused:
-        said = "It was too late to undo: the vote counts, and the gate may have been told."
-        view = replace(await view_request(approval.id, request, state, caller, ShownQuery()), conflict=said)
+        conflict = "It was too late to undo: the vote counts, and the gate may have been told."
+        view = replace(await view_request(approval.id, request, state, caller, ShownQuery()), conflict=conflict)
         return render_page(request, "approvals.html", view, caller=caller, status=409)
     return redirect(f"/approvals/{approval.id}")
 
@@ -312,7 +312,7 @@ async def _show_again(
     error: str = "",
     late: str = "",
 ) -> HTMLResponse:
-    """The page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
+    """Show the page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
     view = await view_request(ident, request, state, caller, ShownQuery(whole=bool(form.seen)))
     view = replace(view, error=error, conflict=late, typed=form.reason)
     return render_page(request, "approvals.html", view, caller=caller, status=409 if late else 422)
@@ -322,14 +322,14 @@ async def _show_again(
 
 
 def read_reader(request: Request, state: ServerState, caller: Caller) -> Reader:
-    """Who looks, and whether they decide without the judge: as they chose, else as ``[server]`` says."""
+    """Find the reader, and whether they decide without the judge: as they chose, else as ``[server]`` says."""
     chosen = request.cookies.get(HIDES_JUDGE)
     hides = chosen == "hide" if chosen in ("hide", "show") else state.settings.hide_judge
     return Reader(approver=caller.approver, hides_judge=hides)
 
 
 def make_version(approval: Approval, reader: Reader) -> str:
-    """A short text that changes when a request does, as far as its reader may know."""
+    """Make a short text that changes when a request does, as far as its reader may know."""
     if is_hidden(approval, reader):
         return approval.status
     # Not how many are pending: a vote that can be undone becomes one that counts by itself.
@@ -337,13 +337,13 @@ def make_version(approval: Approval, reader: Reader) -> str:
 
 
 async def _list_open(state: ServerState, caller: Caller, *, after: str = "") -> list[QueuedRequest]:
-    """The queue as far as it is the caller's to see, without the texts of the requests."""
+    """List the requests in the queue that the caller may see, without their texts."""
     await state.approvals.close_due(most=MOST_CLOSED)
-    return [item for item in await state.approvals.list_queue(after=after) if can_see(item, caller)]
+    return [request for request in await state.approvals.list_queue(after=after) if can_see(request, caller)]
 
 
 async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
-    """A request that the caller may see; whether there is another one is not said."""
+    """Load a request that the caller may see; raises ``Problem`` (404) for any other, whether it exists or not."""
     try:
         approval = await state.approvals.get(ident)
     except UsageError:
@@ -356,23 +356,23 @@ async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
 async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
     if approval.status != "open":
         return ()
-    found = list(await state.approvals.find_gaps(approval.id))
+    gaps = list(await state.approvals.find_gaps(approval.id))
     try:
         await state.approvals.pending(approval.id)
     except LedgerError:
-        what = "What the gate holds back is not what the ledger says: one of them was changed or erased."
-        found.append(Gap(kind="changed", what=what, remedy="Deny it, and put the content through the gate again."))
-    return found
+        sentence = "What the gate holds back is not what the ledger says: one of them was changed or erased."
+        gaps.append(Gap(kind="changed", what=sentence, remedy="Deny it, and put the content through the gate again."))
+    return gaps
 
 
-async def _make_view(
-    state: ServerState, caller: Caller, reader: Reader, found: Sequence[QueuedRequest], approval: Approval | None
+async def _make_approvals_view(
+    state: ServerState, caller: Caller, reader: Reader, queue: Sequence[QueuedRequest], approval: Approval | None
 ) -> ApprovalsView:
     now = get_now()
-    item, ids = None, [other.id for other in found]
+    view, ids = None, [request.id for request in queue]
     if approval is not None:
         earlier = await state.approvals.find_earlier(approval.id)
-        item = make_request_view(
+        view = make_request_view(
             approval,
             reader,
             now,
@@ -387,17 +387,17 @@ async def _make_view(
     begin = (place or 0) // _ROWS * _ROWS
     rows = await state.approvals.summarise(ids[begin : begin + _ROWS])
     undoable = () if reader.approver is None else await state.approvals.list_undoable(reader.approver)
-    own = [other for other in await state.approvals.summarise(undoable) if can_see(other, caller)]
-    offers = make_undo_offers(own, reader, now)
+    undoable_requests = [request for request in await state.approvals.summarise(undoable) if can_see(request, caller)]
+    offers = make_undo_offers(undoable_requests, reader, now)
     return ApprovalsView(
-        items=tuple(make_queue_item(other, reader, now) for other in rows),
+        items=tuple(make_queue_item(request, reader, now) for request in rows),
         first=begin + 1 if ids else 0,
         back=ids[begin - _ROWS] if begin else None,
         on=ids[begin + _ROWS] if begin + _ROWS < len(ids) else None,
         waiting=len(ids),
-        mine=sum(other.waits_for(reader.approver) for other in found),
+        mine=sum(request.waits_for(reader.approver) for request in queue),
         newest=max(ids, default=""),
-        item=item,
+        item=view,
         version="" if approval is None else make_version(approval, reader),
         position=0 if place is None else place + 1,
         before=ids[place - 1] if place else None,

@@ -75,34 +75,34 @@ async def _ask_to_sign_in(request: Request, error: Exception) -> Response:
 async def _keep_form(request: Request, error: Problem) -> Response:
     """Answer a form whose session has ended: how to sign in and come back, and what was typed."""
     form = await request.form()
-    given = (form.get(name) for name in _WRITTEN)
+    values = (form.get(name) for name in _WRITTEN)
     view = ErrorView(
         status=error.status_code,
         title="Your session has ended",
         detail="sign in again, and then send the form once more",
         signin=name_signin(find_way_back(request)),
-        typed=tuple(text for text in given if isinstance(text, str) and text.strip()),
+        typed=tuple(text for text in values if isinstance(text, str) and text.strip()),
     )
     return _answer(request, error, view, None)
 
 
 def render_refusal(request: Request, problem: Problem) -> Response:
-    """The answer to a request that is refused before anybody asks whose it is: without a name."""
-    return _fill(request, problem, None) if wants_page(request) else render_problem(problem)
+    """Answer a request that is refused before its caller is known: without a name."""
+    return _render_error(request, problem, None) if wants_page(request) else render_problem(problem)
 
 
 async def _show_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)  # noqa: S101 - as above
-    return await _show(request, error) if wants_page(request) else render_problem(error)
+    return await _show_error(request, error) if wants_page(request) else render_problem(error)
 
 
 async def _show_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     problem = explain_http(request, error)
-    return await _show(request, problem) if wants_page(request) else render_problem(problem)
+    return await _show_error(request, problem) if wants_page(request) else render_problem(problem)
 
 
-async def _show(request: Request, problem: Problem) -> Response:
+async def _show_error(request: Request, problem: Problem) -> Response:
     try:
         caller = await find_caller_or_none(request)
     except Problem:  # a form without its token: the page is shown without anybody's name
@@ -110,10 +110,10 @@ async def _show(request: Request, problem: Problem) -> Response:
     home = None if caller is None else find_home(caller.permissions)
     if problem.code == "forbidden" and request.method in SAFE_METHODS and request.url.path == "/" and home is not None:
         return redirect(home.path)  # everybody who signs in may begin at "/"
-    return _fill(request, problem, caller)
+    return _render_error(request, problem, caller)
 
 
-def _fill(request: Request, problem: Problem, caller: Caller | None) -> Response:
+def _render_error(request: Request, problem: Problem, caller: Caller | None) -> Response:
     title = _TITLES.get(problem.status_code, http.HTTPStatus(problem.status_code).phrase)
     address = ""
     if problem.code in ("cross_site", "host"):

@@ -34,7 +34,7 @@ class KeyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysView:
-    """All keys, without their secrets, which nobody has."""
+    """The keys, without their secrets, which nobody has."""
 
     keys: tuple[KeyRow, ...]
     scopes: tuple[str, ...] = SCOPES
@@ -45,10 +45,10 @@ class KeysView:
 
 
 async def view_keys(state: CurrentState, caller: AnyCaller) -> KeysView:
-    """The keys, the oldest first."""
+    """Show the keys, the oldest first."""
     now = get_now()
-    found = await list_keys(state.ledger)
-    rows = tuple(_make_row(key, caller, now) for key in found)
+    keys = await list_keys(state.ledger)
+    rows = tuple(_make_row(key, caller, now) for key in keys)
     return KeysView(keys=rows, gates=tuple(sorted(state.config.gates)))
 
 
@@ -59,7 +59,7 @@ def _make_row(key: ApiKey, caller: Caller, now: datetime) -> KeyRow:
 
 
 class KeyForm(BaseModel):
-    """What the form for a new key sends."""
+    """The form for a new key."""
 
     name: str = Field(default="", max_length=200)
     scopes: list[str] = Field(default=[], max_length=20)
@@ -68,7 +68,7 @@ class KeyForm(BaseModel):
 
 
 class PrefixForm(BaseModel):
-    """Which key a form is about."""
+    """The form about a key."""
 
     prefix: str = Field(default="", max_length=40)
 
@@ -86,30 +86,36 @@ async def add_key(request: Request, state: CurrentState, caller: Admin, form: An
             state.ledger, name=form.name, permissions=permissions, expires_at=ends, by=caller.identity
         )
     except UsageError as error:
-        return await _show(request, state, caller, error=str(error))
-    return await _show(request, state, caller, key=key, text=text)
+        return await _show_keys(request, state, caller, error=str(error))
+    return await _show_keys(request, state, caller, key=key, text=text)
 
 
 @router.post("/keys/rotate", include_in_schema=False)
-async def rotate(request: Request, state: CurrentState, caller: Admin, form: Annotated[PrefixForm, Form()]) -> Response:
+async def rotate_old_key(
+    request: Request, state: CurrentState, caller: Admin, form: Annotated[PrefixForm, Form()]
+) -> Response:
     """Make a key in the place of another, which is revoked, and show it this once.
 
     Not one that acts under somebody else's name: who manages keys could then decide or label as that person.
     """
     try:
         key, text = await rotate_key(state.ledger, form.prefix, shown_to=caller.permissions, by=caller.identity)
+        state.keys.forget()
     except UsageError as error:
-        return await _show(request, state, caller, error=str(error))
-    return await _show(request, state, caller, key=key, text=text)
+        return await _show_keys(request, state, caller, error=str(error))
+    return await _show_keys(request, state, caller, key=key, text=text)
 
 
 @router.post("/keys/revoke", include_in_schema=False)
-async def revoke(request: Request, state: CurrentState, caller: Admin, form: Annotated[PrefixForm, Form()]) -> Response:
+async def revoke_old_key(
+    request: Request, state: CurrentState, caller: Admin, form: Annotated[PrefixForm, Form()]
+) -> Response:
     """Revoke a key from now on."""
     try:
         await revoke_key(state.ledger, form.prefix, by=caller.identity)
+        state.keys.forget()
     except UsageError as error:
-        return await _show(request, state, caller, error=str(error))
+        return await _show_keys(request, state, caller, error=str(error))
     return redirect("/keys")
 
 
@@ -119,7 +125,7 @@ def _read_days(text: str) -> int:
     return int(text)
 
 
-async def _show(
+async def _show_keys(
     request: Request, state: CurrentState, caller: Caller, *, error: str = "", key: ApiKey | None = None, text: str = ""
 ) -> Response:
     view = replace(await view_keys(state, caller), error=error)

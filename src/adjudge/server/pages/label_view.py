@@ -1,4 +1,4 @@
-"""What the pages *Labels* and *Disagreements* show: values made from what a queue of labelling hands out.
+"""The views of the pages *Labels* and *Disagreements*: values made from what a queue of labelling hands out.
 
 The value for somebody who labels holds nothing that a judge or another person said of the case: what is not in it can
 be neither on the page nor in its twin.
@@ -101,7 +101,7 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastView:
-    """What undo would take back."""
+    """The answer that undo would take back."""
 
     case: str
     said: str
@@ -130,8 +130,8 @@ class LabelView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidView:
-    """What somebody said of a case."""
+class OpinionView:
+    """Somebody's opinion of a case."""
 
     who: str
     state: str
@@ -154,7 +154,7 @@ class DifferencesView:
 
     run: str
     task: TaskView | None
-    said: tuple[SaidView, ...]
+    said: tuple[OpinionView, ...]
     shows_judge: bool
     others: tuple[OpenView, ...]
     open: int
@@ -168,25 +168,25 @@ class AnsweredRow:
     """A case that one has labelled, with what others said of it."""
 
     case: str
-    mine: tuple[SaidView, ...]
-    others: tuple[SaidView, ...]
+    mine: tuple[OpinionView, ...]
+    others: tuple[OpinionView, ...]
     differs: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OthersView:
-    """What everybody said of the cases that one has labelled; to read, not to change."""
+    """Everybody's labels of the cases that one has labelled; to read, not to change."""
 
     run: str
     cases: tuple[AnsweredRow, ...]
     """Those on which people differ first."""
     case: str | None
     texts: tuple[TextView, ...]
-    said: tuple[SaidView, ...]
+    said: tuple[OpinionView, ...]
 
 
 def make_task_view(task: LabelTask, *, settles: bool = False) -> TaskView:
-    """A case as its rater sees it."""
+    """Make the view of a case as its rater sees it."""
     texts = [TextView(name=name, text=text, unseen=count_unseen(text)) for name, text in task.parts]
     name = None if task.criterion is None else task.criterion.name
     return TaskView(
@@ -195,9 +195,9 @@ def make_task_view(task: LabelTask, *, settles: bool = False) -> TaskView:
         question=describe_question(task, settles=settles),
         is_pair=task.is_pair,
         criterion=name,
-        before=tuple(item for item in texts if item.name in ("task", "context")),
-        sides=tuple(item for item in texts if item.name in ("content", "A", "B")),
-        after=tuple(item for item in texts if item.name == "reference"),
+        before=tuple(text for text in texts if text.name in ("task", "context")),
+        sides=tuple(text for text in texts if text.name in ("content", "A", "B")),
+        after=tuple(text for text in texts if text.name == "reference"),
         rubric="" if task.rubric is None else task.rubric.name,
         rows=() if task.rubric is None else tuple(_list_rows(task.rubric, name)),
         comment=task.comment or "",
@@ -207,15 +207,15 @@ def make_task_view(task: LabelTask, *, settles: bool = False) -> TaskView:
 
 
 def describe_question(task: LabelTask, *, settles: bool = False) -> str:
-    """What is asked, in one line."""
-    about = "" if task.criterion is None else f" on “{task.criterion.name}”"
+    """Write the question in one line."""
+    suffix = "" if task.criterion is None else f" on “{task.criterion.name}”"
     if settles:
-        return f"How is it settled{about}?"
-    return f"Which is better{about}?" if task.is_pair else f"Is it good{about}?"
+        return f"How is it settled{suffix}?"
+    return f"Which is better{suffix}?" if task.is_pair else f"Is it good{suffix}?"
 
 
 def describe_value(value: LabelValue) -> tuple[str, str]:
-    """An answer as a state and a word."""
+    """Describe a label's value by a state and a word."""
     if isinstance(value, bool):
         return ("passed", "good") if value else ("failed", "bad")
     if value == CANNOT_TELL:
@@ -226,71 +226,71 @@ def describe_value(value: LabelValue) -> tuple[str, str]:
 
 
 def make_last_view(last: UndoneAnswer | None, *, is_pair: bool = False) -> LastView | None:
-    """What undo would take back; of a pair not which side, because sides are shown in another order each time."""
+    """Describe the answer that undo would take back; of a pair not which side, because sides change their order."""
     if last is None:
         return None
     if last.label is None:
-        said = "skipped"
+        word = "skipped"
     elif is_pair or last.label.order is not None:
-        said = "answered"
+        word = "answered"
     else:
-        said = describe_value(last.label.value)[1]
-    return LastView(case=last.case, said=said)
+        word = describe_value(last.label.value)[1]
+    return LastView(case=last.case, said=word)
 
 
-def make_said_view(label: Label) -> SaidView:
-    """What a person said."""
+def make_opinion_view(label: Label) -> OpinionView:
+    """Describe a person's label."""
     state, word = describe_value(label.value)
-    who = f"{label.rater} (settled it)" if label.kind == "adjudication" else label.rater
-    return SaidView(who=who, state=state, word=word, why=label.comment or "")
+    person = f"{label.rater} (settled it)" if label.kind == "adjudication" else label.rater
+    return OpinionView(who=person, state=state, word=word, why=label.comment or "")
 
 
 def list_answered_rows(labels: Sequence[Label], rater: str, cases: Iterable[str]) -> tuple[AnsweredRow, ...]:
-    """The cases that a rater has labelled, those on which others said something else first."""
+    """List the cases that a rater has labelled, those on which others said something else first."""
     by_case: dict[str, list[Label]] = {}
     for label in labels:
         if label.kind in ("person", "adjudication"):
             by_case.setdefault(label.case, []).append(label)
     rows = []
     for case in cases:
-        said = by_case.get(case, [])
-        mine = [label for label in said if label.rater == rater and label.kind == "person"]
-        others = [label for label in said if label not in mine]
+        case_labels = by_case.get(case, [])
+        mine = [label for label in case_labels if label.rater == rater and label.kind == "person"]
+        others = [label for label in case_labels if label not in mine]
         answers = {label.criterion: label.value for label in mine}
         differs = any(label.criterion in answers and label.value != answers[label.criterion] for label in others)
         rows.append(
             AnsweredRow(
                 case=case,
-                mine=tuple(map(make_said_view, mine)),
-                others=tuple(map(make_said_view, others)),
+                mine=tuple(map(make_opinion_view, mine)),
+                others=tuple(map(make_opinion_view, others)),
                 differs=differs,
             )
         )
     return tuple(sorted(rows, key=lambda row: not row.differs))
 
 
-def make_judge_said(results: Iterable[JudgeResult | PairResult]) -> tuple[SaidView, ...]:
-    """What the judge made of a case."""
-    found = []
+def make_judge_opinions(results: Iterable[JudgeResult | PairResult]) -> tuple[OpinionView, ...]:
+    """Describe the judge's results of a case."""
+    views = []
     for result in results:
         if isinstance(result, PairResult):
-            found.append(SaidView(who="the judge", state="info", word=result.explain(), why=""))
+            views.append(OpinionView(who="the judge", state="info", word=result.explain(), why=""))
         else:
             score = "" if result.score is None else f" {format_score(result.score)}"
-            why = result.detail or result.reasoning
+            reason = result.detail or result.reasoning
             word = f"{result.outcome}{score}"
-            found.append(SaidView(who=f"judge {result.judge}", state=result.outcome, word=word, why=why))
-    return tuple(found)
+            views.append(OpinionView(who=f"judge {result.judge}", state=result.outcome, word=word, why=reason))
+    return tuple(views)
 
 
 def make_open_view(truth: Truth) -> OpenView:
-    """A difference in one line."""
+    """Describe a difference in one line."""
     people = ", ".join(f"{label.rater}: {describe_value(label.value)[1]}" for label in truth.labels)
     return OpenView(case=truth.case, criterion=truth.criterion, people=people)
 
 
 def explain_none(progress: LabelProgress) -> str:
-    """Why there is no case to label."""
+    """Explain why there is no case to label."""
     if progress.total == 0:
         return "There is no case to label."
     left = progress.total - progress.complete
@@ -300,15 +300,18 @@ def explain_none(progress: LabelProgress) -> str:
 
 
 def find_to_go(progress: LabelProgress) -> float | None:
-    """Seconds that one's cases take at one's pace."""
+    """Compute the seconds that one's cases take at one's pace."""
     if progress.seconds_per_answer is None:
         return None
     return max(0, progress.total - progress.mine) * progress.seconds_per_answer
 
 
-def _list_rows(rubric: Rubric, asked: str | None) -> Iterable[RubricRow]:
-    people = {item.name for item in list_asked(rubric)}
-    for item in rubric.criteria:
+def _list_rows(rubric: Rubric, current: str | None) -> Iterable[RubricRow]:
+    people = {criterion.name for criterion in list_asked(rubric)}
+    for criterion in rubric.criteria:
         yield RubricRow(
-            name=item.name, description=item.description, by_rule=item.name not in people, asked=item.name == asked
+            name=criterion.name,
+            description=criterion.description,
+            by_rule=criterion.name not in people,
+            asked=criterion.name == current,
         )

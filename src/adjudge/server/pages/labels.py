@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Form
 from pydantic import BaseModel, Field
@@ -32,10 +32,10 @@ from adjudge.server.pages.label_view import (
     explain_none,
     find_to_go,
     list_answered_rows,
-    make_judge_said,
+    make_judge_opinions,
     make_last_view,
     make_open_view,
-    make_said_view,
+    make_opinion_view,
     make_task_view,
 )
 from adjudge.server.pages.page import add_page, redirect, render_page
@@ -65,7 +65,7 @@ SILENT = "rubric silent: "
 
 
 class AnswerForm(BaseModel):
-    """What the form of a case sends."""
+    """The form of a case."""
 
     case: str = Field(max_length=1_000)
     label: Literal["good", "bad", "cannot-tell", "a", "b", "equal", "skip"]
@@ -75,7 +75,7 @@ class AnswerForm(BaseModel):
 
 
 class SettleForm(AnswerForm):
-    """What the form of a difference sends."""
+    """The form of a difference."""
 
     silent: bool = False
 
@@ -84,7 +84,7 @@ class SettleForm(AnswerForm):
 
 
 async def view_runs(state: CurrentState, caller: Either) -> LabelsView:
-    """The runs that can be labelled, the newest first."""
+    """List the runs that can be labelled, the newest first."""
     folders = await asyncio.to_thread(list_run_folders, state.run_folder)
     rows: list[RunRow] = []
     counted = 0
@@ -94,27 +94,27 @@ async def view_runs(state: CurrentState, caller: Either) -> LabelsView:
         row = RunRow(name=folder.name, started=started, progress=None, differences=None)
         if started and counted < _MOST_COUNTED and caller.rater is not None:
             counted += 1
-            row = await _count(state, caller, row)
+            row = await _count_labels(state, caller, row)
         rows.append(row)
-    named = caller.rater is not None
-    can_label, can_settle = named and caller.may("label"), named and caller.may("adjudicate")
+    is_named = caller.rater is not None
+    can_label, can_settle = is_named and caller.may("label"), is_named and caller.may("adjudicate")
     configured = state.run_folder is not None
     return LabelsView(
-        runs=tuple(rows), is_configured=configured, is_named=named, can_label=can_label, can_settle=can_settle
+        runs=tuple(rows), is_configured=configured, is_named=is_named, can_label=can_label, can_settle=can_settle
     )
 
 
-async def _count(state: ServerState, caller: Caller, row: RunRow) -> RunRow:
-    who, settles = name_rater(caller), caller.may("adjudicate")
+async def _count_labels(state: ServerState, caller: Caller, row: RunRow) -> RunRow:
+    rater, settles = name_rater(caller), caller.may("adjudicate")
 
     def count(queue: LabelQueue) -> RunRow:
-        progress = queue.progress(who)
+        progress = queue.progress(rater)
         # Somebody who is labelling would read from the number what another said of the case before.
         busy = caller.may("label") and progress.mine > 0 and progress.complete < progress.total
-        tells = settles and not (busy and progress.per_case > 1)
-        if tells:
-            queue.note_shown(who)
-        return replace(row, progress=progress, differences=len(queue.list_differences()) if tells else None)
+        may_show = settles and not (busy and progress.per_case > 1)
+        if may_show:
+            queue.note_shown(rater)
+        return replace(row, progress=progress, differences=len(queue.list_differences()) if may_show else None)
 
     try:
         return await use_queue(state, row.name, count)
@@ -126,19 +126,19 @@ async def _count(state: ServerState, caller: Caller, row: RunRow) -> RunRow:
 
 
 async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelView:
-    """The next case for somebody, with nothing of the judge and of others."""
-    who, settles = name_rater(caller), caller.may("adjudicate")
+    """Show the next case for somebody, with nothing of the judge and of others."""
+    rater, settles = name_rater(caller), caller.may("adjudicate")
 
-    def look(queue: LabelQueue) -> LabelView:
-        task = _find_task(queue, who, caller.identity)
-        progress = queue.progress(who)
+    def show(queue: LabelQueue) -> LabelView:
+        task = _find_task(queue, rater, caller.identity)
+        progress = queue.progress(rater)
         # From one label to the next, the agreement would say what others said of the case before, and so would a rate
         # that their labels are in: answer, look how it moved, undo.
         alone = progress.per_case == 1
-        agreement = queue.show_agreement(who) if task is None else None
+        agreement = queue.show_agreement(rater) if task is None else None
         if task is not None and alone:
-            queue.note_shown(who)  # the rate moves where two answered one case all the same
-        last = queue.find_undoable(who, session=caller.identity)
+            queue.note_shown(rater)  # the rate moves where two answered one case all the same
+        last = queue.find_undoable(rater, session=caller.identity)
         return LabelView(
             run=run,
             task=None if task is None else make_task_view(task),
@@ -152,12 +152,12 @@ async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelVi
             can_settle=settles,
         )
 
-    return await use_queue(state, run, look)
+    return await use_queue(state, run, show)
 
 
-def _find_task(queue: LabelQueue, who: str, session: str) -> LabelTask | None:
-    task = queue.next(who, session=session)
-    return task if task is not None else queue.next(who, session=session, skipped=True)
+def _find_task(queue: LabelQueue, rater: str, session: str) -> LabelTask | None:
+    task = queue.next(rater, session=session)
+    return task if task is not None else queue.next(rater, session=session, skipped=True)
 
 
 @router.post("/labels/{run}", include_in_schema=False)
@@ -165,15 +165,22 @@ async def take_answer(
     run: str, request: Request, state: CurrentState, caller: Labelling, form: Annotated[AnswerForm, Form()]
 ) -> Response:
     """Keep an answer, or put the case off, and go on to the next."""
-    who = name_rater(caller)
+    rater = name_rater(caller)
 
     def keep(queue: LabelQueue) -> None:
         if form.label == "skip":
-            queue.skip(who, form.case, session=caller.identity)
+            queue.skip(rater, form.case, session=caller.identity)
             return
-        value = _read_value(form, lambda: _find_task(queue, who, caller.identity))
-        about: dict[str, Any] = {"criterion": form.criterion or None, "comment": form.comment.strip() or None}
-        queue.record(who, form.case, value, session=caller.identity, subject=form.subject or None, **about)
+        value = _read_value(form, lambda: _find_task(queue, rater, caller.identity))
+        queue.record(
+            rater,
+            form.case,
+            value,
+            criterion=form.criterion or None,
+            comment=form.comment.strip() or None,
+            session=caller.identity,
+            subject=form.subject or None,
+        )
 
     try:
         await use_queue(state, run, keep)
@@ -186,28 +193,28 @@ async def take_answer(
 @router.post("/labels/{run}/undo", include_in_schema=False)
 async def undo_answer(run: str, state: CurrentState, caller: Labelling) -> Response:
     """Take the last answer back, and show its case again."""
-    who = name_rater(caller)
-    await use_queue(state, run, lambda queue: queue.undo(who, session=caller.identity))
+    rater = name_rater(caller)
+    await use_queue(state, run, lambda queue: queue.undo(rater, session=caller.identity))
     return redirect(f"/labels/{run}")
 
 
 async def view_others(run: str, state: CurrentState, caller: Labelling, case: str | None = None) -> OthersView:
-    """What everybody said of a case that one has labelled, to read; labelling it again is not blind any more."""
-    who = name_rater(caller)
+    """Show everybody's labels of a case that one has labelled; labelling it again is not blind any more."""
+    rater = name_rater(caller)
 
-    def look(queue: LabelQueue) -> OthersView:
-        cases = queue.list_answered(who)
+    def show(queue: LabelQueue) -> OthersView:
+        cases = queue.list_answered(rater)
         if case is None:
-            queue.show_agreement(who)  # remembers that the rater was shown this
-            rows = list_answered_rows(tuple(queue.labels()), who, cases[-_MOST_OTHERS:])
+            queue.show_agreement(rater)  # remembers that the rater was shown this
+            rows = list_answered_rows(tuple(queue.labels()), rater, cases[-_MOST_OTHERS:])
             return OthersView(run=run, cases=rows, case=None, texts=(), said=())
-        said = tuple(map(make_said_view, queue.show_others(who, case)))
+        opinions = tuple(map(make_opinion_view, queue.show_others(rater, case)))
         texts = tuple(
-            TextView(name=name, text=text, unseen=count_unseen(text)) for name, text in queue.read_parts(who, case)
+            TextView(name=name, text=text, unseen=count_unseen(text)) for name, text in queue.read_parts(rater, case)
         )
-        return OthersView(run=run, cases=(), case=case, texts=texts, said=said)
+        return OthersView(run=run, cases=(), case=case, texts=texts, said=opinions)
 
-    return await use_queue(state, run, look)
+    return await use_queue(state, run, show)
 
 
 # ---------------------------------------------------------------- differences
@@ -219,43 +226,50 @@ async def view_differences(
     caller: Settling,
     verdict: bool = False,  # noqa: FBT001, FBT002 - a part of the address
 ) -> DifferencesView:
-    """A case on which people differ, with who said what; with ``verdict`` what the judge said too."""
-    who = name_rater(caller)
+    """Show a case on which people differ, with their labels; with ``verdict`` the judge's results too."""
+    rater = name_rater(caller)
 
-    def look(queue: LabelQueue) -> DifferencesView:
-        task = queue.next_difference(who, blind=not verdict, session=caller.identity)
+    def show(queue: LabelQueue) -> DifferencesView:
+        task = queue.next_difference(rater, blind=not verdict, session=caller.identity)
         left = queue.list_differences()
         return DifferencesView(
             run=run,
             task=None if task is None else make_task_view(task, settles=True),
-            said=() if task is None else (*map(make_said_view, task.others), *make_judge_said(task.results)),
+            said=() if task is None else (*map(make_opinion_view, task.others), *make_judge_opinions(task.results)),
             shows_judge=verdict,
             others=tuple(make_open_view(truth) for truth in left if task is None or truth.case != task.case)[
                 :_MOST_OPEN
             ],
             open=len(left),
-            agreement=queue.show_agreement(who),
+            agreement=queue.show_agreement(rater),
         )
 
-    return await use_queue(state, run, look)
+    return await use_queue(state, run, show)
 
 
 @router.post("/labels/{run}/differences", include_in_schema=False)
-async def settle(
+async def settle_difference(
     run: str, request: Request, state: CurrentState, caller: Settling, form: Annotated[SettleForm, Form()]
 ) -> Response:
     """Settle a difference, or leave it open, and go on."""
-    who = name_rater(caller)
+    rater = name_rater(caller)
 
     def keep(queue: LabelQueue) -> None:
         if form.label == "skip":
-            queue.skip_difference(who, form.case, session=caller.identity)
+            queue.skip_difference(rater, form.case, session=caller.identity)
             return
-        value = _read_value(form, lambda: queue.next_difference(who, session=caller.identity))
+        value = _read_value(form, lambda: queue.next_difference(rater, session=caller.identity))
         comment = form.comment.strip()
-        said = f"{SILENT}{comment}".strip() if form.silent else comment
-        about: dict[str, Any] = {"criterion": form.criterion or None, "comment": said or None}
-        queue.settle(who, form.case, value, session=caller.identity, subject=form.subject or None, **about)
+        full_comment = f"{SILENT}{comment}".strip() if form.silent else comment
+        queue.settle(
+            rater,
+            form.case,
+            value,
+            criterion=form.criterion or None,
+            comment=full_comment or None,
+            session=caller.identity,
+            subject=form.subject or None,
+        )
 
     try:
         await use_queue(state, run, keep)
@@ -268,13 +282,13 @@ async def settle(
 @router.post("/labels/{run}/differences/undo", include_in_schema=False)
 async def undo_settlement(run: str, state: CurrentState, caller: Settling) -> Response:
     """Take back how one last settled a difference."""
-    who = name_rater(caller)
-    await use_queue(state, run, lambda queue: queue.undo_difference(who, session=caller.identity))
+    rater = name_rater(caller)
+    await use_queue(state, run, lambda queue: queue.undo_difference(rater, session=caller.identity))
     return redirect(f"/labels/{run}/differences")
 
 
 def _read_value(form: AnswerForm, find_task: Callable[[], LabelTask | None]) -> bool | str:
-    """The value of an answer. A side of a pair is named by its place, which only the case that is shown knows."""
+    """Read the value of an answer. A side of a pair is named by its place, which only the case that is shown knows."""
     if form.label in ANSWERS:
         return ANSWERS[form.label]
     if form.label == "equal":

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import UsageError
+from adjudge.guards.approval.listed import verify_listed
 from adjudge.ledger.entry import KINDS, NO_PREV, Entry
 from adjudge.server.caller import AnyCaller, Caller, require
 from adjudge.server.database import get_now
@@ -89,11 +90,13 @@ async def view_ledger(
     subject: Word = "",
     before: Annotated[int | None, Query(ge=1, lt=2**62)] = None,
 ) -> LedgerView:
-    """The entries that match all filters, the newest first."""
+    """List the entries that match all filters, the newest first."""
     kinds = (kind,) if kind in KINDS else ()
     plain = subject.strip().lower().removeprefix("sha256:")
-    found = await read_newest(state.ledger, kinds=kinds, gate=gate, subject=plain, before=before, most=ON_PAGE + 1)
-    rows = [make_ledger_row(entry) for entry in found[:ON_PAGE]]
+    newest_entries = await read_newest(
+        state.ledger, kinds=kinds, gate=gate, subject=plain, before=before, most=ON_PAGE + 1
+    )
+    rows = [make_ledger_row(entry) for entry in newest_entries[:ON_PAGE]]
     head = await state.ledger.head()
     genesis = await state.ledger.read(1)
     filters = {name: text for name, text in (("kind", kind), ("gate", gate), ("subject", subject)) if text}
@@ -109,23 +112,23 @@ async def view_ledger(
         kinds=KINDS,
         gates=tuple(sorted({*state.config.gates, gate} - {""})),
         rows=tuple(rows),
-        older=f"?{urlencode({**filters, 'before': rows[-1].seq})}" if len(found) > ON_PAGE else "",
+        older=f"?{urlencode({**filters, 'before': rows[-1].seq})}" if len(newest_entries) > ON_PAGE else "",
         newest=(f"?{urlencode(filters)}" if filters else "?") if before is not None else "",
     )
 
 
 @router.post("/ledger/verify", include_in_schema=False)
 async def verify_ledger(request: Request, state: CurrentState, _caller: Reader) -> Response:
-    """Check every entry, keep what was found for the page, and go back to it."""
+    """Check every entry, keep the verification for the page, and go back to it."""
     begun = get_now()
-    found = await state.ledger.verify()
+    verification = await verify_listed(state.ledger, await state.ledger.verify())
     now = get_now()
-    request.app.state.ledger_checked = Checked(found=found, at=now, seconds=(now - begun).total_seconds())
+    request.app.state.ledger_checked = Checked(found=verification, at=now, seconds=(now - begun).total_seconds())
     return redirect("/ledger")
 
 
 async def view_entry(seq: int, state: CurrentState, caller: AnyCaller) -> EntryView:
-    """One entry by its place."""
+    """Show one entry by its place."""
     try:
         entry = await state.ledger.read(seq)
     except UsageError:
@@ -143,12 +146,12 @@ async def view_entry(seq: int, state: CurrentState, caller: AnyCaller) -> EntryV
 
 
 def make_ledger_row(entry: Entry) -> LedgerRow:
-    """An entry as a line: what it says in a few words, of any kind."""
+    """Summarise an entry of any kind in a line."""
     row = read_row(entry)
     if row is not None:
         did = "" if row.allowed is None else ", let through" if row.allowed else ", blocked"
-        who = f"{row.gate}{did}, decided by {row.decided_by}" if row.gate else f"by {row.judge or 'a judge'}"
-        state, says = (row.state if row.state != "info" else ""), who
+        summary = f"{row.gate}{did}, decided by {row.decided_by}" if row.gate else f"by {row.judge or 'a judge'}"
+        state, says = (row.state if row.state != "info" else ""), summary
     else:
         state, says = "", _describe(entry)
     return LedgerRow(
@@ -163,10 +166,10 @@ def make_ledger_row(entry: Entry) -> LedgerRow:
 
 
 def _describe(entry: Entry) -> str:
-    said: dict[str, Any] = entry.payload or {}
+    payload: dict[str, Any] = entry.payload or {}
     if entry.payload is None:
         return "the payload was erased"
-    parts = [said.get(name) for name in ("gate", "by", "status", "reason", "run", "name", "detail")]
+    parts = [payload.get(name) for name in ("gate", "by", "status", "reason", "run", "name", "detail")]
     return ", ".join(str(part) for part in parts if isinstance(part, str) and part)[:200] or entry.subject[:80]
 
 

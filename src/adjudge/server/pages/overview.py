@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from math import ceil, floor, log10
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -15,13 +12,14 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 
 from adjudge.formats.numbers import format_rate
+from adjudge.ledger.columns import STATES
 from adjudge.server.caller import AnyCaller, Caller
 from adjudge.server.database import get_now
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import add_page
-from adjudge.server.recorded import MOST_READ, STATES, Recorded, read_recorded
+from adjudge.server.recorded import Tally, Times, tally_results
 from adjudge.server.state import CurrentState, ServerState
-from adjudge.templates.figures import format_count, format_duration, format_left
+from adjudge.templates.figures import format_count, format_left
 from adjudge.trust.intervals import Share
 
 router = APIRouter()
@@ -48,21 +46,11 @@ class Figure:
     said: str
     change: float | None
     """In points against the period before; ``None`` where there was nothing before."""
-    days: tuple[float, ...]
-    """Its share of each day."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """How long judgements took, in milliseconds without people's time; ``None`` where there were none."""
-
-    p50: float | None
-    p95: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What judgements cost, as far as their price is known."""
+    """The cost of judgements, as far as their price is known."""
 
     usd: float
     unknown: int
@@ -70,16 +58,8 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """Some round numbers from 0 up, as they are drawn and as they are written."""
-
-    ticks: tuple[float, ...]
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GateFigures:
-    """What a gate decided."""
+    """The decisions of a gate."""
 
     gate: str
     judges: str
@@ -106,7 +86,6 @@ class Day:
     """The judgements of one day."""
 
     day: datetime
-    name: str
     counts: tuple[tuple[str, int], ...]
     times: Times
     spent: Spent
@@ -124,15 +103,9 @@ class OverviewView:
     needs: tuple[Need, ...]
     figures: tuple[Figure, ...]
     daily: tuple[Day, ...]
-    axis: Axis
     times: Times
-    time_axis: Axis
     spent: Spent
-    cost_axis: Axis
     gates: tuple[GateFigures, ...]
-    read_since: datetime | None
-    """When the oldest judgement was recorded that was read; ``None`` where all of the period were."""
-    limit: int
 
 
 async def view_overview(
@@ -141,139 +114,86 @@ async def view_overview(
     caller: AnyCaller,
     period: Annotated[str, Query(max_length=10)] = "14d",
 ) -> OverviewView:
-    """How what was judged ended."""
+    """Show how decisions ended in a period."""
     chosen, now = period if period in PERIODS else "14d", get_now()
-    since = _find_first(chosen, now) - timedelta(days=PERIODS[chosen])
-    read, last = await read_recorded(state.ledger, since=since, most=MOST_READ)
-    # In a thread: so many rows take a while, in which no gate would be answered.
-    view = await asyncio.to_thread(_make_view, read, caller, chosen, now, is_whole=last is None)
-    return replace(view, needs=await _list_needs(request, state, caller, view.gates, now))
-
-
-def _make_view(read: Sequence[Recorded], caller: Caller, chosen: str, now: datetime, *, is_whole: bool) -> OverviewView:
-    """All figures of a period, without what waits for somebody."""
-    days, first = PERIODS[chosen], _find_first(chosen, now)
-    seen = [row for row in read if caller.covers("read", row.gate)]
-    # People's answer to a held one is recorded as a decision of its own; it was counted when it was held.
-    counted = [row for row in seen if row.state in STATES and (row.held or row.approval_id is None)]
-    current = [row for row in counted if row.at >= first]
-    # A period of which a part was read is not compared: its shares are those of some other days.
-    earlier = [row for row in counted if row.at < first] if is_whole else []
-    daily = tuple(_list_days(current, first, days))
+    days, first = PERIODS[chosen], _find_first_day(chosen, now)
+    since = first - timedelta(days=days)
+    results = await tally_results(state.ledger, gates=caller.permissions.gates, since=since, first=first)
+    begin = first.date().isoformat()
+    current = [tally for tally in results.tallies if tally.day >= begin]
+    earlier = [tally for tally in results.tallies if tally.day < begin]
     gates = tuple(
-        _make_gate(
+        _make_gate_figures(
             gate,
-            [row for row in current if row.gate == gate],
-            [row for row in earlier if row.gate == gate],
-            first,
-            days,
+            [tally for tally in current if tally.gate == gate],
+            [tally for tally in earlier if tally.gate == gate],
+            results.by_gate.get(gate, Times()),
         )
-        for gate in sorted({row.gate for row in current if row.gate})
+        for gate in sorted({tally.gate for tally in current if tally.gate})
     )
-    tallest = max((sum(number for _, number in day.counts) for day in daily), default=0)
     return OverviewView(
         period=chosen,
         days=days,
-        number=len(current),
+        number=_sum_numbers(current),
         begin=first,
         end=now,
-        needs=(),
-        figures=_make_figures(current, earlier, first, days),
-        daily=daily,
-        axis=_make_axis(tallest, format_count, least=1),
-        times=_make_times(current),
-        time_axis=_make_axis(max((day.times.p95 or 0.0 for day in daily), default=0.0), format_duration),
+        needs=await _list_needs(request, state, caller, gates, now),
+        figures=_make_figures(current, earlier),
+        daily=tuple(_list_days(current, first, days, results.by_day)),
+        times=results.times,
         spent=_add_costs(current),
-        cost_axis=_make_axis(max((day.spent.usd for day in daily), default=0.0), _format_cents),
         gates=gates,
-        read_since=read[-1].at if not is_whole and read[-1].at >= first else None,
-        limit=MOST_READ,
     )
 
 
-def _find_first(period: str, now: datetime) -> datetime:
-    """The beginning of the first day of a period."""
+def _find_first_day(period: str, now: datetime) -> datetime:
+    """Find the beginning of the first day of a period."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return today - timedelta(days=PERIODS[period] - 1)
 
 
-def _make_axis(most: float, say: Callable[[float], str], least: float = 0.0) -> Axis:
-    """Three to six round numbers from 0 to at least ``most``, which are ``least`` apart or more."""
-    if most <= 0:
-        ticks: tuple[float, ...] = (0.0, 1.0)
-    else:
-        size = 10 ** floor(log10(most / 4))
-        step = max(least, next(size * part for part in (1, 2, 5, 10) if size * part * 4 >= most * (1 - 1e-9)))
-        ticks = tuple(step * number for number in range(ceil(most / step - 1e-9) + 1))
-    return Axis(ticks=ticks, words=tuple(say(round(tick, 9)) if tick else "0" for tick in ticks))
+def _sum_numbers(tallies: Sequence[Tally], state: str | None = None) -> int:
+    return sum(tally.number for tally in tallies if state in (None, tally.state))
 
 
-def _format_cents(dollars: float) -> str:
-    digits = max(2, -floor(log10(dollars))) if 0 < dollars < 1 else 2
-    return f"${dollars:,.{digits}f}"
-
-
-def _list_days(rows: Sequence[Recorded], first: datetime, days: int) -> Iterator[Day]:
-    found: list[list[Recorded]] = [[] for _ in range(days)]
-    for row in rows:
-        place = (row.at - first).days
-        if 0 <= place < days:
-            found[place].append(row)
-    for place, those in enumerate(found):
-        day, counts = first + timedelta(days=place), Counter(row.state for row in those)
+def _list_days(tallies: Sequence[Tally], first: datetime, days: int, times: Mapping[str, Times]) -> Iterator[Day]:
+    for place in range(days):
+        day = first + timedelta(days=place)
+        name = day.date().isoformat()
+        those = [tally for tally in tallies if tally.day == name]
         yield Day(
             day=day,
-            name=str(day.day),
-            counts=tuple((state, counts[state]) for state in STATES),
-            times=_make_times(those),
+            counts=tuple((state, _sum_numbers(those, state)) for state in STATES),
+            times=times.get(name, Times()),
             spent=_add_costs(those),
         )
 
 
-def _make_times(rows: Sequence[Recorded]) -> Times:
-    times = sorted(row.duration_ms for row in rows)
-    if not times:
-        return Times(p50=None, p95=None)
-    p50, p95 = (times[ceil(share * len(times)) - 1] for share in (0.5, 0.95))
-    return Times(p50=p50, p95=p95)
+def _add_costs(tallies: Sequence[Tally]) -> Spent:
+    return Spent(usd=sum(tally.cost_usd for tally in tallies), unknown=sum(tally.unknown for tally in tallies))
 
 
-def _add_costs(rows: Sequence[Recorded]) -> Spent:
-    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
-    # A rule costs nothing: only a judge's price can be unknown.
-    unknown = sum(row.cost_usd is None and bool(row.judge) and row.decided_by != "rule" for row in rows)
-    return Spent(usd=sum(costs), unknown=unknown)
+def _make_figures(tallies: Sequence[Tally], earlier: Sequence[Tally]) -> tuple[Figure, ...]:
+    number, before = _sum_numbers(tallies), _sum_numbers(earlier)
+    figures = []
+    for state in STATES:
+        share = Share(count=_sum_numbers(tallies, state), of=number)
+        change = (
+            100 * (share.rate - _sum_numbers(earlier, state) / before) if before and share.rate is not None else None
+        )
+        figures.append(Figure(state=state, share=share, said=_SAID[state], change=change))
+    return tuple(figures)
 
 
-def _make_figures(
-    rows: Sequence[Recorded], earlier: Sequence[Recorded], first: datetime, days: int
-) -> tuple[Figure, ...]:
-    counts, before = Counter(row.state for row in rows), Counter(row.state for row in earlier)
-    daily = tuple(_list_days(rows, first, days))
-    found = []
-    for place, state in enumerate(STATES):
-        share = Share(count=counts[state], of=len(rows))
-        change = 100 * (share.rate - before[state] / len(earlier)) if earlier and share.rate is not None else None
-        shares = tuple(_divide(day.counts[place][1], sum(number for _, number in day.counts)) for day in daily)
-        found.append(Figure(state=state, share=share, said=_SAID[state], change=change, days=shares))
-    return tuple(found)
-
-
-def _divide(number: int, of: int) -> float:
-    return number / of if of else 0.0
-
-
-def _make_gate(
-    gate: str, rows: Sequence[Recorded], earlier: Sequence[Recorded], first: datetime, days: int
-) -> GateFigures:
-    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+def _make_gate_figures(gate: str, tallies: Sequence[Tally], earlier: Sequence[Tally], times: Times) -> GateFigures:
+    priced = sum(tally.priced for tally in tallies)
     return GateFigures(
         gate=gate,
-        judges=", ".join(sorted({row.judge for row in rows if row.judge})),
-        number=len(rows),
-        figures=_make_figures(rows, earlier, first, days),
-        times=_make_times(rows),
-        cost=1000 * sum(costs) / len(costs) if costs else None,
+        judges=", ".join(sorted({tally.judge for tally in tallies if tally.judge})),
+        number=_sum_numbers(tallies),
+        figures=_make_figures(tallies, earlier),
+        times=times,
+        cost=1000 * _add_costs(tallies).usd / priced if priced else None,
     )
 
 
@@ -297,10 +217,10 @@ async def _list_needs(
 
 
 async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> list[Need]:
-    waiting = [item for item in await state.approvals.list_queue() if caller.covers("read", item.gate)]
+    waiting = [request for request in await state.approvals.list_queue() if caller.covers("read", request.gate)]
     if not waiting:
         return []
-    ends = [item.expires_at for item in waiting if item.expires_at is not None]
+    ends = [request.expires_at for request in waiting if request.expires_at is not None]
     left = format_left((min(ends) - now).total_seconds()) if ends else ""
     word = f"{format_count(len(waiting), 'waits', 'wait')} for a person"
     say = f"The next expires in {left}." if left else "None of them expires."
@@ -309,9 +229,9 @@ async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> li
 
 
 def _find_undecided(figures: Sequence[GateFigures]) -> list[Need]:
-    found = []
-    for item in figures:
-        figure = item.figures[STATES.index("undecided")]
+    needs = []
+    for gate in figures:
+        figure = gate.figures[STATES.index("undecided")]
         rate, low = figure.share.rate, figure.share.interval
         # Only where it is more than chance: even the lower limit is above what it was before.
         if figure.change is None or rate is None or low is None:
@@ -319,12 +239,12 @@ def _find_undecided(figures: Sequence[GateFigures]) -> list[Need]:
         before = rate - figure.change / 100
         if figure.change > 100 * _MORE_UNDECIDED and low[0] > before:
             say = f"{format_rate(before)} in the period before, {format_rate(rate)} in this one."
-            path = f"/results?{urlencode({'gate': item.gate, 'outcome': 'undecided', 'when': 'all'})}"
-            word = f"{item.gate}: more undecided"
-            found.append(
+            path = f"/results?{urlencode({'gate': gate.gate, 'outcome': 'undecided', 'when': 'all'})}"
+            word = f"{gate.gate}: more undecided"
+            needs.append(
                 Need(state="undecided", word=word, say=say, path=path, link=f"See the {figure.share.count:.0f}")
             )
-    return found
+    return needs
 
 
 add_page(router, "/", view_overview, template="overview.html", scope="read", twin="/overview.json", by_gate=True)

@@ -1,4 +1,4 @@
-"""How a page is made: a frozen value of everything it shows, a template, and a ``.json`` twin of the same value.
+"""Pages: each is a frozen value of everything it shows, a template, and a ``.json`` twin of the same value.
 
     router = APIRouter()
 
@@ -46,17 +46,17 @@ def add_page(
     """
     # Parameters with defaults: in an annotation, the framework could not find names of this function.
     allowed: Any = Depends(require(*((scope,) if isinstance(scope, str) else scope), by_gate=by_gate))
-    found: Any = Depends(view)
+    provided: Any = Depends(view)
 
-    async def show(request: Request, caller: Caller = allowed, value: object = found) -> Response:
+    async def show(request: Request, caller: Caller = allowed, value: object = provided) -> Response:
         waiting = await count_waiting(get_state(request), caller)
         return render_page(request, template, value, caller=caller, waiting=waiting)
 
-    async def give(_caller: Caller = allowed, value: object = found) -> Response:
+    async def show_json(_caller: Caller = allowed, value: object = provided) -> Response:
         return JSONResponse(to_plain(value))
 
     # The twin first: "/runs/{id}" would take "/runs/1.json" for the page of a run named "1.json".
-    router.add_api_route(twin or f"{path}.json", give, methods=["GET"], include_in_schema=False)
+    router.add_api_route(twin or f"{path}.json", show_json, methods=["GET"], include_in_schema=False)
     router.add_api_route(path, show, methods=["GET"], include_in_schema=False)
 
 
@@ -68,65 +68,65 @@ def render_page(
     caller: Caller | None = None,
     status: int = 200,
     waiting: Mapping[str, int] | None = None,
-    **more: object,
+    **context: object,
 ) -> HTMLResponse:
-    """A template filled with a view.
+    """Fill a template with a view.
 
     The template gets ``view``, ``caller`` (``None`` before the sign-in), ``csrf_token`` (for the hidden field of that
-    name, which every form needs), ``path``, ``shell``, and ``more``. ``waiting`` says by path how many wait there.
+    name, which every form needs), ``path``, ``shell``, and ``context``. ``waiting`` says by path how many wait there.
     """
     shell = make_shell(request, caller, waiting=waiting)
-    given: dict[str, object] = {
+    values: dict[str, object] = {
         "view": view,
         "caller": caller,
         "csrf_token": shell.csrf,
         "path": request.url.path,
         "shell": shell,
     }
-    return HTMLResponse(find_template(template).render({**given, **more}), status)
+    return HTMLResponse(find_template(template).render({**values, **context}), status)
 
 
 def redirect(path: str) -> RedirectResponse:
-    """The answer to a form that was taken: go on here, by GET, so that reloading sends nothing again."""
+    """Answer a form that was taken: go on here, by GET, so that reloading sends nothing again."""
     return RedirectResponse(find_local_path(path), status_code=303)
 
 
-def find_local_path(path: str | None, otherwise: str = "/") -> str:
-    """A path of this server, or another one in place of anything that could lead elsewhere."""
+def find_local_path(path: str | None, default: str = "/") -> str:
+    """Return a path of this server, or the default in place of anything that could lead elsewhere."""
     if path is None or not path.startswith("/") or path.startswith(("//", "/\\")):
-        return otherwise
+        return default
     if any(ord(char) <= 32 or ord(char) == 127 or char == "\\" for char in path):
-        return otherwise
+        return default
     try:
         parts = urlsplit(path)
     except ValueError:
-        return otherwise
-    return otherwise if parts.scheme or parts.netloc else path
+        return default
+    return default if parts.scheme or parts.netloc else path
 
 
 def find_way_back(request: Request) -> str:
-    """The page of this server on which a form was, as far as the browser says; else the first page."""
+    """Find the page of this server on which a form was, as far as the browser says; else the first page."""
     try:
-        came = urlsplit(request.headers.get("referer", "/"))
+        referrer = urlsplit(request.headers.get("referer", "/"))
     except ValueError:
         return "/"
     # Its path alone: whatever host it names, the way back is on this one.
-    return find_local_path(came.path + (f"?{came.query}" if came.query else ""))
+    return find_local_path(referrer.path + (f"?{referrer.query}" if referrer.query else ""))
 
 
 def lead_to_signin(request: Request) -> RedirectResponse:
-    """Where a browser without a session goes, and where it comes back to."""
-    wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return RedirectResponse(name_signin(wanted), status_code=303)
+    """Send a browser without a session to the sign-in, from which it comes back."""
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return RedirectResponse(name_signin(path), status_code=303)
 
 
-def name_signin(wanted: str) -> str:
-    """The address of the sign-in that goes on to a path."""
-    return f"{SIGN_IN}?next={quote(wanted)}"
+def name_signin(path: str) -> str:
+    """Make the address of the sign-in that goes on to a path."""
+    return f"{SIGN_IN}?next={quote(path)}"
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a browser asked, by a link or by a form, so that a page is the answer and not JSON."""
+    """Return whether a browser asked, by a link or by a form, so that a page is the answer and not JSON."""
     path = request.url.path
     accepts = "text/html" in request.headers.get("accept", "")
     return accepts and not path.startswith("/v1/") and not path.endswith(".json")

@@ -1,4 +1,4 @@
-"""How somebody likes the pages: colours, and whether letters are keys. Kept in a cookie, for nobody else's eyes."""
+"""Preferences of a person: colours, and whether letters are keys. Kept in a cookie, for nobody else's eyes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ThemeForm(BaseModel):
 
 
 class LettersForm(BaseModel):
-    """Whether letters are keys."""
+    """The choice whether letters are keys."""
 
     keys: str = Field(default="on", max_length=20)
 
@@ -36,16 +36,16 @@ Person = Annotated[Caller, Depends(require())]
 @router.post("/theme", include_in_schema=False)
 async def keep_theme(request: Request, state: CurrentState, _: Person, form: Annotated[ThemeForm, Form()]) -> Response:
     """Keep the colours and go back to the page."""
-    return _keep(request, state, THEME, read_theme(form.theme))
+    return _keep_preference(request, state, THEME, read_theme(form.theme))
 
 
 @router.post("/keyboard", include_in_schema=False)
 async def keep_keys(request: Request, state: CurrentState, _: Person, form: Annotated[LettersForm, Form()]) -> Response:
     """Switch letters on or off and go back to the page."""
-    return _keep(request, state, LETTERS, "off" if form.keys == "off" else "on")
+    return _keep_preference(request, state, LETTERS, "off" if form.keys == "off" else "on")
 
 
-def _keep(request: Request, state: CurrentState, name: str, value: str) -> Response:
+def _keep_preference(request: Request, state: CurrentState, name: str, value: str) -> Response:
     response = redirect(find_way_back(request))
     set_cookie(response, name, value, state.settings, max_age=YEAR)
     return response

@@ -69,7 +69,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeStep:
-    """What the judge said."""
+    """The judge's result."""
 
     judge: str
     outcome: str
@@ -90,7 +90,7 @@ class JudgeStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonVote:
-    """What somebody said to a request for approval."""
+    """An answer of a person to a request for approval."""
 
     state: str
     name: str
@@ -146,24 +146,24 @@ class ResultView:
 
 
 async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> ResultView:
-    """The story of the decision or result with this id, or at this place of the ledger."""
-    found = await _find(state.ledger, ident)
-    row = read_row(found) if found is not None else None
-    if found is None or row is None:
+    """Tell the story of the decision or result with this id, or at this place of the ledger."""
+    entry = await _find_entry(state.ledger, ident)
+    row = read_row(entry) if entry is not None else None
+    if entry is None or row is None:
         where = f"entry {ident} of the ledger is" if _is_place(ident) else "the whole ledger was searched: this id is"
         raise Problem(404, f"{where} no decision or result")
     if not caller.covers("read", row.gate):
         raise Problem(403, "this is not for your gates", code="forbidden")
-    related = await _list_related(state.ledger, found, row)
+    related = await _list_related(state.ledger, entry, row)
     # A held decision is recorded again once people decided: the story is told from its end.
-    last = next((entry for entry in reversed(related) if entry.kind in {"decision", "result"}), found)
+    last = next((entry for entry in reversed(related) if entry.kind in {"decision", "result"}), entry)
     row = read_row(last) or row
     content = await _find_content(state, related, row)
     row = replace(row, content=content)
     decision, result = _read_parts(last)
-    quotations = [text for item in result.criteria for text in item.evidence] if result is not None else []
+    quotations = [text for criterion in result.criteria for text in criterion.evidence] if result is not None else []
     marked = mark_evidence(content, quotations) if content is not None else None
-    approval = _make_approval(row.approval_id, related)
+    approval = _make_approval_step(row.approval_id, related)
     genesis = await state.ledger.read(1)
     return ResultView(
         row=row,
@@ -176,7 +176,7 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
         content_length=len(content or ""),
         kept=str((genesis.payload or {}).get("store_content", "hash")),
         rules=() if result is None else result.rule_results,
-        judged=_make_judged(result, marked) if result is not None else None,
+        judged=_make_judge_step(result, marked) if result is not None else None,
         policy="" if decision is None else _find_policy(related, decision),
         mode="" if decision is None else decision.mode,
         config=None if decision is None else decision.config,
@@ -186,7 +186,7 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
     )
 
 
-async def _find(ledger: Ledger, ident: str) -> Entry | None:
+async def _find_entry(ledger: Ledger, ident: str) -> Entry | None:
     if _is_place(ident):
         try:
             return await ledger.read(int(ident))
@@ -200,45 +200,49 @@ def _is_place(ident: str) -> bool:
 
 
 async def _list_related(ledger: Ledger, entry: Entry, row: Recorded) -> Sequence[Entry]:
-    """The entries of one story, in order: this one, and what people said to its request."""
+    """List the entries of one story, in order: this one, and what people said to its request."""
     if row.approval_id is None or not entry.subject:
         return [entry]
-    found: list[Entry] = []
+    entries: list[Entry] = []
     async for other in ledger.query(subject=entry.subject):
-        said = other.payload or {}
-        if row.approval_id in {said.get("approval"), said.get("approval_id")}:
-            found.append(other)
-        if len(found) >= _MOST_RELATED:
+        payload = other.payload or {}
+        if row.approval_id in {payload.get("approval"), payload.get("approval_id")}:
+            entries.append(other)
+        if len(entries) >= _MOST_RELATED:
             break
-    return found or [entry]
+    return entries or [entry]
 
 
 async def _find_content(state: ServerState, related: Sequence[Entry], row: Recorded) -> str | None:
-    """The content as the ledger holds it, else as people were shown it, if that is exactly what was judged."""
-    kept = [row, *filter(None, map(read_row, related))]
-    content = next((one.content for one in kept if one.content and not one.content.startswith("sha256:")), None)
+    """Find the content as the ledger holds it, else as people were shown it, if that is exactly what was judged."""
+    rows = [row, *filter(None, map(read_row, related))]
+    content = next(
+        (recorded.content for recorded in rows if recorded.content and not recorded.content.startswith("sha256:")), None
+    )
     if content is not None or row.approval_id is None:
         return content
     try:
-        asked = await state.approvals.get(row.approval_id)
+        approval = await state.approvals.get(row.approval_id)
     except UsageError:  # another store asked, or the request was erased
         return None
     # Somebody who can write to the database can change this text; the digest in the ledger says what was judged.
-    return asked.content if asked.content is not None and digest_text(asked.content) == row.subject else None
+    return approval.content if approval.content is not None and digest_text(approval.content) == row.subject else None
 
 
 def _find_policy(related: Sequence[Entry], decision: Decision) -> str:
-    asked = (entry.payload or {} for entry in related if entry.kind == "decision")
-    return next((str(said.get("detail") or "") for said in asked if said.get("pending") is True), decision.detail)
+    payloads = (entry.payload or {} for entry in related if entry.kind == "decision")
+    return next(
+        (str(payload.get("detail") or "") for payload in payloads if payload.get("pending") is True), decision.detail
+    )
 
 
 def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
-    said = drop_digests(entry.payload or {})
+    payload = drop_digests(entry.payload or {})
     try:
         if entry.kind == "decision":
-            decision = Decision.from_dict(said)
+            decision = Decision.from_dict(payload)
             return decision, decision.result
-        return None, read_result(said)
+        return None, read_result(payload)
     except UsageError as error:
         raise Problem(409, f"this entry cannot be read as a decision: {flatten(str(error), 200)}") from None
 
@@ -248,16 +252,16 @@ def _make_word(row: Recorded) -> str:
         return "held for people"
     if row.allowed is None:
         return _describe_outcome(row)
-    did = "let through" if row.allowed else "blocked"
+    action = "let through" if row.allowed else "blocked"
     by = {"human": " by people", "rule": " by a rule", "policy": " by the policy of the gate"}.get(row.decided_by, "")
-    return f"{did}{by}"
+    return f"{action}{by}"
 
 
 def _describe_outcome(row: Recorded) -> str:
-    said = str(row.outcome or "not judged")
+    text = str(row.outcome or "not judged")
     score, needed = format_apart(row.score, row.threshold)
-    said += f" with {score}" if row.score is not None else f": {row.because}" if row.because else ""
-    return said + (f", needs {needed}" if row.threshold is not None else "")
+    text += f" with {score}" if row.score is not None else f": {row.because}" if row.because else ""
+    return text + (f", needs {needed}" if row.threshold is not None else "")
 
 
 def _make_sentence(row: Recorded, approval: ApprovalStep | None) -> str:
@@ -271,7 +275,7 @@ def _make_sentence(row: Recorded, approval: ApprovalStep | None) -> str:
     return (judged + people).strip() or "Nothing was judged."
 
 
-def _make_judged(result: JudgeResult, marked: MarkedText | None) -> JudgeStep:
+def _make_judge_step(result: JudgeResult, marked: MarkedText | None) -> JudgeStep:
     seats = result.results if isinstance(result, JudgeChainResult) else ()
     usage = result.usage
     return JudgeStep(
@@ -297,20 +301,25 @@ def _list_criteria(
     result: JudgeResult, seats: Sequence[JudgeResult], marked: MarkedText | None
 ) -> Iterator[CriterionRow]:
     number = 0
-    found = set(marked.found) if marked is not None else set()
-    by_seat: list[Mapping[str, CriterionResult]] = [{item.name: item for item in seat.criteria} for seat in seats]
-    for item in result.criteria:
-        numbers = range(number + 1, number + 1 + len(item.evidence))
-        number += len(item.evidence)
-        given = [names.get(item.name) for names in by_seat]
+    marked_numbers = set(marked.found) if marked is not None else set()
+    by_seat: list[Mapping[str, CriterionResult]] = [
+        {criterion.name: criterion for criterion in seat.criteria} for seat in seats
+    ]
+    for criterion in result.criteria:
+        numbers = range(number + 1, number + 1 + len(criterion.evidence))
+        number += len(criterion.evidence)
+        seat_results = [names.get(criterion.name) for names in by_seat]
         yield CriterionRow(
-            name=item.name,
-            threshold=item.threshold,
-            score=item.score,
-            mark=find_mark(item) or "",
-            seats=tuple((one.score, find_mark(one) or "") if one is not None else (None, "") for one in given),
-            reasoning=item.reasoning,
-            refs=tuple(one for one in numbers if one in found),
+            name=criterion.name,
+            threshold=criterion.threshold,
+            score=criterion.score,
+            mark=find_mark(criterion) or "",
+            seats=tuple(
+                (seat_result.score, find_mark(seat_result) or "") if seat_result is not None else (None, "")
+                for seat_result in seat_results
+            ),
+            reasoning=criterion.reasoning,
+            refs=tuple(ref for ref in numbers if ref in marked_numbers),
         )
 
 
@@ -327,7 +336,7 @@ def _make_seat(seat: JudgeResult) -> Seat:
     )
 
 
-def _make_approval(ident: str | None, related: Sequence[Entry]) -> ApprovalStep | None:
+def _make_approval_step(ident: str | None, related: Sequence[Entry]) -> ApprovalStep | None:
     if ident is None:
         return None
     votes = tuple(_list_votes(related))
@@ -348,15 +357,17 @@ def _make_approval(ident: str | None, related: Sequence[Entry]) -> ApprovalStep 
 
 def _list_votes(related: Sequence[Entry]) -> Iterator[PersonVote]:
     for entry in related:
-        said: dict[str, Any] = entry.payload or {}
-        name = str(said.get("by", ""))
+        payload: dict[str, Any] = entry.payload or {}
+        name = str(payload.get("by", ""))
         if entry.kind == "approval.voted":
-            approved, accepted = said.get("approved") is True, said.get("accepted") is True
-            did = ("approved" if approved else "denied") + ("" if accepted else ", which did not count")
+            approved, accepted = payload.get("approved") is True, payload.get("accepted") is True
+            action = ("approved" if approved else "denied") + ("" if accepted else ", which did not count")
             state = ("approved" if approved else "denied") if accepted else "info"
-            yield PersonVote(state=state, name=name, did=did, at=entry.at, reason=str(said.get("reason") or ""))
+            yield PersonVote(state=state, name=name, did=action, at=entry.at, reason=str(payload.get("reason") or ""))
         elif entry.kind == "approval.commented":
-            yield PersonVote(state="info", name=name, did="commented", at=entry.at, reason=str(said.get("text") or ""))
+            yield PersonVote(
+                state="info", name=name, did="commented", at=entry.at, reason=str(payload.get("text") or "")
+            )
         elif entry.kind == "approval.vote_withdrawn":
             yield PersonVote(state="info", name=name, did="took the vote back", at=entry.at, reason="")
 

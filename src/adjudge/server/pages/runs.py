@@ -15,7 +15,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean, flatten
 from adjudge.labels.source import find_store
-from adjudge.report.html import make_sheet, render_html
+from adjudge.report.document import Document
+from adjudge.report.render import render_html
+from adjudge.report.run_document import make_run_document
 from adjudge.runs.folder import open_run
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.page import add_page, render_page
@@ -58,7 +60,7 @@ class RunsView:
 
 
 async def view_runs(state: CurrentState) -> RunsView:
-    """The runs, the newest first by their names."""
+    """List the runs, the newest first by their names."""
     folders = await asyncio.to_thread(list_run_folders, state.run_folder)
     rows = [await asyncio.to_thread(_describe, folder) for folder in folders]
     return RunsView(is_configured=state.run_folder is not None, rows=tuple(rows))
@@ -67,43 +69,43 @@ async def view_runs(state: CurrentState) -> RunsView:
 def _describe(folder: Path) -> RunRow:
     try:
         with open_run(folder) as run:
-            about: Mapping[str, Any] = run.manifest
+            manifest: Mapping[str, Any] = run.manifest
             status, counts = run.status, dict(run.counts)
     except UsageError as error:
         return RunRow(
             name=folder.name, state="failed", status="cannot be read", judge="", dataset="", begun="", counts=(),
             passed=Share(count=0, of=0), trouble=explain_trouble(error, folder.parent),
         )  # fmt: skip
-    shown = tuple((name, counts.get(name, 0)) for name in ("passed", "failed", "undecided"))
+    shown_counts = tuple((name, counts.get(name, 0)) for name in ("passed", "failed", "undecided"))
     return RunRow(
         name=folder.name,
         state=_STATES.get(status, "stopped"),
         status=status,
-        judge=_read_name(about.get("judge")),
-        dataset=_read_name(about.get("dataset")),
-        begun=clean(str(about.get("created_at", "")), keep_lines=False)[:16].replace("T", " "),
-        counts=shown,
-        passed=Share(count=counts.get("passed", 0), of=sum(number for _, number in shown)),
+        judge=_read_name(manifest.get("judge")),
+        dataset=_read_name(manifest.get("dataset")),
+        begun=clean(str(manifest.get("created_at", "")), keep_lines=False)[:16].replace("T", " "),
+        counts=shown_counts,
+        passed=Share(count=counts.get("passed", 0), of=sum(number for _, number in shown_counts)),
     )
 
 
-def _read_name(about: object) -> str:
-    """The name of what a manifest describes; a manifest is a file, and may say anything."""
-    said = about.get("name") if isinstance(about, Mapping) else about
-    return flatten(str(said), 200) if said else ""
+def _read_name(value: object) -> str:
+    """Read the name of what a manifest describes; a manifest is a file, and may say anything."""
+    name = value.get("name") if isinstance(value, Mapping) else value
+    return flatten(str(name), 200) if name else ""
 
 
 # By hand, because a report is the view, and its JSON is that of `adjudge report --json`.
 @router.get("/runs/{run}.json", include_in_schema=False)
-async def give_run(run: str, state: CurrentState, _caller: Reader) -> Response:
-    """The report as plain data."""
+async def send_run(run: str, state: CurrentState, _caller: Reader) -> Response:
+    """Send the report as plain data."""
     _, report = await load_report(state.run_folder, run, most_cases=_ON_PAGE)
     return JSONResponse(await asyncio.to_thread(report.to_dict))
 
 
 @router.get("/runs/{run}/report.html", include_in_schema=False)
-async def give_report(run: str, state: CurrentState, _caller: Reader) -> Response:
-    """The report as one file to keep. It is saved and not shown: its own style would not be let in here."""
+async def send_report(run: str, state: CurrentState, _caller: Reader) -> Response:
+    """Send the report as one file to keep. It is saved and not shown: its own style would not be let in here."""
     _, report = await load_report(state.run_folder, run, most_cases=2_000)
     text = await asyncio.to_thread(render_html, report)
     return HTMLResponse(text, headers={"Content-Disposition": f'attachment; filename="{run}.html"'})
@@ -111,13 +113,13 @@ async def give_report(run: str, state: CurrentState, _caller: Reader) -> Respons
 
 @router.get("/runs/{run}", include_in_schema=False)
 async def show_run(request: Request, run: str, state: CurrentState, caller: Reader) -> Response:
-    """The report of a run as a page."""
+    """Show the report of a run as a page."""
     folder, report = await load_report(state.run_folder, run, most_cases=_ON_PAGE)
     has_labels = (
         caller.may("label") and caller.rater is not None and await asyncio.to_thread(find_store(folder).is_file)
     )
-    sheet: dict[str, Any] = await asyncio.to_thread(make_sheet, report)
-    return render_page(request, "run.html", report, caller=caller, name=run, has_labels=has_labels, **sheet)
+    document: Document = await asyncio.to_thread(make_run_document, report)
+    return render_page(request, "run.html", report, caller=caller, name=run, has_labels=has_labels, document=document)
 
 
 add_page(router, "/runs", view_runs, template="runs.html", scope="read")

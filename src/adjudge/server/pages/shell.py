@@ -1,4 +1,4 @@
-"""What is shown around a page for one caller: the pages they may see, who they are, and how they like it."""
+"""The frame around a page for one caller: the pages they may see, who they are, and how they like it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def make_shell(
     *,
     waiting: Mapping[str, int] | None = None,
 ) -> Shell:
-    """The shell of a page; ``waiting`` says by path how many wait there."""
+    """Make the shell of a page; ``waiting`` says by path how many wait there."""
     counts = waiting or {}
     settings = get_state(request).settings
     sections = [
@@ -90,18 +90,18 @@ def make_shell(
 
 
 def find_home(permissions: Permissions) -> NavLink | None:
-    """The first page that somebody may open: the overview, else the first of the navigation; ``None`` where none is."""
+    """Find the first page that somebody may open: the overview, else the first of the navigation, or ``None``."""
     entries = sorted((entry for _, links in _SECTIONS for entry in links), key=lambda entry: entry[0] != _OVERVIEW)
-    found = (entry for entry in entries if _may_open(permissions, entry[0], entry[3]))
-    return next((NavLink(path=path, name=name, key=key) for path, name, key, _ in found), None)
+    allowed = (entry for entry in entries if _may_open(permissions, entry[0], entry[3]))
+    return next((NavLink(path=path, name=name, key=key) for path, name, key, _ in allowed), None)
 
 
-def choose_page(permissions: Permissions, wanted: str) -> str:
-    """The page that follows the sign-in: the one that was wanted if they may open it, else their first.
+def choose_page(permissions: Permissions, target: str) -> str:
+    """Choose the page that follows the sign-in: the target if they may open it, else their first.
 
     An address that belongs to no page of the navigation is kept: it answers for itself.
     """
-    path = unquote(urlsplit(wanted).path)
+    path = unquote(urlsplit(target).path)
     path = _TWINS.get(path, path.removesuffix(".json"))
     current = _find_current(path)
     scopes = next((entry[3] for _, links in _SECTIONS for entry in links if entry[0] == current), ())
@@ -110,19 +110,19 @@ def choose_page(permissions: Permissions, wanted: str) -> str:
         scopes = ("adjudicate",) if path.endswith("/differences") else ("label",)
     home = find_home(permissions)
     if home is None or (current and _may_open(permissions, path, scopes)) or not current:
-        return wanted
+        return target
     return home.path
 
 
 def _may_open(permissions: Permissions, path: str, scopes: Iterable[PermissionScope]) -> bool:
-    """Whether somebody may open a page. One that belongs to no gate is closed to accounts that are limited to gates."""
+    """Return whether somebody may open a page. One of no gate is closed to accounts that are limited to gates."""
     by_gate = path == _OVERVIEW or path.startswith(("/approvals", "/results", "/ledger/"))
     names_rater = not path.startswith("/labels/") or permissions.rater is not None
     return any(map(permissions.may, scopes)) and (by_gate or permissions.gates is None) and names_rater
 
 
 async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]:
-    """How many wait for the caller, by the path where they do."""
+    """Count what waits for the caller, by the path where it does."""
     if not caller.may("approve") or caller.session is None or caller.approver is None:
         return {}
     return {"/approvals": await state.approvals.count_open(caller.approver, gates=caller.permissions.gates)}
@@ -131,14 +131,14 @@ async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]
 def _describe_ledger(checked: Checked | None) -> LedgerNotice | None:
     if checked is None:
         return None
-    more = f"{format_count(checked.found.entries, 'entry', 'entries')}, {format_short(checked.at)} UTC"
+    details = f"{format_count(checked.found.entries, 'entry', 'entries')}, {format_short(checked.at)} UTC"
     if checked.found.valid:
-        return LedgerNotice(state="verified", word="Ledger verified", more=more)
-    return LedgerNotice(state="failed", word="Ledger not as it was", more=more)
+        return LedgerNotice(state="verified", word="Ledger verified", more=details)
+    return LedgerNotice(state="failed", word="Ledger not as it was", more=details)
 
 
 def read_theme(text: str) -> Theme:
-    """A theme that a form or a cookie names; ``auto`` for anything else."""
+    """Read the theme that a form or a cookie names; ``auto`` for anything else."""
     themes: dict[str, Theme] = {theme: theme for theme in get_args(Theme)}
     return themes.get(text, "auto")
 
@@ -148,7 +148,7 @@ def _list_scopes(caller: Caller) -> frozenset[PermissionScope]:
 
 
 def _find_current(path: str) -> str:
-    """The entry of the navigation that a page belongs to; ``""`` for none."""
+    """Find the entry of the navigation that a page belongs to; ``""`` for none."""
     entries = [entry for _, links in _SECTIONS for entry, *_ in links]
-    found = [entry for entry in entries if path == entry or (entry != "/" and path.startswith(f"{entry}/"))]
-    return max(found, key=len, default="")
+    matches = [entry for entry in entries if path == entry or (entry != "/" and path.startswith(f"{entry}/"))]
+    return max(matches, key=len, default="")

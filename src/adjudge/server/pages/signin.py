@@ -36,7 +36,7 @@ class SignInView:
 
 
 class SignInForm(BaseModel):
-    """What the form sends."""
+    """The form of the sign-in."""
 
     name: str = Field(default="", max_length=200)
     password: str = Field(default="", max_length=1_000)
@@ -46,7 +46,7 @@ class SignInForm(BaseModel):
 
 @router.get(SIGN_IN, include_in_schema=False)
 async def show_form(request: Request, state: CurrentState, caller: OptionalCaller, next: str = "/") -> Response:  # noqa: A002 - the name in the address
-    """The form; somebody who is signed in goes on at once."""
+    """Show the form; somebody who is signed in goes on at once."""
     target = find_local_path(next)
     if caller is not None and caller.session is not None:
         return redirect(choose_page(caller.permissions, target))
@@ -59,7 +59,9 @@ async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInF
     view = SignInView(next=find_local_path(form.next), name=form.name)
     planted = request.cookies.get(_name_form_cookie(state), "")
     if not planted or not hmac.compare_digest(planted.encode(), form.csrf_token.encode()):
-        return _render(request, state, _say(view, "This form is too old. Nothing was sent on; try again."), status=403)
+        return _render(
+            request, state, _add_error(view, "This form is too old. Nothing was sent on; try again."), status=403
+        )
     address = request.client.host if request.client is not None else ""
     state.throttle.count(address, form.name)
     checked = await check_password(state.ledger, form.name, form.password)
@@ -67,7 +69,7 @@ async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInF
     ident = None if checked is None else await begin_session(state.ledger, checked, previous=previous)
     if checked is None or ident is None:
         # The same for an unknown name, a wrong password, an account that is disabled, and one that has just changed.
-        return _render(request, state, _say(view, "Name and password do not belong together."), status=403)
+        return _render(request, state, _add_error(view, "Name and password do not belong together."), status=403)
     state.throttle.forget(address, form.name)
     response = redirect(choose_page(checked.account.permissions, view.next))
     set_cookie(response, name_cookie(state.settings), ident, state.settings)
@@ -100,5 +102,5 @@ def _name_form_cookie(state: CurrentState) -> str:
     return f"{name_cookie(state.settings)}-form"
 
 
-def _say(view: SignInView, error: str) -> SignInView:
+def _add_error(view: SignInView, error: str) -> SignInView:
     return replace(view, error=error)

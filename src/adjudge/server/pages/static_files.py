@@ -28,7 +28,7 @@ _KEPT = {"cache-control": "public, max-age=31536000, immutable"}
 
 @cache
 def read_files() -> dict[str, bytes]:
-    """Every file by its name."""
+    """Read every file, by its name."""
     folder = files("adjudge.server.pages").joinpath("static")
     others = {
         "style.css": read_style().encode(),
@@ -39,7 +39,7 @@ def read_files() -> dict[str, bytes]:
 
 @cache
 def find_static() -> str:
-    """The path of the folder, which changes when a file does: a browser never uses the style of another version."""
+    """Find the path of the folder. It changes when a file does: a browser never uses the style of another version."""
     digest = sha256()
     for name, content in read_files().items():
         digest.update(name.encode() + content)
@@ -47,15 +47,15 @@ def find_static() -> str:
 
 
 def is_static(path: str) -> bool:
-    """Whether a path is that of one of the files."""
+    """Return whether a path is that of one of the files."""
     folder, _, name = path.rpartition("/")
     return name in _KINDS and folder == find_static()
 
 
 @router.get("/static/{version}/{name}", include_in_schema=False)
-async def give(version: str, name: str) -> Response:
-    """One of them, to anybody: nothing in them is about this server."""
+async def send_file(version: str, name: str) -> Response:
+    """Send a file, to anybody: nothing in it is about this server."""
     if name not in _KINDS:
         raise Problem(404, "there is no such file")
-    kept = _KEPT if find_static().endswith(f"/{version}") else {"cache-control": "no-cache"}
-    return Response(read_files()[name], headers={**kept, "content-type": _KINDS[name]})
+    cache_headers = _KEPT if find_static().endswith(f"/{version}") else {"cache-control": "no-cache"}
+    return Response(read_files()[name], headers={**cache_headers, "content-type": _KINDS[name]})

@@ -1,0 +1,153 @@
+"""Groups of commands, and a command line that imports a command's module when the command is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from adjudge.cli.command_list import COMMANDS, ListedCommand
+from adjudge.cli.option_sets import expand_sets
+
+WIDEST = 160
+"""Columns of a help text at most; it takes those of the terminal below that."""
+
+_SETTINGS: Any = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
+}
+
+
+class Command(TyperCommand):
+    """A command that is no group."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """List the parameters, each with a quick conversion."""
+        return convert_quickly(super().get_params(ctx))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each heading, and those without one last."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(parameter.rich_help_panel or "Options", []).append(record)
+        for heading in sorted(sections, key="Options".__eq__):
+            write_section(formatter, heading, sections[heading])
+
+
+class CommandGroup(TyperGroup):
+    """Commands of a group, each with its whole first sentence: the library cuts it after 45 characters."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """List the parameters, each with a quick conversion."""
+        return convert_quickly(super().get_params(ctx))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, command.get_short_help_str(limit=1_000)) for name, command in commands if command is not None]
+        write_section(formatter, "Commands", rows)
+
+
+class CommandLine(CommandGroup):
+    """The commands of ``COMMANDS``, of which only the one that is called is imported."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the names, in the order of the help text."""
+        del ctx
+        return [command.name for command in _list_all()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the command of a name; ``None`` where there is none."""
+        del ctx
+        return next((load_command(command) for command in _list_all() if command.name == cmd_name), None)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each heading."""
+        del ctx
+        for heading, commands in COMMANDS.items():
+            write_section(formatter, heading, [(command.name, command.sentence) for command in commands])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """List the commands and options that a word can become, without importing a command."""
+        from typer.core import CompletionItem
+
+        names = [command for command in _list_all() if command.name.startswith(incomplete)]
+        commands = [CompletionItem(command.name, help=command.sentence) for command in names]
+        return [*commands, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuickConversion:
+    """From what was typed for a parameter to its value, without pydantic where nothing has to be converted.
+
+    typer asks pydantic about every parameter, also one that was not given, and importing that takes longer than most
+    commands.
+    """
+
+    make_exact: Callable[[], Any]
+    """Makes what converts in typer's own way."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Convert a value: a text, and a default of the right type, stay as they are."""
+        kind, repeats = param.type_descriptor.annotation, param.multiple or param.nargs == -1
+        if value is None:
+            return () if repeats else None
+        if kind == list[str] and all(isinstance(text, str) for text in value):
+            return value
+        if isinstance(kind, type) and isinstance(value, kind):
+            return value
+        return self.make_exact().coerce(value, param=param, ctx=ctx)
+
+
+def convert_quickly(parameters: list[Any]) -> list[Any]:
+    """Give each parameter a ``QuickConversion``."""
+    for parameter in parameters:
+        # The method by which typer asks a parameter for its conversion; one that got ours already has it in its dict.
+        if "get_runtime_param" not in vars(parameter):
+            conversion = QuickConversion(make_exact=parameter.get_runtime_param)
+            parameter.get_runtime_param = lambda conversion=conversion: conversion
+    return parameters
+
+
+def write_section(formatter: Any, title: str, rows: Sequence[tuple[str, str]]) -> None:
+    """Write rows of a help text under a heading."""
+    with formatter.section(title):
+        formatter.write_dl(rows)
+
+
+def make_group(name: str, sentence: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
+    """A group of commands, by their names in the order of its help text."""
+    group = typer.Typer(name=name, help=sentence, cls=CommandGroup, **_SETTINGS)
+    for command_name, function in commands.items():
+        group.command(command_name, cls=Command)(expand_sets(function))
+    return group
+
+
+def make_command_line(sentence: str) -> typer.Typer:
+    """The program with all its commands."""
+    return typer.Typer(name="adjudge", help=sentence, cls=CommandLine, **_SETTINGS)
+
+
+@cache
+def load_command(listed: ListedCommand) -> Any:
+    """Import a command and read its options, once in a process: reading them takes longer than most commands."""
+    module, _, attribute = listed.place.partition(":")
+    loaded = getattr(import_module(f"adjudge.cli.commands.{module}"), attribute)
+    if not isinstance(loaded, typer.Typer):
+        function, loaded = loaded, typer.Typer(**_SETTINGS | {"no_args_is_help": False})
+        loaded.command(listed.name, cls=Command)(expand_sets(function))
+    return typer.main.get_command(loaded)
+
+
+def _list_all() -> Iterable[ListedCommand]:
+    return (command for commands in COMMANDS.values() for command in commands)

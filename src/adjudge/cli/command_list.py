@@ -1,0 +1,144 @@
+"""The commands of ``adjudge`` in the order of its help text, so that the text is written without importing them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedCommand:
+    """A command, or a group of commands, and where it is."""
+
+    name: str
+    place: str
+    """Its module in ``adjudge.cli.commands`` and its name there: a function, or a group of ``make_group``."""
+    sentence: str
+    """The first sentence of its own help text."""
+
+
+COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
+    "Everyday": (
+        ListedCommand(name="judge", place="judge:judge", sentence="Judge contents by a rubric or a sentence."),
+        ListedCommand(
+            name="run",
+            place="run:run_data",
+            sentence="Judge a data set by a rubric or a sentence, and keep every case, result and reply in a folder.",
+        ),
+        ListedCommand(name="batch", place="batch:batch_app", sentence="List, collect and cancel the batches of a run."),
+        ListedCommand(
+            name="report", place="report:report", sentence="Summarise a run, or show everything about one case of it."
+        ),
+        ListedCommand(
+            name="diff",
+            place="diff:diff_runs",
+            sentence="Show what changed from RUN1 to RUN2, by case and criterion.",
+        ),
+        ListedCommand(
+            name="redecide",
+            place="redecide:redecide_run",
+            sentence="Compute the results of a run under another policy, from its stored replies.",
+        ),
+    ),
+    "Measure": (
+        ListedCommand(
+            name="plan",
+            place="plan:plan_labels",
+            sentence="Choose which cases of a run people label, and say how many labels it takes.",
+        ),
+        ListedCommand(
+            name="label",
+            place="label:label",
+            sentence="Label the cases of a run or a data set, one key an answer.",
+        ),
+        ListedCommand(
+            name="agree",
+            place="agree:agree",
+            sentence="Measure a judge against people: what it catches, what it keeps, and what people would pass.",
+        ),
+        ListedCommand(
+            name="succeed",
+            place="succeed:succeed",
+            sentence="Compare judges with the one they may follow, on its labelled cases.",
+        ),
+    ),
+    "Guard": (
+        ListedCommand(name="gate", place="gate:gate_app", sentence="List gates, and put contents through one."),
+        ListedCommand(
+            name="approvals",
+            place="approvals:approvals_app",
+            sentence="List requests for approval, and decide them.",
+        ),
+        ListedCommand(
+            name="rules",
+            place="rules:rules_app",
+            sentence="List the rules that ship, and check contents by rules alone.",
+        ),
+        ListedCommand(name="probe", place="probe:probe", sentence="Compare a tool's outputs today with its baselines."),
+        ListedCommand(
+            name="review",
+            place="tools:review",
+            sentence="Review forged tools: safe, correct, deterministic and bounded?",
+        ),
+        ListedCommand(
+            name="validate",
+            place="tools:validate",
+            sentence="Check outputs against a JSON Schema; no model is asked.",
+        ),
+        ListedCommand(
+            name="tools",
+            place="tools:tools_app",
+            sentence="List and show forged tools, promote one, or take one out of use.",
+        ),
+    ),
+    "Prove": (
+        ListedCommand(
+            name="ledger", place="ledger:ledger_app", sentence="List, verify, export and report on a ledger."
+        ),
+    ),
+    "Serve": (
+        ListedCommand(
+            name="serve",
+            place="serve:serve",
+            sentence="Serve the gates of adjudge.toml, its approvals and its labels over HTTP.",
+        ),
+        ListedCommand(
+            name="keys", place="keys:keys_app", sentence="Make and revoke the keys of programs that ask the server."
+        ),
+        ListedCommand(
+            name="accounts",
+            place="accounts:accounts_app",
+            sentence="Add the people who sign in to the server, and set their passwords.",
+        ),
+    ),
+    "Set up": (
+        ListedCommand(
+            name="init",
+            place="init:init",
+            sentence="Write a configuration, a rubric, a test and a workflow to begin with.",
+        ),
+        ListedCommand(
+            name="demo",
+            place="demo:demo",
+            sentence="Judge ten example answers by rules, then by three judges, and write a report: no key, no "
+            "network.",
+        ),
+        ListedCommand(
+            name="doctor", place="doctor:doctor", sentence="Check judges, keys, hosts and the reading of replies."
+        ),
+        ListedCommand(name="rubric", place="rubric:rubric_app", sentence="List, show and check rubrics."),
+        ListedCommand(
+            name="dataset",
+            place="dataset:dataset_app",
+            sentence="Check a data set, write it in another format, or write labels of one.",
+        ),
+        ListedCommand(
+            name="cache", place="cache:cache_app", sentence="See what a cache of replies holds, and empty it."
+        ),
+        ListedCommand(
+            name="completion",
+            place="completion:print_completion",
+            sentence="Write the completion script of a shell.",
+        ),
+    ),
+}
+"""The headings of ``adjudge --help``, and the commands under each."""

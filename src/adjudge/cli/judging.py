@@ -1,0 +1,75 @@
+"""From the options of a command to a panel of judges, a rubric and the arguments of ``evaluate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjudge.cli.input import OwnCriteria, read_rule
+from adjudge.cli.options import CostOptions, CriteriaOptions, JudgeOptions
+from adjudge.config.file import Config, ConfiguredRubrics
+from adjudge.config.judges import Panel
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share
+from adjudge.rubric.rubric import Rubric
+
+
+def make_panel(options: JudgeOptions) -> Panel:
+    """Make the panel of judges that a command line names."""
+    chain = {
+        "strategy": options.strategy,
+        "quorum": options.quorum,
+        "hedge_after": options.hedge_after,
+        "escalate_below": options.escalate_below,
+        "fail_open": options.fail_open or None,
+    }
+    return Panel(
+        judges=tuple(options.judges or ()),
+        timeout=options.timeout,
+        chain=tuple((name, value) for name, value in chain.items() if value is not None),
+        reader=options.reader,
+        labels=options.reader_labels,
+        passes=options.reader_passes,
+        token=not options.no_token,
+        record=options.record,
+    )
+
+
+def read_own_criteria(options: CriteriaOptions, config: Config) -> OwnCriteria:
+    """Read what cases may say of how they are judged; they may name the rubrics of the configuration."""
+    if options.criteria_field == "":
+        raise UsageError("--criteria-field must name a field")
+    rubrics = ConfiguredRubrics(config)
+    return OwnCriteria(members=options.case_criteria, criteria_field=options.criteria_field, rubrics=rubrics)
+
+
+def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = True) -> Rubric | None:
+    """Find the rubric that the command line or the configuration names.
+
+    ``None`` when ``--criteria`` says what is good, and when none is needed, because cases bring their own.
+    """
+    if options.threshold is not None:
+        check_share("threshold", options.threshold)
+    if options.rubric is not None and options.criteria is not None:
+        raise UsageError("give --rubric or --criteria, not both")
+    if options.criteria is not None:
+        if not options.criteria.strip():
+            raise UsageError("--criteria is empty; say in a sentence what is good")
+        return None
+    rubric = config.find_default_rubric() if options.rubric is None else config.find_rubric(options.rubric)
+    if rubric is None and needed:
+        extra = "; --threshold alone says nothing about what is good" if options.threshold is not None else ""
+        raise UsageError(f"nothing says what good means: give --rubric NAME or --criteria TEXT{extra}")
+    return rubric
+
+
+def list_arguments(options: CriteriaOptions) -> dict[str, Any]:
+    """List the arguments of ``evaluate`` that the command line gives."""
+    arguments: dict[str, Any] = {"criteria": options.criteria, "threshold": options.threshold}
+    arguments["rules"] = [read_rule(text) for text in options.rules or ()] or None
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def check_cost(judging: JudgeOptions, cost: CostOptions) -> None:
+    """Raise ``UsageError`` where a cache would keep from being asked what is to be recorded."""
+    if cost.cache is not None and judging.record is not None:
+        raise UsageError("--record keeps what is asked, and --cache keeps it from being asked; give one of them")

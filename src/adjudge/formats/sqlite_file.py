@@ -1,0 +1,274 @@
+"""A SQLite file of ours: when it is opened, how it begins, who may write it, and what is told of one that is not ours.
+
+Runs, their batches, labels and cached replies are kept in such files, each kind in tables of its own. Every file has a
+table ``about`` with its schema, and with facts about the whole.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.sqlite import BUSY_SECONDS, UNUSABLE, Mode, enter_wal, is_writable, open_sqlite
+from adjudge.formats.text import clean
+
+PAGE = 200
+"""Rows that ``stream`` reads at once."""
+
+_ABOUT = "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKind:
+    """A kind of file: its tables, how safe its commits are, and what is told of a file that cannot be used.
+
+    The messages are templates with ``{path}``, ``{folder}``, ``{schema}`` and ``{why}``.
+    """
+
+    schema: str
+    tables: tuple[str, ...]
+    """The statements that make its tables, besides ``about``."""
+    unreadable: str
+    unwritable: str
+    other_schema: str
+    """For a database of another program, or of another version."""
+    durable: bool = False
+    """Whether a commit waits for the disk, and so is there after a loss of power too."""
+    options: tuple[str, ...] = ()
+    """Pragmas for each connection that may write."""
+    check: Callable[[Path], object] | None = None
+    """Raises ``UsageError`` for a path that must not even be opened; called before each opening."""
+
+
+class SqliteFile:
+    """One connection to a file of ours, for one thread at a time; others wait.
+
+    It is opened when it is first used, and again when it is used after ``close``. With the mode ``make``, opening
+    begins a file that is not there. With ``write``, a file that may not be written is opened to be read. ``patience``
+    is how many seconds opening waits for other processes, and ``wait`` how long a statement does; ``None`` is as long.
+
+    Opening raises ``UsageError`` for a file that is not of the kind, before anything in it is changed: it may be
+    somebody else's database. So does reading for a damaged one. Writing raises ``AdjudgeError`` where that fails.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kind: FileKind,
+        *,
+        mode: Mode = "write",
+        patience: float = BUSY_SECONDS,
+        wait: float | None = None,
+    ) -> None:
+        self.path = path
+        self.kind = kind
+        self.mode: Mode = mode
+        """How the next opening is done."""
+        self._patience = patience
+        self._wait = wait
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._finalizer: weakref.finalize[..., Any] | None = None
+
+    # ---------------------------------------------------------------- opening and closing
+
+    def open(self) -> Self:
+        """Open the file now; raises ``UsageError`` for one that cannot be used."""
+        with self.using():
+            return self
+
+    def begin(self) -> Self:
+        """Open the file, and make its tables if it has none; raises ``AdjudgeError`` where it cannot be written."""
+        with self._lock:
+            if self._connection is None:
+                self._keep(self._connect("make", self._explain_change))
+        return self
+
+    def has_tables(self) -> bool:
+        """Return whether there is a file with anything in it; a process may have been killed before it began one."""
+        if not self.path.is_file():
+            return False
+        try:
+            with closing(open_sqlite(self.path, mode=self._choose_mode(), patience=self._patience)) as connection:
+                return _has_tables(connection)
+        except UNUSABLE as error:
+            raise self.explain_unreadable(error) from None
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        with self._lock:
+            if self._finalizer is not None:
+                self._finalizer()
+            self._connection = self._finalizer = None
+
+    def remove(self) -> None:
+        """Close the file, and delete it with what SQLite put beside it."""
+        self.close()
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+    @contextmanager
+    def using(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection, which no other thread uses meanwhile; what SQLite raises is raised as it is."""
+        with self._lock:
+            if self._connection is None:
+                self._keep(self._connect(self._choose_mode(), self.explain_unreadable))
+            assert self._connection is not None  # noqa: S101 - for the type checker
+            yield self._connection
+
+    # ---------------------------------------------------------------- reading
+
+    def ask(self, query: str, /, *values: object, **named: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        with self._reading() as connection:
+            return connection.execute(query, named or values).fetchall()
+
+    def ask_one(self, query: str) -> dict[str, Any]:
+        """Return the only row of a query, by the names of its columns."""
+        with self._reading() as connection:
+            cursor = connection.execute(query)
+            return dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
+
+    def stream(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query, a page at a time, as they were when it began.
+
+        On a connection of its own: a reader that is half-way must not stand in the way of a writer's commits.
+        """
+        try:
+            with closing(self._connect(self._choose_mode(), self.explain_unreadable)) as connection:
+                rows = connection.execute(query)
+                while page := rows.fetchmany(PAGE):
+                    yield from page
+        except sqlite3.Error as error:
+            raise self.explain_unreadable(error) from None
+
+    def find_fact(self, name: str) -> str | None:
+        """Find a fact about the whole file."""
+        rows = self.ask("SELECT said FROM about WHERE name = ?", name)
+        return rows[0][0] if rows else None
+
+    # ---------------------------------------------------------------- writing
+
+    def execute(self, statement: str, /, *values: object, **named: object) -> int:
+        """Execute a statement, in the ``change`` that is under way if there is one; return how many rows it changed."""
+        with self._writing() as connection:
+            return connection.execute(statement, named or values).rowcount
+
+    @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Do several things in one transaction, after those of every other process; an error undoes all of them.
+
+        A change within another is part of that one.
+        """
+        with self._writing() as connection:
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def keep_fact(self, name: str, value: str) -> None:
+        """Keep a fact about the whole file."""
+        self.execute(KEEP_FACT, name, value)
+
+    # ---------------------------------------------------------------- errors
+
+    def explain_unreadable(self, error: Exception) -> UsageError:
+        """Make the error for a file that cannot be opened or read."""
+        return UsageError(self._fill(self.kind.unreadable, error))
+
+    def explain_unwritable(self, error: Exception) -> AdjudgeError:
+        """Make the error for a file that cannot be written."""
+        return AdjudgeError(self._fill(self.kind.unwritable, error))
+
+    def _explain_change(self, error: Exception) -> AdjudgeError:
+        # A full disk and a lock that nobody frees say nothing against the file; anything else means it is damaged.
+        operational = isinstance(error, sqlite3.OperationalError)
+        return self.explain_unwritable(error) if operational else self.explain_unreadable(error)
+
+    def _fill(self, template: str, error: Exception | None = None) -> str:
+        reason = "" if error is None else clean(str(error)[:200], keep_lines=False)
+        return template.format(path=self.path, folder=self.path.parent, schema=self.kind.schema, why=reason)
+
+    # ---------------------------------------------------------------- the connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self.using() as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise self.explain_unreadable(error) from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self.using() as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise self._explain_change(error) from None
+
+    def _choose_mode(self) -> Mode:
+        return "read" if self.mode == "write" and not is_writable(self.path) else self.mode
+
+    def _keep(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._finalizer = weakref.finalize(self, connection.close)  # for a file that nobody closes
+
+    def _connect(self, mode: Mode, explain: Callable[[Exception], AdjudgeError]) -> sqlite3.Connection:
+        if self.kind.check is not None:
+            self.kind.check(self.path)
+        try:
+            return open_sqlite(self.path, mode=mode, patience=self._patience, prepare=partial(self._prepare, mode))
+        except UsageError:  # of another schema; it is a ValueError, and so one of these
+            raise
+        except UNUSABLE as error:
+            raise explain(error) from None
+
+    def _prepare(self, mode: Mode, connection: sqlite3.Connection) -> None:
+        if mode == "make":
+            self._make_tables(connection)
+        self._check_schema(connection)
+        if mode in ("make", "write"):
+            enter_wal(connection, durable=self.kind.durable)
+            for option in self.kind.options:
+                connection.execute(option)
+        if self._wait is not None:
+            connection.execute(f"PRAGMA busy_timeout={self._wait * 1000:.0f}")
+
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        if _has_tables(connection):
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        if not _has_tables(connection):  # another process may have made them meanwhile
+            for statement in (_ABOUT, *self.kind.tables):
+                connection.execute(statement)
+            connection.execute("INSERT INTO about VALUES ('schema', ?)", (self.kind.schema,))
+        connection.execute("COMMIT")
+
+    def _check_schema(self, connection: sqlite3.Connection) -> None:
+        row = None
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'about'").fetchone():
+            row = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchone()
+        if row is None or row[0] != self.kind.schema:
+            raise UsageError(self._fill(self.kind.other_schema))
+
+
+KEEP_FACT = "INSERT OR REPLACE INTO about VALUES (?, ?)"
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0

@@ -1,0 +1,500 @@
+"""The searched columns of entries: what lists, figures and searches look for, in tables beside the ledger's own.
+
+They are derived from an entry's kind, subject and payload, so they prove nothing: ``verify`` derives them again and
+reports every difference, and an upgrade writes them anew. Where a payload is erased, its columns go with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import astuple
+
+from adjudge.formats.text import clean, flatten
+from adjudge.ledger.database import Statements
+from adjudge.ledger.entry import Row
+from adjudge.ledger.payload import MOST_SUBJECT, Draft, can_store
+from adjudge.result import Outcome
+
+if TYPE_CHECKING:
+    from sqlalchemy import MetaData, Table
+
+ENTRY_COLUMNS = "adjudge_ledger_columns"
+
+ENTRY_WORDS = "adjudge_ledger_words"
+
+ENTRY_NAMES = "adjudge_ledger_names"
+
+STATES = ("passed", "failed", "undecided", "held")
+"""How something that was judged came out, or that it waits for a person."""
+
+NOT_JUDGED = "info"
+"""The state of a decision about which no judge or rule said anything."""
+
+LONGEST_TITLE = 300
+
+
+class EntryColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``ENTRY_COLUMNS`` holds of an entry beside its place and time; ``None`` is what the entry does not say."""
+
+    kind: str
+    subject: str
+    state: str | None
+    """One of ``STATES`` or ``NOT_JUDGED``; ``None`` for what is neither a decision nor a result that can be listed."""
+    gate: str | None
+    execution: str | None
+    outcome: str | None
+    judge: str | None
+    score: float | None
+    decided_by: str | None
+    ident: str | None
+    """The id of the decision or result."""
+    result: str | None
+    """The id of the judge's result."""
+    approval: str | None
+    duration_ms: float | None
+    cost_usd: float | None
+
+
+ALL_COLUMNS = ("seq", "at", *EntryColumns.__struct_fields__)
+"""The columns of ``ENTRY_COLUMNS``."""
+
+
+class Derived(msgspec.Struct, frozen=True):
+    """All that is derived from one entry, apart from its place and time."""
+
+    columns: EntryColumns
+    words: str | None
+    """The texts that a search looks through, in lower case, one a line; ``None`` for what is not listed."""
+    names: tuple[tuple[str, str], ...]
+    """Further values by which ``query`` finds the entry, such as the judge of a seat, each after what it is:
+    ``judge``, ``outcome``, ``gate`` or ``execution``."""
+
+
+# ---------------------------------------------------------------- what is read of a payload
+
+
+class UsageMembers(msgspec.Struct, frozen=True, kw_only=True):
+    """The members of a usage that lists show."""
+
+    cost_usd: float | None = None
+
+
+class JudgedMembers(msgspec.Struct, frozen=True, kw_only=True):
+    """The members of a result that lists show."""
+
+    outcome: Outcome
+    id: str = ""
+    judge: str = ""
+    undecided_because: str | None = None
+    score: float | None = None
+    threshold: float | None = None
+    reasoning: str = ""
+    detail: str = ""
+    duration_ms: float = 0.0
+    decided_by: str = "judge"
+    usage: UsageMembers | None = None
+    gate: str | None = None
+    execution: object = None
+    content: str | None = None
+    result: object = None
+    results: object = None
+
+
+class DecidedMembers(msgspec.Struct, frozen=True, kw_only=True):
+    """The members of a decision that lists show."""
+
+    id: str
+    gate: str
+    allowed: bool
+    pending: bool
+    decided_by: str
+    result: JudgedMembers | None = None
+    detail: str = ""
+    duration_ms: float = 0.0
+    approval_id: str | None = None
+    execution: object = None
+    outcome: object = None
+    content: str | None = None
+    metadata: dict[str, object] = {}
+
+    @property
+    def title(self) -> str:
+        """What the program called it; empty where it did not."""
+        title = self.metadata.get("title")
+        return flatten(title, LONGEST_TITLE).strip() if isinstance(title, str) else ""
+
+    @property
+    def why(self) -> str:
+        """The reason, in the judge's words where there are any."""
+        judged = self.result
+        return (judged.reasoning or judged.detail if judged else "") or self.detail
+
+
+Members = DecidedMembers | JudgedMembers
+
+
+class OtherMembers(msgspec.Struct, frozen=True, kw_only=True):
+    """What an entry that is neither may say, or a mapping of anybody's; of any type, since programs record anything."""
+
+    gate: object = None
+    execution: object = None
+    outcome: object = None
+    judge: object = None
+    score: object = None
+    decided_by: object = None
+    approval: object = None
+    result: object = None
+    results: object = None
+
+
+# Structs, and each with a decoder of its own: an entry is decoded whenever the ledger is verified, and both together
+# make that twenty times as fast as it is with a dataclass.
+_DECODERS = {"decision": msgspec.json.Decoder(DecidedMembers), "result": msgspec.json.Decoder(JudgedMembers)}
+
+_OTHER_DECODER = msgspec.json.Decoder(OtherMembers)
+
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def read_members(kind: str, payload: bytes | None) -> Members | None:
+    """The members of a decision or a result; ``None`` for anything else, since programs may record anything."""
+    decoder = _DECODERS.get(kind)
+    if payload is None or decoder is None:
+        return None
+    try:
+        return _check_members(decoder.decode(payload))
+    except _UNREADABLE:
+        return None
+
+
+def _check_members(members: Members) -> Members | None:
+    # A mapping around a result, as a program may record one, is no result itself.
+    return None if isinstance(members.result, dict) else members
+
+
+# ---------------------------------------------------------------- what is derived
+
+
+def derive(row: Row) -> Derived | None:
+    """The columns of an entry that is stored; ``None`` where its payload is erased, or is nothing that we write."""
+    _, _, _, kind, subject, payload = row[:6]
+    if payload is None:
+        return None
+    members = read_members(kind, payload)
+    if members is not None:
+        return _derive_known(subject, members)
+    try:
+        return _derive_other(kind, subject, _OTHER_DECODER.decode(payload))
+    except _UNREADABLE:
+        return None
+
+
+def derive_draft(draft: Draft) -> Derived:
+    """The columns of an entry that is about to be written: what ``derive`` finds in it, without reading its bytes."""
+    decoder = _DECODERS.get(draft.kind)
+    if decoder is not None:
+        try:
+            members = _check_members(msgspec.convert(draft.members, decoder.type))
+        except _UNREADABLE:
+            members = None
+        if members is not None:
+            return _derive_known(draft.subject, members)
+    return _derive_other(draft.kind, draft.subject, msgspec.convert(draft.members, OtherMembers))
+
+
+def _derive_known(subject: str, members: Members) -> Derived:
+    if isinstance(members, DecidedMembers):
+        return _derive_decision(subject, members)
+    return _derive_result(subject, members)
+
+
+def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
+    judged = decision.result
+    columns = EntryColumns(
+        kind="decision",
+        subject=subject,
+        state="held" if decision.pending else judged.outcome if judged else NOT_JUDGED,
+        gate=_keep(decision.gate),
+        execution=_keep(decision.execution),
+        outcome=judged.outcome if judged else _keep(decision.outcome),
+        judge=_keep(judged.judge) if judged else None,
+        score=judged.score if judged else None,
+        decided_by=_keep(decision.decided_by),
+        ident=_keep(decision.id),
+        result=_keep(judged.id) if judged else None,
+        approval=_keep(decision.approval_id),
+        duration_ms=decision.duration_ms,
+        cost_usd=judged.usage.cost_usd if judged and judged.usage else None,
+    )
+    values: list[tuple[str, object]] = [("outcome", decision.outcome)]
+    values += [] if judged is None else [("gate", judged.gate), ("execution", judged.execution), *_list_seats(judged)]
+    content = decision.content or (judged.content if judged else None)
+    judge = judged.judge if judged else ""
+    texts = (decision.id, judged.id if judged else "", decision.why, content, judge, decision.title)
+    return Derived(columns, _join_words(subject, texts), _make_names(columns, values))
+
+
+def _derive_result(subject: str, result: JudgedMembers) -> Derived:
+    columns = EntryColumns(
+        kind="result",
+        subject=subject,
+        state=result.outcome,
+        gate=_keep(result.gate),
+        execution=_keep(result.execution),
+        outcome=result.outcome,
+        judge=_keep(result.judge),
+        score=result.score,
+        decided_by=_keep(result.decided_by),
+        ident=_keep(result.id),
+        result=_keep(result.id),
+        approval=None,
+        duration_ms=result.duration_ms,
+        cost_usd=result.usage.cost_usd if result.usage else None,
+    )
+    texts = (result.id, result.reasoning or result.detail, result.content, result.judge)
+    return Derived(columns, _join_words(subject, texts), _make_names(columns, _list_seats(result)))
+
+
+def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
+    """The columns of an entry that is neither, such as one about an approval, or a mapping of anybody's."""
+    inner: dict[str, Any] | None = members.result if isinstance(members.result, dict) else None
+    about = members if inner is None else OtherMembers(**{name: inner.get(name) for name in _ABOUT})
+    score = about.score
+    columns = EntryColumns(
+        kind=kind,
+        subject=subject,
+        state=None,
+        gate=_keep(members.gate) or _keep(about.gate),
+        execution=_keep(members.execution) or _keep(about.execution),
+        outcome=_keep(about.outcome) or _keep(members.outcome),
+        judge=_keep(about.judge),
+        score=float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None,
+        decided_by=_keep(members.decided_by),
+        ident=None,
+        result=_keep(inner.get("id")) if inner is not None else None,
+        approval=_keep(members.approval),
+        duration_ms=None,
+        cost_usd=None,
+    )
+    if inner is None and about.results is None:
+        return Derived(columns, None, ())
+    values = [] if inner is None else _list_contradictions(members, about)
+    return Derived(columns, None, _make_names(columns, [*values, *_list_judges(about.results)]))
+
+
+_ABOUT = ("gate", "execution", "outcome", "judge", "score", "results")
+
+
+def _list_contradictions(members: OtherMembers, about: OtherMembers) -> list[tuple[str, object]]:
+    """What both a mapping and the result in it may say, and each otherwise."""
+    names = ("outcome", "gate", "execution")
+    return [(name, getattr(part, name)) for name in names for part in (members, about)]
+
+
+def _list_seats(result: JudgedMembers) -> list[tuple[str, object]]:
+    return _list_judges(result.results)
+
+
+def _list_judges(seats: object) -> list[tuple[str, object]]:
+    if not isinstance(seats, list):
+        return []
+    return [("judge", seat.get("judge")) for seat in seats if isinstance(seat, dict)]
+
+
+def _make_names(columns: EntryColumns, values: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
+    """What an entry says beside its columns, each once."""
+    kept = {(name, text): None for name, value in values if (text := _keep(value)) is not None}
+    return tuple([(name, text) for name, text in kept if getattr(columns, name) != text]) if kept else ()
+
+
+def _keep(text: object) -> str | None:
+    """A text that every store can hold, and that can be asked for; ``None`` for anything else."""
+    if text is None:  # most members of most entries
+        return None
+    return text if isinstance(text, str) and len(text) <= MOST_SUBJECT and can_store(text) else None
+
+
+def _join_words(subject: str, texts: Iterable[str | None]) -> str:
+    # No store holds NUL, and a word has no line end, so that it is found within one text.
+    return "\n".join([subject, *filter(None, texts)]).lower().replace("\0", " ")
+
+
+def _add_place(seq: int, words: str) -> str:
+    """The words of an entry, which is found by its place too."""
+    return f"{seq}\n{words}"
+
+
+# ---------------------------------------------------------------- the tables
+
+
+@cache
+def make_column_tables() -> MetaData:
+    """The tables' description; every database makes its own form of it."""
+    from sqlalchemy import REAL, BigInteger, Column, Double, Index, Integer, MetaData, Table, Text
+
+    place = BigInteger().with_variant(Integer(), "sqlite")
+    number = Double().with_variant(REAL(), "sqlite")
+    types = {"seq": place, "score": number, "duration_ms": number, "cost_usd": number}
+    tables = MetaData()
+    table = Table(
+        ENTRY_COLUMNS,
+        tables,
+        *(
+            Column(
+                name,
+                types.get(name, Text()),
+                primary_key=name == "seq",
+                autoincrement=False,
+                nullable=name not in ("at", "kind", "subject"),
+            )
+            for name in ALL_COLUMNS
+        ),
+        sqlite_strict=True,
+    )
+    Index(f"{ENTRY_COLUMNS}_at", table.c.at)
+    # By its hash: the other kind of index refuses a text of some thousand bytes, and with it the whole entry. Of the
+    # few that have one, since each append pays for every index; the rest is found by reading this narrow table.
+    asked = table.c.approval.is_not(None)
+    Index(
+        f"{ENTRY_COLUMNS}_approval",
+        table.c.approval,
+        postgresql_using="hash",
+        sqlite_where=asked,
+        postgresql_where=asked,
+    )
+    Table(
+        ENTRY_WORDS,
+        tables,
+        Column("seq", place, primary_key=True, autoincrement=False),
+        Column("words", Text, nullable=False),
+        sqlite_strict=True,
+    )
+    names = Table(
+        ENTRY_NAMES,
+        tables,
+        Column("seq", place, nullable=False, index=True),
+        Column("name", Text, nullable=False),
+        Column("value", Text, nullable=False),
+        sqlite_strict=True,
+    )
+    Index(f"{ENTRY_NAMES}_value", names.c.value, postgresql_using="hash")
+    return tables
+
+
+def find_columns() -> Table:
+    """The table of columns."""
+    return make_column_tables().tables[ENTRY_COLUMNS]
+
+
+def find_words() -> Table:
+    """The table of words."""
+    return make_column_tables().tables[ENTRY_WORDS]
+
+
+def write_condition(name: str) -> str:
+    """The condition that an entry says this ``judge``, ``outcome``, ``gate`` or ``execution``, in a seat too.
+
+    The value is asked for twice, and the columns are called ``c``.
+    """
+    named = f"SELECT seq FROM {ENTRY_NAMES} WHERE value = ? AND name = '{name}'"  # noqa: S608 - the names are ours, the values are bound
+    return f"(c.{name} = ? OR c.seq IN ({named}))"
+
+
+def insert_columns(statements: Statements, derived: Iterable[tuple[int, str, Derived | None]]) -> None:
+    """Write the columns of some new entries, each with its place and time."""
+    columns: list[tuple[Any, ...]] = []
+    words: list[tuple[int, str]] = []
+    names: list[tuple[int, str, str]] = []
+    for seq, at, one in derived:
+        if one is None:
+            continue
+        columns.append((seq, at, *astuple(one.columns)))
+        if one.words is not None:
+            words.append((seq, _add_place(seq, one.words)))
+        names += [(seq, *pair) for pair in one.names]
+    statements.insert(ENTRY_COLUMNS, ALL_COLUMNS, columns)
+    statements.insert(ENTRY_WORDS, ("seq", "words"), words)
+    statements.insert(ENTRY_NAMES, ("seq", "name", "value"), names)
+
+
+_TABLES = (ENTRY_COLUMNS, ENTRY_WORDS, ENTRY_NAMES)
+
+
+def delete_columns(statements: Statements, seq: int) -> None:
+    """Delete what is derived from an entry whose payload is erased."""
+    for table in _TABLES:
+        statements.execute(f"DELETE FROM {table} WHERE seq = ?", (seq,))  # noqa: S608 - the name is ours
+
+
+def find_difference(statements: Statements, rows: Sequence[Row]) -> tuple[int, str] | None:
+    """The first of some entries, which follow each other, whose columns are not what they are derived from."""
+    if not rows:
+        return None
+    stored = _load(statements, rows[0][0], rows[-1][0])
+    for row in rows:
+        problem = _compare(row, derive(row), stored)
+        if problem is not None:
+            return row[0], problem
+    return None
+
+
+def find_stray(statements: Statements, last: int) -> int | None:
+    """A place that has columns, and at which no entry can be: behind the last one, or before the first."""
+    lowest = [
+        statements.fetch(f"SELECT min(seq) FROM {table} WHERE seq > ? OR seq < 1", (last,))[0][0]  # noqa: S608 - the name is ours
+        for table in _TABLES
+    ]
+    return min((seq for seq in lowest if seq is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What is stored beside some entries, by their places."""
+
+    columns: dict[int, tuple[Any, ...]]
+    words: dict[int, str]
+    names: dict[int, list[tuple[str, str]]]
+
+
+def _load(statements: Statements, first: int, last: int) -> _Stored:
+    def fetch(table: str, columns: Iterable[str]) -> list[tuple[Any, ...]]:
+        # A verification reads every row there is, so a page of each table is read at once.
+        statement = f"SELECT {', '.join(columns)} FROM {table} WHERE seq BETWEEN ? AND ?"  # noqa: S608 - the names are ours
+        return statements.fetch(statement, (first, last))
+
+    names: dict[int, list[tuple[str, str]]] = {}
+    for seq, name, value in fetch(ENTRY_NAMES, ("seq", "name", "value")):
+        names.setdefault(seq, []).append((name, value))
+    columns = {row[0]: row for row in fetch(ENTRY_COLUMNS, ALL_COLUMNS)}
+    words: dict[int, str] = {seq: text for seq, text in fetch(ENTRY_WORDS, ("seq", "words"))}  # noqa: C416 - names what the rows hold
+    return _Stored(columns, words, names)
+
+
+def _compare(row: Row, derived: Derived | None, stored: _Stored) -> str | None:
+    """How what is stored beside an entry differs from what is derived from it; ``None`` where it does not."""
+    seq, at = row[0], row[2]
+    columns, words, names = stored.columns.get(seq), stored.words.get(seq), stored.names.get(seq)
+    if derived is None:
+        nothing = columns is None and words is None and names is None
+        return None if nothing else "has columns, and no payload that they could be derived from"
+    if columns is None:
+        return "has no columns beside it, so that no list shows it"
+    wanted = astuple(derived.columns)
+    if columns[2:] != wanted or columns[1] != at:
+        pairs = zip(ALL_COLUMNS, (seq, at, *wanted), columns, strict=True)
+        name, value, other = next(trio for trio in pairs if trio[1] != trio[2])
+        return f"is listed with {name} {_show(other)}, and its payload says {_show(value)}"
+    if words != (None if derived.words is None else _add_place(seq, derived.words)):
+        return "is searched by other words than its payload has"
+    if (names or derived.names) and sorted(derived.names) != sorted(names or ()):
+        return "is found under other names than its payload has"
+    return None
+
+
+def _show(value: object) -> str:
+    return clean(repr(value)[:80], keep_lines=False)

@@ -1,0 +1,149 @@
+"""The keys under which replies are kept, all made of one description of the request.
+
+* A recording's key is of the request and the model's name, so that a file replays on any machine.
+* A cache's key is of everything that determines the reply: also of who the model is besides its name, and of which
+  seat, attempt and sample asks.
+* A run keeps a reply at its place (case, order, sample, model, seat, attempt), with a recording's key in the row. A
+  reply is then found without its prompt too, which another rubric would word differently.
+
+Files hold these keys: whatever changes one makes every kept reply of its kind a miss.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.plain import encode
+from adjudge.models.model import Model, Request
+from adjudge.models.replies.mask import mask
+
+KEY_SCHEMA = "adjudge/reply-key/1"
+"""Goes up when the way a request reaches a provider changes so that the answer may; old replies are then not found."""
+
+
+def describe_request(request: Request) -> dict[str, Any]:
+    """Describe a request as a recording keeps it: with the model's name, exactly what its key is computed from."""
+    form = request.form
+    return {
+        "system": mask(request.system, request.token),
+        "user": mask(request.user, request.token),
+        "form": {"name": form.name, "digest": form.digest} if form else None,
+        "parameters": {
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "max_output_tokens": request.max_output_tokens,
+            "logprobs": request.logprobs,
+            # Of a judge in code: no prompt tells a text from a value that is written alike, nor the thresholds.
+            **({"given": request.function_input.key} if request.function_input is not None else {}),
+        },
+    }
+
+
+def make_key(model: str, described: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON (RFC 8785) of a model's name and a described request."""
+    form, parameters = described["form"], described["parameters"]
+    # In canonical JSON the members stand in the order of their names, so the prompt's user part comes last: what is
+    # before it is the same for every content judged by one rubric, and hashed once.
+    begun = _begin_key(
+        model, described["system"], form and tuple(form.items()), tuple(parameters), *parameters.values()
+    )
+    mac = begun.copy()
+    mac.update(_encode_text(described["user"], model) + b"}")
+    return mac.hexdigest()
+
+
+@lru_cache(maxsize=256, typed=True)  # typed: 1, 1.0 and True are written differently
+def _begin_key(
+    model: str, system: str, form: tuple[tuple[str, str], ...] | None, names: tuple[str, ...], *values: Any
+) -> Any:
+    import rfc8785
+
+    try:
+        parts = [rfc8785.dumps(part) for part in (form and dict(form), dict(zip(names, values, strict=True)))]
+    except rfc8785.CanonicalizationError as error:
+        raise UsageError(f"a request to {model} cannot be recorded or looked up: {error}") from None
+    texts = [_encode_text(text, model) for text in (model, system)]
+    return hashlib.sha256(
+        b'{"form":%b,"model":%b,"parameters":%b,"system":%b,"user":' % (parts[0], texts[0], parts[1], texts[1])
+    )
+
+
+def _encode_text(text: str, model: str) -> bytes:
+    """A text in canonical JSON; msgspec writes it as RFC 8785 does, many times as fast as a library for the whole."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(text)
+    except UnicodeEncodeError as error:
+        raise UsageError(f"a request to {model!r} cannot be recorded or looked up: {error}") from None
+
+
+def find_identity(model: Model) -> Mapping[str, Any]:
+    """Find the identity that tells a model from others of its name; raises ``UsageError`` for a function."""
+    identity: Mapping[str, Any] | None = getattr(model, "identity", None)
+    if identity is None:
+        raise UsageError(
+            f"replies of {model.name} cannot be cached: nothing but its name tells it from another function; "
+            "give an identity that you change whenever its code does"
+        )
+    return identity
+
+
+def describe_call(model: Model, request: Request, *, seat: int = 0) -> dict[str, Any]:
+    """Everything that determines a reply, with the two parts of the prompt as SHA-256.
+
+    Raises ``UsageError`` for a model that has no identity.
+    """
+    described = describe_request(request)
+    return {
+        "schema": KEY_SCHEMA,
+        "model": model.name,
+        "identity": dict(find_identity(model)),
+        "system": _digest(described["system"]),
+        "user": _digest(described["user"]),
+        "form": described["form"],
+        "parameters": described["parameters"],
+        "attempt": request.attempt,
+        "sample": request.sample,
+        "seat": seat,
+    }
+
+
+def make_source(described: Mapping[str, Any]) -> str:
+    """Make the source of a described call, the model's name and identity, for the names that its replies report."""
+    import msgspec
+
+    return msgspec.json.encode([described["model"], described["identity"]], order="sorted").decode()
+
+
+def make_call_key(described: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON (RFC 8785) of a described call."""
+    import rfc8785
+
+    try:
+        return hashlib.sha256(rfc8785.dumps(dict(described))).hexdigest()
+    except rfc8785.CanonicalizationError as error:
+        raise UsageError(f"a request to {described['model']} cannot be looked up in a cache: {error}") from None
+
+
+def make_place(*, case: str | None, order: str | None, sample: int, model: str, seat: int, attempt: int) -> str:
+    """The place in which a run keeps a reply: who was asked, about which case, for the how manieth time.
+
+    It is a JSON list and no digest, so that the replies to one case stand together in the file, and can be found
+    without the prompt they answer. What was asked is in the row, and compared before it answers anything.
+    """
+    return encode([case, order, sample, model, seat, attempt]).decode()
+
+
+def make_case_prefix(case: str) -> str:
+    """Make the prefix of the places of all replies to one case."""
+    return encode([case]).decode()[:-1] + ","
+
+
+def _digest(text: str) -> str:
+    # Half a surrogate pair has no UTF-8; providers refuse it, but a key it must have.
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

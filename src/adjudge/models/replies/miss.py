@@ -1,0 +1,165 @@
+"""The error for a request that no recording answers: the request, the reason, and the remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import ModelError
+from adjudge.formats.text import quote
+from adjudge.models.model import FunctionIdentity, Request
+
+if TYPE_CHECKING:
+    from adjudge.models.replies.row import Prompt, PromptRow, Row
+
+LARGEST = 20_000_000
+"""Bytes of a recording that is looked through; a larger one is only said to have no reply."""
+
+_FENCE = re.compile(r"^<<(end )?([a-z_-]{1,40}) ", re.MULTILINE)
+
+
+class MissingRecording(ModelError):
+    """No unused row of a recording answers this request; ``key`` is the request's key."""
+
+    def __init__(self, message: str, *, key: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def make_miss(path: Path, request: Request, key: str, *, other: str, nearest: str) -> MissingRecording:
+    """The error for a request that no row answers.
+
+    ``other`` is why a row that would answer it may not, ``nearest`` what differs from the nearest one; else empty.
+    """
+    clauses = f"key {key}"
+    clauses += f", case {request.case!r}" if request.case is not None else ""
+    clauses += f", order {request.order}" if request.order is not None else ""
+    message = f"{path} has no unused reply for {clauses}, attempt {request.attempt}"
+    if other:
+        return MissingRecording(f"{message}; {other}", key=key)
+    message += f" ({nearest})" if nearest else ""
+    return MissingRecording(f"{message}; record it again, or add a row by hand", key=key)
+
+
+def make_absence(path: Path, model: str | None) -> MissingRecording:
+    """The error for a file that is not there, or has no row of a model."""
+    return MissingRecording(f"there is no recording of {model or 'a model'} in {path}", key="")
+
+
+def describe_other(row: Row | None, function: FunctionIdentity | None) -> str:
+    """Describe why a row that answers the request by its key or case may not answer this judge, and the remedy."""
+    recorded = None if row is None else row.identify()
+    if row is None or recorded == function:
+        return ""
+    if recorded is None:
+        return "its reply is of a model, and the judge is a function; record it again"
+    if function is None:
+        counts = f"its reply is of the function {recorded}, and counts only if that function is the judge"
+        return f"{counts}; name it as the judge, or record it again"
+    return f"its reply is of the function {recorded}, which is another one or has other code; record it again"
+
+
+def describe_nearest(
+    path: Path,
+    described: Mapping[str, Any],
+    *,
+    keys: Iterable[str],
+    case: str | None,
+    order: str | None,
+    only: str | None,
+) -> str:
+    """A clause on the recorded request that is most like this one; empty where none can be compared.
+
+    ``described`` is the request as a recording keeps it, ``keys`` under which it would have been found, ``only`` the
+    one model whose rows are used. No content is quoted, because errors are logged; the prompt's parts are named.
+    """
+    wanted_keys = set(keys)
+    rows = list(_read_rows(path, only))
+    same = [row for _, row in rows if row.key in wanted_keys and (row.case is None or row.case == case)]
+    if same:
+        times = "once" if len(same) == 1 else f"{len(same)} times"
+        return f"the same request was recorded {times}, and asked once more than that"
+    comparable = [(number, row, row.request) for number, row in rows if row.request is not None]
+    if not comparable:
+        return ""
+    line, nearest, recorded = max(comparable, key=lambda row: _measure(row[1], row[2], described, case, order))
+    differences = list(_list_differences(recorded, described))
+    if case is not None and nearest.case not in (None, case):
+        differences.insert(0, f"it is of case {quote(nearest.case or '', 60)}")
+    elif order is not None and nearest.order not in (None, order):
+        differences.insert(0, f"it is of order {nearest.order}")
+    listed = "; ".join(differences[:4])
+    return f"the nearest is line {line}: {listed}" if listed else ""
+
+
+def _read_rows(path: Path, only: str | None) -> Iterator[tuple[int, PromptRow]]:
+    """The rows that are used, each with the number of its line."""
+    from adjudge.models.replies.row import RECORDING, decode_prompt
+
+    if path.stat().st_size > LARGEST:
+        return
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if line.strip():
+            row = decode_prompt(line, where=str(path), schema=RECORDING)
+            if only in (None, row.model):
+                yield number, row
+
+
+def _measure(
+    row: PromptRow, recorded: Prompt, described: Mapping[str, Any], case: str | None, order: str | None
+) -> tuple[int, ...]:
+    """Measure how near a recorded request is: the same case first, then equal parts, then the same data."""
+    equal = sum(getattr(recorded, name) == described[name] for name in ("system", "form", "parameters"))
+    same_case = case is not None and row.case == case
+    return (
+        int(same_case),
+        int(same_case and row.order == order),
+        equal,
+        _count_equal(recorded.user, described["user"]),
+    )
+
+
+def _list_differences(recorded: Prompt, described: Mapping[str, Any]) -> Iterator[str]:
+    was, now = recorded.system, described["system"]
+    if was != now:
+        yield f"its instructions differ from line {_find_line(was, now)} on (another rubric, or another version)"
+    was, now = recorded.user, described["user"]
+    if was != now:
+        yield f"its {_find_part(now, was)} differs"
+    if recorded.form != described["form"]:
+        yield "one of the two asks for structured output of another form"
+    before, after = recorded.parameters, described["parameters"]
+    before = before if isinstance(before, dict) else {}
+    for name in after:
+        if before.get(name) != after[name]:
+            yield f"{name} was {_show_parameter(before.get(name))} and is {_show_parameter(after[name])}"
+
+
+def _show_parameter(value: object) -> str:
+    """A parameter is a number or a flag; a file may have anything in its place, a content among it."""
+    return repr(value) if value is None or isinstance(value, bool | int | float) else f"a {type(value).__name__}"
+
+
+def _count_equal(one: str, other: str) -> int:
+    """Count the characters that two texts have in common at their beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:  # halving: comparing slices is far quicker than looking at each character
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low
+
+
+def _find_line(was: str, now: str) -> int:
+    return now.count("\n", 0, _count_equal(was, now)) + 1
+
+
+def _find_part(now: str, was: str) -> str:
+    """Find the fenced piece of data that the first difference stands in."""
+    place = _count_equal(now, was)
+    for text in (now, was):
+        fences = [match for match in _FENCE.finditer(text) if match.start() <= place]
+        if fences and fences[-1].group(1) is None:
+            return fences[-1].group(2)
+    return "prompt"

@@ -1,0 +1,132 @@
+"""Answering from a recording: no request is ever made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_function
+from adjudge.models.replies.key import describe_request, make_key
+from adjudge.models.replies.lookup import Recorded
+from adjudge.models.replies.miss import describe_nearest, describe_other, make_miss
+from adjudge.models.replies.recording import read_rows
+from adjudge.models.replies.row import make_reply
+
+MAX_MODELS = 64
+"""The most models whose rows one recording may have: a request is looked up under the name of each."""
+
+MOST_COMPARED = 20
+"""Misses of one model that say what the nearest recorded request was."""
+
+
+class ReplayModel:
+    """A model that answers from a recording (JSON lines), read at first use.
+
+    A row with ``case`` answers that case (and ``order``, if the row has one) with any prompt. If the row contains the
+    recorded request, it answers that request alone, by its ``key``. Rows that answer the same are used up in the order
+    of the file. By hand, ``{"case": "...", "reply": {"text": "..."}}`` is a whole row. ``model`` picks the rows of one
+    model out of a file in which several were recorded.
+
+    ``function`` is the judge in code whose recorded answers are given again; it is not called. Only the rows of that
+    very function are used then, and without it none of any function: such a row has no token, and what a file says of
+    itself must not turn the token off for a model.
+    """
+
+    hosts: tuple[str, ...] = ()
+    """No host is contacted."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        model: str | None = None,
+        function: Model | Callable[..., Any] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.only = model
+        """The one recorded model whose rows are used; ``None`` uses them all."""
+        self.function_identity = None if function is None else _identify(function)
+        """The judge in code whose answers these are; ``None`` for those of models."""
+        self._index: Recorded | None = None
+        self._missed = 0
+
+    @property
+    def name(self) -> str:
+        """``replay:`` and the file; a reply says which model it is of."""
+        return f"replay:{self.path}" + (f"?model={self.only}" if self.only else "")
+
+    @property
+    def structured(self) -> bool:
+        """Return whether the recording was made with structured output, so that the same questions are asked again."""
+        return self._read().structured
+
+    def check(self) -> None:
+        """Raise ``UsageError`` naming file, line and fault when the recording cannot be read."""
+        self._read()
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The recorded reply; raises ``MissingRecording`` when no unused row answers the request."""
+        index = self._read()
+        described = describe_request(request)
+        keys = [make_key(name, described) for name in index.models]
+        row = index.find(request, keys, self.function_identity)
+        if row is None:
+            other = describe_other(index.find_other(request, keys, self.function_identity), self.function_identity)
+            nearest = "" if other else self._describe_nearest(request, described, keys)
+            key = keys[0] if keys else make_key("", described)
+            raise make_miss(self.path, request, key, other=other, nearest=nearest)
+
+        row.used = True
+        return make_reply(row, request.token)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def _describe_nearest(self, request: Request, described: Mapping[str, Any], keys: Iterable[str]) -> str:
+        if request.attempt > 1:  # a second try was not recorded, as most are not: the first reply then counts
+            return ""
+        self._missed += 1
+        if self._missed > MOST_COMPARED:  # a whole data set that misses is one mistake, and the file is read each time
+            return ""
+        try:
+            return describe_nearest(
+                self.path, described, keys=keys, case=request.case, order=request.order, only=self.only
+            )
+        except (OSError, UsageError):  # the file was changed meanwhile; that there is no reply is said all the same
+            return ""
+
+    def _read(self) -> Recorded:
+        index = self._find()
+        if index is None:
+            of = f" of {self.only}" if self.only else ""
+            raise UsageError(f"the recording {str(self.path)!r} has no rows{of}")
+        return index
+
+    def _find(self) -> Recorded | None:
+        """The rows that are used; ``None`` where there are none."""
+        if self._index is None:
+            rows = [row for row in read_rows(self.path) if self.only in (None, row.model)]
+            if not rows:
+                return None
+            index = Recorded(rows)
+            if len(index.models) > MAX_MODELS:
+                raise UsageError(
+                    f"the recording {str(self.path)!r} has rows of {len(index.models):,} models, and at most "
+                    f"{MAX_MODELS} are looked up; pick one with replay:FILE?model=NAME"
+                )
+            self._index = index
+        return self._index
+
+
+def _identify(function: Model | Callable[..., Any]) -> FunctionIdentity:
+    from adjudge.models.function import as_model
+
+    identity = find_function(as_model(function))
+    if identity is None:
+        raise UsageError(
+            "function of a replay is a judge in code; for what a model said, leave it out", argument="function"
+        )
+    return identity

@@ -1,0 +1,100 @@
+"""The calls and the cost of a run to come, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from adjudge.formats.numbers import format_dollars, format_points
+from adjudge.report.document import Block, Cell, Column, Document, Paragraph, Table, Words
+from adjudge.runs.estimate.estimate import CACHED_FROM, RunEstimate, SeatEstimate
+
+NEAR = 0.1
+"""The precision to which a cost should be known, as a share of it."""
+
+_COSTS = ("live_usd", "batch_usd", "cached_usd")
+
+
+def make_estimate_document(estimate: RunEstimate) -> Document:
+    """Make the document of an estimate: the calls and cost of each seat, then what they rest on."""
+    sentences = [*_list_limits(estimate), *_explain(estimate)]
+    blocks: list[Block] = [_show_seats(estimate), *(Paragraph(text=text) for text in sentences)]
+    counts = f"{estimate.judgements:,} judgements of {estimate.cases:,} cases"
+    return Document(name=f"{counts}, estimated; nobody was asked", headline=f"{counts}, estimated", blocks=blocks)
+
+
+def _show_seats(estimate: RunEstimate) -> Table:
+    names = ("calls", "tokens in", "tokens out", "live", "by batch", "cached at best")
+    columns = [Column("judge"), *(Column(name, "number") for name in names)]
+    rows = [
+        _make_row(Words(text=seat.model), seat, [getattr(seat, name) for name in _COSTS]) for seat in estimate.seats
+    ]
+    if len(estimate.seats) != 1:
+        rows.append(_make_row("together", estimate, [estimate.add_up(name) for name in _COSTS]))
+    return Table(columns=columns, rows=rows)
+
+
+def _make_row(name: Words | str, estimate: SeatEstimate | RunEstimate, usd: Sequence[float | None]) -> list[Cell]:
+    counts = [f"{number:,.0f}" for number in (estimate.calls, estimate.input_tokens, estimate.output_tokens)]
+    return [name, *counts, *map(_format_dollars, usd)]
+
+
+def _format_dollars(usd: float | None) -> str:
+    return format_dollars(usd, digits=4)
+
+
+def _list_limits(estimate: RunEstimate) -> Iterator[str]:
+    least, most = estimate.add_up("least_usd"), estimate.add_up("most_usd")
+    if least is not None and most is not None and estimate.seats:
+        limits = f"live between {_format_dollars(least)} and {_format_dollars(most)}"
+        yield f"{limits}, by the prices of {estimate.made_on}"
+
+
+def _explain(estimate: RunEstimate) -> Iterator[str]:
+    for seat in estimate.seats:
+        yield f"{seat.model}: tokens in by {seat.input_basis}; tokens out: {seat.output_basis}"
+        if seat.share != 1.0:
+            yield f"{seat.model}: {seat.share_basis}"
+        if seat.why_unknown:
+            yield seat.why_unknown
+    if any(seat.output_basis.startswith("assumed") for seat in estimate.seats):
+        yield "what a model thinks before it replies is not in the tokens out; --estimate-from RUN counts it"
+    yield from _explain_record(estimate)
+    yield from _explain_cache(estimate)
+    if estimate.settled:
+        yield f"{estimate.settled:,} judgements ask no model: rules or code decide them"
+    if estimate.checked and any(seat.batch_usd is not None for seat in estimate.seats):
+        yield f"by batch, the first {estimate.checked:,} judgements are made live, at the full price"
+
+
+def _explain_record(estimate: RunEstimate) -> Iterator[str]:
+    """Say how many recorded judgements would bring the limits within a tenth, where those there are do not."""
+    live, least, most = (estimate.add_up(name) for name in ("live_usd", "least_usd", "most_usd"))
+    if not estimate.recorded or not live or least is None or most is None:
+        return
+    share = (most - least) / 2 / live
+    if share > NEAR:
+        # The limits of an average come nearer with the square root of the number.
+        needed = estimate.recorded * (share / NEAR) ** 2
+        known = format_points(share, digits=0)
+        yield (
+            f"by {estimate.recorded:,} recorded judgements the cost is known within {known} %; it takes about "
+            f"{needed:,.0f} to know it within {100 * NEAR:g} %"
+        )
+
+
+def _explain_cache(estimate: RunEstimate) -> Iterator[str]:
+    calls, constant = estimate.calls, sum(seat.constant_tokens for seat in estimate.seats)
+    if estimate.cases_with_criteria:
+        yield (
+            f"{estimate.cases_with_criteria:,} of {estimate.cases:,} cases bring criteria of their own: their "
+            "prompts begin differently, so they find nothing in a provider's prompt cache"
+        )
+    if calls and constant:
+        share, least = constant / estimate.input_tokens, max(constant / calls, 1.0)
+        small = (
+            ""
+            if least >= CACHED_FROM
+            else f"; providers keep parts from about {CACHED_FROM:,} tokens, so it is too short"
+        )
+        known = format_points(share, digits=0)
+        yield f"the same first part of the prompts is {known} % of the tokens in, {least:,.0f} a call{small}"

@@ -1,0 +1,194 @@
+"""Judges compared with people as a document: how far each can be trusted, and the disagreements to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from adjudge.formats.numbers import format_score
+from adjudge.measurement.disagreement import Disagreement
+from adjudge.measurement.measurement import Measurement
+from adjudge.report.case_blocks import name_sort
+from adjudge.report.cases import cut
+from adjudge.report.document import (
+    Badge,
+    Block,
+    CaseEntry,
+    Cases,
+    Cell,
+    Choice,
+    Column,
+    Document,
+    Excerpt,
+    Facts,
+    Panels,
+    Paragraph,
+    Section,
+    Subtitle,
+    Table,
+    Text,
+    Words,
+)
+from adjudge.report.measurement_panels import list_measurement_panels, list_sort_blocks, make_lead
+from adjudge.report.measurement_words import (
+    VERDICTS,
+    choose_disagreements,
+    describe_rate,
+    describe_sorts,
+    format_labels,
+    format_side,
+    list_doubts,
+)
+from adjudge.templates.figures import format_count
+from adjudge.trust.corrected_rate import CorrectedRate
+
+_MOST_GROUPS = 60
+
+_LONGEST_TEXT = 160
+
+
+def make_measurement_document(measurements: Sequence[Measurement], *, top: int = 0) -> Document:
+    """Make the document of judges that were compared with people; ``top`` disagreements are in its short table."""
+    first = measurements[0]
+    several = len(measurements) > 1
+    title = "Judges" if several else first.judge or "The judge"
+    dataset = Words(text=first.data, kind="strong") if first.data else "a run"
+    subtitles = [Subtitle(text=("On ", dataset, f", {format_count(first.cases, 'case')}."))]
+    subtitles += [Subtitle(text="", facts=[f"run {first.run}"])] if first.run else []
+    sections = [
+        Section(
+            title=measurement.judge or "a judge" if several else "",
+            blocks=[make_lead(measurement), Panels(panels=list(list_measurement_panels(measurement)))],
+        )
+        for measurement in measurements
+    ]
+    return Document(
+        name=_make_name(measurements),
+        headline=_make_headline(measurements),
+        doubts=list_doubts(measurements),
+        title=f"{title} compared with people",
+        subtitles=subtitles,
+        blocks=[*sections, _show_disagreements(measurements, top)],
+        foot=[
+            (
+                "Intervals are at 95 %: Wilson's for shares, a bootstrap for coefficients; where cases come in groups, "
+                "both follow the groups."
+            )
+        ],
+    )
+
+
+def _make_headline(measurements: Sequence[Measurement]) -> str:
+    first = measurements[0]
+    if len(measurements) == 1 and isinstance(first.rate, CorrectedRate):
+        return describe_rate(first).removesuffix(".")
+    return format_count(sum(measurement.differing for measurement in measurements), "disagreement")
+
+
+def _make_name(measurements: Sequence[Measurement]) -> Text:
+    first = measurements[0]
+    judge = Words(text=first.judge) if first.judge else "a judge"
+    judges = judge if len(measurements) == 1 else format_count(len(measurements), "judge")
+    criterion = (", on ", Words(text=first.criterion)) if first.criterion is not None else ()
+    dataset = Words(text=first.data) if first.data else "A run"
+    return dataset, " judged by ", judges, *criterion, ", compared with people"
+
+
+def _show_disagreements(measurements: Sequence[Measurement], top: int) -> Cases:
+    several = len(measurements) > 1
+    pairs = [
+        (measurement.judge if several else "", disagreement)
+        for measurement in measurements
+        for disagreement in measurement.disagreements
+    ]
+    total = sum(measurement.differing for measurement in measurements)
+    groups = list(dict.fromkeys(disagreement.group for _, disagreement in pairs if disagreement.group is not None))
+    keys = {name: f"g{place}" for place, name in enumerate(groups)} if len(groups) <= _MOST_GROUPS else {}
+    return Cases(
+        title="Disagreements",
+        about="",
+        blocks=list(_introduce(measurements, len(pairs), total)),
+        table=_list_disagreements(
+            [
+                (measurement.judge if several else "", disagreement)
+                for measurement in measurements
+                for disagreement in choose_disagreements(measurement.disagreements, top)
+            ]
+        ),
+        total=total,
+        which="in which the judge differs from people",
+        entries=[_make_entry(disagreement, keys, judge) for judge, disagreement in pairs],
+        choices=_list_choices([disagreement for _, disagreement in pairs], keys),
+    )
+
+
+def _introduce(measurements: Sequence[Measurement], shown: int, total: int) -> Iterator[Block]:
+    if len(measurements) == 1:
+        yield from list_sort_blocks(measurements[0])
+    else:
+        for measurement in measurements:
+            yield Paragraph(text=(Words(text=measurement.judge or "a judge"), f": {describe_sorts(measurement)}."))
+    if shown:
+        some = (
+            f" {format_count(shown)} of {format_count(total)} are here, the worst of each sort."
+            if total > shown
+            else ""
+        )
+        yield Paragraph(text=f"The worst first.{some}", quiet=True)
+
+
+def _list_disagreements(pairs: Sequence[tuple[str, Disagreement]]) -> Table:
+    several = any(judge for judge, _ in pairs)
+    columns = [Column("case"), Column("sort", "word"), Column("judge", "word"), Column("people"), Column("about")]
+    rows: list[list[Cell]] = []
+    for judge, disagreement in pairs:
+        about = cut(disagreement.task or disagreement.content or disagreement.why, _LONGEST_TEXT)
+        name = [Words(text=judge)] if several else []
+        rows.append(
+            [
+                *name,
+                Words(text=disagreement.case),
+                str(disagreement.sort),
+                VERDICTS[disagreement.verdict],
+                format_side(disagreement.truth),
+                Words(text=about, kind="quoted"),
+            ]
+        )
+    return Table(columns=[Column("of"), *columns] if several else columns, rows=rows)
+
+
+def _list_choices(disagreements: Sequence[Disagreement], groups: Mapping[str, str]) -> list[Choice]:
+    sorts = dict.fromkeys(disagreement.sort for disagreement in disagreements)
+    verdicts = dict.fromkeys(disagreement.verdict for disagreement in disagreements)
+    choices = [
+        Choice(name="sort", label="sort", options=[(name_sort(sort), str(sort)) for sort in sorts]),
+        Choice(name="outcome", label="judge", options=[(str(name), VERDICTS[name]) for name in verdicts]),
+        Choice(name="group", label="group", options=[(key, cut(name, 60)) for name, key in groups.items()]),
+    ]
+    return [choice for choice in choices if choice.options]
+
+
+def _make_entry(disagreement: Disagreement, groups: Mapping[str, str], judge: str) -> CaseEntry:
+    people = format_side(disagreement.truth)
+    verdict = VERDICTS[disagreement.verdict]
+    tags = [Words(text=judge)] if judge else []
+    tags += [Words(text=f"people: {people}", kind="alarm"), Words(text=str(disagreement.sort), kind="")]
+    tags += [Words(text=disagreement.group)] if disagreement.group is not None else []
+    facts = [("people", format_labels(disagreement) or people)]
+    facts += [("sorted", "by a comment")] if disagreement.by_hand else []
+    comments = [Excerpt(title="Comment", text=text) for text in disagreement.comments]
+    texts = (("Judge", disagreement.why), ("Task", disagreement.task), ("Content", disagreement.content))
+    return CaseEntry(
+        place=disagreement.place,
+        name=disagreement.case,
+        badges=[Badge(word=verdict, state=verdict if verdict in ("passed", "failed", "undecided") else "info")],
+        tags=tags,
+        figure=format_score(disagreement.score) if disagreement.score is not None else "",
+        why=disagreement.task or disagreement.content,
+        body=[Facts(pairs=facts), *comments, *(Excerpt(title=name, text=text) for name, text in texts if text)],
+        keys={
+            "outcome": str(disagreement.verdict),
+            "sort": name_sort(disagreement.sort),
+            "group": groups.get(disagreement.group or "", ""),
+            "reason": "",
+        },
+    )

@@ -1,0 +1,291 @@
+"""A measurement as panels: a sentence, the picture of both rates, tables, and what they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from adjudge.formats.numbers import format_points, format_range, format_rate
+from adjudge.measurement.measurement import Measurement
+from adjudge.report.cases import cut
+from adjudge.report.document import (
+    Axis,
+    Block,
+    Cell,
+    Column,
+    Drawing,
+    Facts,
+    Lead,
+    Panel,
+    Paragraph,
+    Points,
+    RateRow,
+    Table,
+    Tick,
+    Words,
+)
+from adjudge.report.measurement_words import (
+    TO_DO,
+    describe_figures,
+    describe_labels,
+    describe_sorts,
+    format_estimate,
+    format_limits,
+    list_assumptions,
+    list_baselines,
+    list_coefficients,
+    list_confusion,
+    list_gaps,
+    list_people,
+    list_rate_facts,
+    list_remarks,
+    list_shares,
+)
+from adjudge.templates.figures import format_count
+from adjudge.trust.bias import Bias
+from adjudge.trust.corrected_rate import CorrectedRate
+from adjudge.trust.estimate import Estimate
+from adjudge.trust.slices import Slices
+
+MOST_ROWS = 50
+"""Rows of a table of criteria or kinds."""
+
+
+def make_lead(measurement: Measurement) -> Lead:
+    """Make the corrected rate above the judge's own, on one axis; words alone where no rate was corrected."""
+    words, doubts, rate = describe_figures(measurement), describe_labels(measurement), measurement.rate
+    if not isinstance(rate, CorrectedRate):
+        return Lead(criterion=measurement.criterion, sentence=words, doubts=doubts, warnings=measurement.warnings)
+    naive = rate.naive.interval or (0.0, 1.0)
+    judge_rate = rate.naive.rate or 0.0
+    axis = find_axis((rate.low, rate.high, judge_rate, *(naive if rate.target == "system" else ())))
+    # For these cases the judge's own rate is a count, and nothing about it is uncertain.
+    low, high = naive if rate.target == "system" else (judge_rate, judge_rate)
+    verb = "prefer the first" if measurement.kind == "preference" else "pass"
+    verb = verb if measurement.is_counted else f"would {verb}"
+    people = RateRow(
+        name=f"people {verb}",
+        value=rate.value,
+        low=rate.low,
+        high=rate.high,
+        limits="" if measurement.is_counted else format_range(rate.low, rate.high),
+        kind="people",
+    )
+    judge = RateRow(
+        name="the judge alone",
+        value=judge_rate,
+        low=low,
+        high=high,
+        limits=format_range(low, high) if rate.target == "system" else "",
+        kind="judge",
+    )
+    ticks = tuple(_list_ticks(axis))
+    return Lead(
+        criterion=measurement.criterion,
+        sentence=words,
+        doubts=doubts,
+        warnings=measurement.warnings,
+        rows=(people, judge),
+        axis=axis,
+        ticks=ticks,
+    )
+
+
+def _list_ticks(axis: Axis) -> Iterator[Tick]:
+    start, end = (round(20 * share) for share in axis)
+    # As many steps of one size as fit on a phone.
+    steps = next(number for number in (6, 5, 4, 3, 2, 1) if not (end - start) % number)
+    for place in range(steps + 1):
+        anchor = "start" if not place else "end" if place == steps else "middle"
+        label = f"{5 * (start + (end - start) * place // steps)} %"
+        yield Tick(place=100 * place / steps, label=label, anchor=anchor)
+
+
+def find_axis(shares: Sequence[float]) -> Axis:
+    """Find an axis in steps of five points that holds some shares with room beside them, of at least 20 points."""
+    low, high = math.floor(20 * (min(shares) - 0.02)) / 20, math.ceil(20 * (max(shares) + 0.02)) / 20
+    while high - low < 0.2:
+        low, high = low - 0.05, high + 0.05
+    low, high = max(low, 0.0), min(high, 1.0)
+    if high - low < 0.2:
+        low, high = (0.0, 0.2) if low <= 0 else (0.8, 1.0)
+    return low, high
+
+
+def list_measurement_panels(measurement: Measurement) -> Iterator[Panel]:
+    """Yield every panel that has something to say."""
+    for title, block in _list_narrow(measurement):
+        yield Panel(title=title, blocks=[block])
+    for title, block in _list_wide(measurement):
+        yield Panel(title=title, blocks=[block], whole=True)
+
+
+def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
+    columns, rows = list_confusion(measurement)
+    if rows:
+        head = [Column(name, "number" if place else "text") for place, name in enumerate(columns)]
+        caption = "Cases, by what people say and what the judge does."
+        yield "Judge and people", Table(columns=head, rows=rows, caption=caption)
+    facts = list(list_rate_facts(measurement))
+    if facts:
+        verb = "prefer" if measurement.kind == "preference" else "pass"
+        yield f"What people {verb if measurement.is_counted else f'would {verb}'}", Facts(pairs=facts)
+    shares = [_make_row(name, estimate, share=True) for name, estimate in list_shares(measurement)]
+    people = [_make_row(name, estimate, share=share) for name, estimate, share in list_people(measurement)]
+    baselines: list[list[Cell]] = [[name, rate, "", None] for name, rate in list_baselines(measurement)]
+    if shares:
+        yield "How often it is right", _show_estimates([*shares, *baselines, *people[:1]])
+    coefficients = [_make_row(name, estimate, share=False) for name, estimate in list_coefficients(measurement)]
+    if coefficients:
+        caption = "1 is complete agreement, 0 is what chance brings."
+        yield "Agreement beyond chance", _show_estimates([*coefficients, *people[1:]], caption=caption)
+
+
+def _list_wide(measurement: Measurement) -> Iterator[tuple[str, Block]]:
+    if measurement.criteria:
+        yield "Criteria", _show_criteria(measurement.criteria)
+    if measurement.slices is not None:
+        yield "Kinds of cases", _show_slices(measurement.slices)
+    if measurement.bias is not None:
+        prefers = measurement.kind == "preference"
+        yield "Where it errs to one side", _show_bias(measurement.bias, "prefer the first" if prefers else "pass")
+    reasons = [*list_assumptions(measurement), *list_remarks(measurement)]
+    reasons += [f"{name} is left out: {why}." for name, why in list_gaps(measurement)]
+    if reasons:
+        yield "What this rests on", Points(items=reasons)
+
+
+def _make_row(name: str, estimate: Estimate, *, share: bool) -> list[Cell]:
+    return [
+        name,
+        _format_value(estimate, share=share),
+        format_limits(estimate, share=share),
+        _draw(name, estimate, share=share),
+    ]
+
+
+def _format_value(estimate: Estimate | None, *, share: bool) -> str:
+    return format_estimate(estimate, share=share).partition(" (")[0]
+
+
+def _draw(name: str, estimate: Estimate, *, share: bool) -> Drawing | None:
+    if estimate.value is None or not 0 <= estimate.value <= 1:
+        return None
+    low, high = estimate.interval or (estimate.value, estimate.value)
+    alt = f"{name}: {format_estimate(estimate, share=share)}"
+    return Drawing(form="estimate", value=estimate.value, low=max(low, 0.0), high=high, kind="people", alt=alt)
+
+
+def _show_estimates(rows: Sequence[Sequence[Cell]], *, caption: str = "") -> Table:
+    columns = [
+        Column("measure"),
+        Column("value", "number"),
+        Column("95 % interval", "number"),
+        Column("0 to 1", "drawing", wide=True),
+    ]
+    return Table(columns=columns, rows=rows, caption=caption)
+
+
+def _show_criteria(criteria: Sequence[Measurement]) -> Table:
+    columns = [
+        Column("criterion"),
+        Column("labelled", "number", wide=True),
+        Column("good kept", "number"),
+        Column("bad caught", "number"),
+        Column("right", "number"),
+        Column("kappa", "number", wide=True),
+        Column("differ", "number", wide=True),
+    ]
+    rows: list[list[Cell]] = []
+    for criterion in criteria[:MOST_ROWS]:
+        agreement = criterion.agreement
+        shares = (agreement.sensitivity, agreement.specificity, agreement.accuracy) if agreement else (None,) * 3
+        rows.append(
+            [
+                Words(text=cut(criterion.criterion or "", 200)),
+                format_count(criterion.settled),
+                *(_show_estimate(share, share=True) for share in shares),
+                _show_estimate(agreement.cohen_kappa if agreement else None, share=False),
+                format_count(criterion.differing),
+            ]
+        )
+    return Table(columns=columns, rows=rows)
+
+
+def _show_bias(bias: Bias, verb: str) -> Table:
+    columns = [
+        Column("by"),
+        Column("kind"),
+        Column("labelled", "number"),
+        Column("judge", "number"),
+        Column("people", "number"),
+        Column("difference", "number"),
+        Column("95 % interval", "number", wide=True),
+        Column("", "word"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            kind.by,
+            Words(text=kind.name),
+            format_count(kind.items),
+            format_rate(kind.judge),
+            format_rate(kind.people),
+            format_points(kind.difference, sign=True),
+            "" if kind.low is None or kind.high is None else _format_differences(kind.low, kind.high),
+            Words(text="more than chance", kind="alarm") if kind.is_shown else None,
+        ]
+        for kind in bias.kinds[:MOST_ROWS]
+    ]
+    caption = (
+        f"What the judge and people {verb}, with the difference in points. More than chance: it differs from all other "
+        f"cases, all {format_count(bias.tests, 'test')} considered (Holm)."
+    )
+    return Table(columns=columns, rows=rows, caption=caption)
+
+
+def _format_differences(low: float, high: float) -> str:
+    return f"{format_points(low, sign=True)} to {format_points(high, sign=True)}"
+
+
+def _show_estimate(estimate: Estimate | None, *, share: bool) -> Words:
+    limits = format_limits(estimate, share=share)
+    return Words(text=_format_value(estimate, share=share), kind="", more=f"({limits})" if limits else "")
+
+
+def _show_slices(slices: Slices) -> Table:
+    columns = [
+        Column("kind"),
+        Column("labelled", "number"),
+        Column("right", "number"),
+        Column("0 to 100 %", "drawing", wide=True),
+        Column("95 % interval", "number", wide=True),
+        Column("", "word"),
+    ]
+    rows: list[list[Cell]] = []
+    for part in slices.slices[:MOST_ROWS]:
+        worse = Words(text="worse", kind="alarm") if part.is_worse else None
+        rows.append(
+            [
+                Words(text=part.name),
+                format_count(part.accuracy.of),
+                _format_value(part.accuracy, share=True),
+                _draw(part.name, part.accuracy, share=True),
+                format_limits(part.accuracy, share=True),
+                worse,
+            ]
+        )
+    caption = "The lowest first. Worse: by more than chance explains, all kinds considered (Holm)."
+    return Table(columns=columns, rows=rows, caption=caption)
+
+
+def list_sort_blocks(measurement: Measurement) -> Iterator[Block]:
+    """Yield how many disagreements there are, and what each sort asks for."""
+    words = describe_sorts(measurement)
+    yield Paragraph(text=f"{words[:1].upper()}{words[1:]}.")
+    points = [
+        (Words(text=f"{number:,} {sort}", kind="strong"), f": {TO_DO[sort]}.")
+        for sort, number in measurement.sorts.items()
+        if number
+    ]
+    if points:
+        yield Points(items=points)

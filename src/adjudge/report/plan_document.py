@@ -1,0 +1,131 @@
+"""The cases of a run that people label, and the labels that an interval takes, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from adjudge.formats.numbers import format_decimal, format_points, format_range
+from adjudge.formats.text import flatten
+from adjudge.labels.plan import LabelPlan, PlanStatus
+from adjudge.report.document import Block, Cell, Column, Document, Notice, Paragraph, Table, Words
+from adjudge.templates.figures import format_count
+from adjudge.trust.planning import LabelsNeeded
+
+
+def make_plan_document(plan: LabelPlan, status: PlanStatus, run: str) -> Document:
+    """Make the document of a plan: how far its labels are, what they come to, and what to label next."""
+    labelled = sum(status.labelled)
+    cases = format_count(sum(plan.sizes), "case")
+    notices = [Notice(text=text) for text in _list_notices(plan, status)]
+    sentences = [*([_describe_rate(status)] if labelled else _list_needed(plan)), *_list_next(plan, status, run)]
+    blocks: list[Block] = [*notices, _show_strata(plan, status), *(Paragraph(text=text) for text in sentences)]
+    return Document(
+        name=f"plan {plan.id} of {cases}, within {plan.within * 100:g} points, seed {plan.seed}",
+        headline=f"{format_count(labelled, 'label')} of {cases}",
+        doubts=list(_list_doubts(status)),
+        blocks=blocks,
+    )
+
+
+def make_needed_document(rows: Sequence[LabelsNeeded], within: float | None) -> Document:
+    """Make the document of how many labels each width takes; the row of ``within`` is marked."""
+    columns = [Column("within"), *(Column(name, "number") for name in _WAYS)]
+    cells: list[list[Cell]] = [
+        [
+            f"{row.within * 100:g} points{' <' if row.within == within else ''}",
+            *(f"{number:,}" for number in (row.planned, row.random, row.alone, row.live)),
+        ]
+        for row in rows
+    ]
+    return Document(
+        name="About how many labels it takes; real intervals differ, and `adjudge plan RUN` goes by the labels",
+        headline="How many labels it takes",
+        blocks=[Table(columns=columns, rows=cells)],
+    )
+
+
+_WAYS = ("planned", "at random", "without a judge", "stop at any time")
+
+
+def _list_notices(plan: LabelPlan, status: PlanStatus) -> Iterator[str]:
+    """Yield what has to be known before the figures."""
+    if plan.ignored_groups:
+        yield (
+            f"groups ignored (--ignore-groups): {plan.ignored_groups:,} groups have several cases; this is about the "
+            "rate of this run alone, and too narrow for other groups"
+        )
+    if status.elsewhere:
+        yield _describe_elsewhere(status)
+    if sum(status.labelled) and not status.live.in_random_order:
+        yield "these labels contradict a random order; were cases chosen by hand? The interval is as wide as it can be"
+
+
+def _list_doubts(status: PlanStatus) -> Iterator[str]:
+    """Yield the labels that do not count because of the content that was read."""
+    if status.other_contents:
+        number = status.other_contents
+        verb, whose = ("is", "its id") if number == 1 else ("are", "their ids")
+        yield f"{format_count(number, 'label')} {verb} not counted: of another content than the case of {whose}"
+    if status.unbound:
+        verb = "has" if status.unbound == 1 else "have"
+        yield (
+            f"{format_count(status.unbound, 'drawn case')} {verb} labels that do not say which content was read, so "
+            "label them again (adjudge label)"
+        )
+
+
+def _describe_elsewhere(status: PlanStatus) -> str:
+    one = status.elsewhere == 1
+    cases = "1 labelled case is" if one else f"{status.elsewhere:,} labelled cases are"
+    it = "it" if one else "them"
+    why = f"the plan did not draw {it}, so nobody knows how likely {'it was' if one else 'they were'} to be labelled"
+    before = f" ({status.before:,} labelled before the plan was drawn)" if status.before else ""
+    return f"{cases} left out of the rate: {why}{before}"
+
+
+def _show_strata(plan: LabelPlan, status: PlanStatus) -> Table:
+    columns = [Column("stratum"), *(Column(name, "number") for name in ("cases", "drawn", "labelled", "good"))]
+    rows: list[list[Cell]] = []
+    for place, stratum in enumerate(plan.strata):
+        counts = stratum.size, plan.drawn[place], status.labelled[place], status.good[place]
+        rows.append([Words(text=stratum.name), *(f"{count:,}" for count in counts)])
+    return Table(columns=columns, rows=rows)
+
+
+def _list_needed(plan: LabelPlan) -> Iterator[str]:
+    needed = plan.needed
+    labels = format_count(needed.planned, "label")
+    yield f"about {labels}, if people agree with the judge as expected; the pilot will tell"
+    yield f"about {needed.live:,} if you look after every label and stop when it is enough"
+    yield f"about {needed.alone:,} without a judge"
+
+
+def _describe_rate(status: PlanStatus) -> str:
+    live = status.live
+    good, low, high = [f"{format_points(share)}%" for share in (live.value, live.low, live.high)]
+    return f"{good} good, between {low} and {high} (95 % at every moment: {live.method})"
+
+
+def _list_next(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
+    if status.enough:
+        yield f"enough: within {plan.within * 100:g} points, whenever you stopped"
+        return
+    yield from _describe_planned(status, run)
+    more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
+    if status.pending:
+        first = flatten(", ".join(case.case for case in status.pending[:3]), 120)
+        yield f"label {format_count(len(status.pending), 'case')} next ({first}, ...){more}"
+    else:
+        yield f"every drawn case is labelled{more}"
+
+
+def _describe_planned(status: PlanStatus, run: str) -> Iterator[str]:
+    if status.once is None or status.planned is None:
+        return
+    low, high = 100 * status.once.low, 100 * status.once.high
+    more = "" if status.more is None else f", about {status.more:,} more"
+    yield (
+        f"the {status.planned:,} planned labels are in: `adjudge agree {run}` gives the interval for one look, "
+        f"{format_range(status.once.low, status.once.high)} (±{format_decimal((high - low) / 2, 1)} points); to go on "
+        f"looking after every label{more}"
+    )

@@ -1,0 +1,238 @@
+"""The report of a run as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from adjudge.formats.numbers import format_rate, format_rates, format_score
+from adjudge.measurement.measurement import Measurement
+from adjudge.report.case_blocks import list_judgements, list_texts, name_sort
+from adjudge.report.cases import ORDER, ShownCase, cut
+from adjudge.report.document import (
+    Badge,
+    Block,
+    CaseEntry,
+    Cases,
+    Cell,
+    Choice,
+    Column,
+    Document,
+    Facts,
+    Fold,
+    Heading,
+    Lead,
+    Notice,
+    Panels,
+    Subtitle,
+    Table,
+    Text,
+    Verdict,
+    Words,
+)
+from adjudge.report.format import describe_passed, format_label, format_shown, list_model_changes, list_notices
+from adjudge.report.measurement_panels import list_measurement_panels, list_sort_blocks, make_lead
+from adjudge.report.report import Report
+from adjudge.report.run_panels import list_run_panels
+from adjudge.templates.figures import format_count, format_interval
+
+_LONGEST_WHY = 240
+"""Characters of a reason in the short table."""
+
+
+def make_run_document(report: Report, *, top: int = 0, needed: float | None = None) -> Document:
+    """Make the document of a report: what its run came to, and its cases, ``top`` of them in the short table.
+
+    ``needed`` is the share that must pass, for the headline.
+    """
+    measurement = report.measurement
+    lead = make_lead(measurement) if measurement is not None else None
+    notices = [Notice(text=text) for text in (*list_notices(report), *list_model_changes(report))]
+    measured = list(_show_measurement(measurement, lead)) if measurement is not None and lead is not None else []
+    verdict = _show_verdict(report)
+    # Once people have labelled cases, what they would pass comes first: the judge's own rate has its errors in it.
+    figures = [*_show_people(report, lead), *measured, verdict] if report.is_measured else [verdict, *measured]
+    return Document(
+        name=name_run(report),
+        headline=_make_headline(report, lead, needed),
+        doubts=[lead.doubts] if lead is not None and lead.doubts else [],
+        title=report.about.dataset or "A run",
+        subtitles=list(_list_subtitles(report)),
+        blocks=[*notices, *figures, Panels(panels=list(list_run_panels(report))), _show_cases(report, top)],
+        foot=list(_list_foot(report)),
+    )
+
+
+def name_run(report: Report) -> Text:
+    """Name the data and the judge of a run, in one line."""
+    about = report.about
+    judge = Words(text=about.judge) if about.judge else "a judge"
+    rubric = (", by the rubric ", Words(text=about.rubric)) if about.rubric else ()
+    return Words(text=about.dataset) if about.dataset else "A run", " judged by ", judge, *rubric
+
+
+def _make_headline(report: Report, lead: Lead | None, needed: float | None) -> str:
+    passed, asked = format_rates(report.passed.rate, needed)
+    wanted = f"; {asked} needed" if needed is not None else ""
+    if lead is not None and lead.rows and report.is_measured:
+        people = lead.rows[0]
+        return f"{people.name} {format_rate(people.value)} of {format_count(report.cases, 'case')}"
+    alone = "the judge alone: " if report.is_measured else ""
+    return f"{alone}{passed} of {format_count(report.cases, 'case')} passed{wanted}"
+
+
+def _list_subtitles(report: Report) -> Iterator[Subtitle]:
+    about = report.about
+    judge = Words(text=about.judge or "an unnamed judge", kind="strong")
+    text: tuple[str | Words, ...] = ("Judged by ", judge)
+    if about.rubric:
+        threshold = f" (passes at {format_score(about.threshold)})" if about.threshold is not None else ""
+        text += (", by the rubric ", Words(text=about.rubric, kind="strong"), threshold)
+    yield Subtitle(text=text)
+    begun = about.created_at.replace("T", " ")[:16] + " UTC" if about.created_at else ""
+    facts = {"run": about.id, "begun": begun, "models": ", ".join(about.models), "adjudge": about.adjudge}
+    yield Subtitle(text="", facts=[f"{name} {value}" for name, value in facts.items() if value])
+
+
+def _list_foot(report: Report) -> Iterator[Text]:
+    yield (
+        "Undecided is not passed. Intervals are Wilson's, at 95 %. Percentiles of scores are exact to 0.001, those of "
+        "durations to 1 %."
+    )
+    if report.about.command:
+        yield "Command: ", Words(text=" ".join(report.about.command), kind="code")
+
+
+def _show_measurement(measurement: Measurement, lead: Lead) -> Iterator[Block]:
+    yield lead
+    if measurement.labelled:
+        panels = Panels(panels=list(list_measurement_panels(measurement)))
+        yield Fold(summary="How far the judge can be trusted", blocks=[panels, *list_sort_blocks(measurement)])
+
+
+def _show_people(report: Report, lead: Lead | None) -> Iterator[Block]:
+    if lead is None or not lead.rows:
+        return
+    people = lead.rows[0]
+    yield Verdict(
+        label="What people would say",
+        figure=format_rate(people.value),
+        text=f"of {format_count(report.cases, 'case')}: {people.name}",
+        interval=people.limits,
+    )
+
+
+def _show_verdict(report: Report) -> Verdict:
+    several = report.judgements != report.cases
+    judgements = format_count(report.judgements, "judgement")
+    more = f"{judgements}; a case counts by the share of its own that passed." if several else ""
+    if report.is_measured:
+        return Verdict(figure="", text=describe_passed(report), more=more, outcomes=report.outcomes)
+    return Verdict(
+        figure=format_rate(report.passed.rate),
+        text=f"of {format_count(report.cases, 'case')} passed",
+        interval=format_interval(report.passed) if report.passed.interval is not None else "",
+        more=more,
+        outcomes=report.outcomes,
+    )
+
+
+def _show_cases(report: Report, top: int) -> Cases:
+    groups = list(dict.fromkeys(case.group for case in report.shown if case.group is not None))
+    keys = {name: f"g{place}" for place, name in enumerate(groups)}
+    measurement = report.measurement
+    sorts = (
+        {disagreement.place: str(disagreement.sort) for disagreement in measurement.disagreements}
+        if measurement
+        else {}
+    )
+    choices, checks = _list_filters(report, keys, sorts)
+    counts = report.case_outcomes
+    return Cases(
+        title="Cases",
+        about=format_shown(report),
+        table=_list_cases([case for case in report.shown if case.outcome != "passed"][:top]),
+        total=counts["failed"] + counts["undecided"],
+        which="that did not pass",
+        entries=[_make_entry(case, keys, sorts) for case in report.shown],
+        choices=choices,
+        checks=checks,
+    )
+
+
+def _list_cases(cases: Sequence[ShownCase]) -> Table:
+    columns = [Column("case"), Column("outcome", "word"), Column("score", "number"), Column("why")]
+    rows: list[list[Cell]] = []
+    for case in cases:
+        worst = case.worst
+        word = f"{case.outcome}: {worst.undecided_because}" if worst.undecided_because else str(case.outcome)
+        why = Words(text=cut(worst.why, _LONGEST_WHY), kind="quoted")
+        rows.append([Words(text=case.id), Badge(word=word, state=case.outcome), format_score(worst.score), why])
+    return Table(columns=columns, rows=rows)
+
+
+def _list_filters(
+    report: Report, groups: Mapping[str, str], sorts: Mapping[int, str]
+) -> tuple[list[Choice], list[tuple[str, str]]]:
+    shown = report.shown
+    outcomes = [name for name in ORDER if any(case.outcome == name for case in shown)]
+    reasons = sorted({result.undecided_because or "" for case in shown for result in case.results} - {""})
+    used = dict.fromkeys(sorts.values())
+    choices = [
+        Choice(name="outcome", label="outcome", options=[(name, name) for name in outcomes]),
+        Choice(name="reason", label="reason", options=[(name, name) for name in reasons]),
+        Choice(name="group", label="group", options=[(key, cut(name, 60)) for name, key in groups.items()]),
+        Choice(name="sort", label="people differ", options=[(name_sort(sort), sort) for sort in used]),
+    ]
+    checks = []
+    if any(case.split or case.flipped for case in shown):
+        checks.append(("split", "judges or repeats disagree"))
+    if any(case.agrees is False for case in shown):
+        checks.append(("wrong", "label says otherwise"))
+    return [choice for choice in choices if choice.options], checks
+
+
+def _make_entry(case: ShownCase, groups: Mapping[str, str], sorts: Mapping[int, str]) -> CaseEntry:
+    worst, sort = case.worst, sorts.get(case.place, "")
+    score = format_score(worst.score) if worst.score is not None else worst.undecided_because
+    reasons = dict.fromkeys(result.undecided_because or "" for result in case.results)
+    return CaseEntry(
+        place=case.place,
+        name=case.id,
+        badges=[Badge(word=case.outcome, state=case.outcome)],
+        tags=list(_list_tags(case, sort)),
+        figure=worst.preferred or score or "",
+        why=worst.why,
+        body=[*list_judgements(case), *list_texts(case), *_list_metadata(case)],
+        keys={
+            "outcome": case.outcome,
+            "reason": " ".join(reasons).strip(),
+            "group": groups.get(case.group or "", ""),
+            "sort": name_sort(sort),
+            "split": "1" if case.split or case.flipped else "0",
+            "wrong": "1" if case.agrees is False else "0",
+        },
+    )
+
+
+def _list_tags(case: ShownCase, sort: str) -> Iterator[Words]:
+    if case.group is not None:
+        yield Words(text=case.group)
+    if case.judgements > 1:
+        yield Words(text=f"{case.passed} of {case.judgements} passed", kind="")
+    if case.split:
+        yield Words(text="judges split", kind="")
+    if case.own:
+        yield Words(text=f"own {', '.join(case.own)}", kind="")
+    if case.agrees is False:
+        yield Words(text=f"label says {format_label(case.label)}", kind="alarm")
+    if sort:
+        yield Words(text=sort, kind="")
+
+
+def _list_metadata(case: ShownCase) -> Iterator[Block]:
+    rubric = f"{case.rubric} {case.rubric_digest[:12]}, with its own {', '.join(case.own)}"
+    facts = [("label", format_label(case.label))] if case.label is not None else []
+    facts += [("judged by", rubric)] if case.own else []
+    if facts or case.metadata:
+        yield Heading(text="Metadata", level=4)
+        yield Facts(pairs=[*facts, *case.metadata])

@@ -1,0 +1,370 @@
+"""The figures of a run as panels, one for each question somebody asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from adjudge.formats.numbers import NOTHING, format_apart, format_rate, format_score
+from adjudge.judges.pair_summary import PairSummary
+from adjudge.report.cases import cut
+from adjudge.report.document import (
+    Block,
+    Cell,
+    Column,
+    Drawing,
+    Facts,
+    Heading,
+    Histogram,
+    Panel,
+    Paragraph,
+    Table,
+    Words,
+    draw_share,
+    stack_outcomes,
+)
+from adjudge.report.format import format_cost, format_criterion_share
+from adjudge.report.report import (
+    BINS,
+    CriterionSummary,
+    GroupSummary,
+    LabelSummary,
+    RepeatSummary,
+    Report,
+    RubricSummary,
+    Spread,
+)
+from adjudge.report.tally import OUTCOMES
+from adjudge.templates.figures import format_count, format_duration, format_interval, format_number, format_share
+from adjudge.trust.intervals import Share
+
+MOST_ROWS = 50
+"""Rows of a table of groups, rules or pairs of judges."""
+
+MOST_TABLES = 10
+"""Rubrics whose criteria have a table of their own."""
+
+_OUTCOMES = [Column(name, "number") for name in OUTCOMES]
+"""The columns in which outcomes are counted, in the order in which a summary has them."""
+
+_INTERVAL = Column("95 % interval", "number", wide=True)
+
+
+def list_run_panels(report: Report) -> Iterator[Panel]:
+    """Yield every panel that has something to say; two narrow ones are beside each other."""
+    if report.pairs:
+        blocks = _show_pairs(report.pairs, measured=report.is_measured)
+        yield Panel(title="First against second", blocks=blocks, whole=True)
+    if report.rubrics:
+        yield Panel(title="Rubrics", blocks=[_show_rubrics(report.rubrics)], whole=True)
+        for rubric in report.rubrics[:MOST_TABLES]:
+            if rubric.criteria:
+                title = ("Criteria of ", Words(text=f"{cut(rubric.name, 60)} {rubric.digest[:12]}"))
+                yield Panel(title=title, blocks=[_show_criteria(rubric.criteria)], whole=True)
+    elif report.criteria:
+        yield Panel(title="Criteria", blocks=[_show_criteria(report.criteria)], whole=True)
+    narrow = list(_list_narrow(report))
+    for place, (title, blocks) in enumerate(narrow):
+        yield Panel(title=title, blocks=blocks, whole=len(narrow) % 2 == 1 and place == len(narrow) - 1)
+    for title, blocks in _list_wide(report):
+        yield Panel(title=title, blocks=blocks, whole=True)
+
+
+_Titled = Iterator[tuple[str, Sequence[Block]]]
+
+
+def _list_narrow(report: Report) -> _Titled:
+    if report.scores is not None:
+        yield "Scores", [_show_scores(report.scores, report.threshold)]
+    yield "Undecided", _show_undecided(report)
+    if (report.labels is not None or report.numbers is not None) and not report.is_measured:
+        yield "Agreement with labels", _show_labels(report)
+    yield "Cost and time", [_show_cost(report)]
+    if report.seats:
+        yield "Judges of the chain", [_show_seats(report)]
+    if report.seat_pairs:
+        yield "Disagreements", _show_disagreements(report)
+    if report.repeats is not None:
+        yield "Judged again", [_show_repeats(report.repeats)]
+
+
+def _list_wide(report: Report) -> _Titled:
+    if report.groups:
+        yield "Groups", [_show_groups(report.groups)]
+    if report.rules:
+        yield "Rules", [_show_rules(report)]
+
+
+def _show_scores(spread: Spread, threshold: float | None) -> Histogram:
+    about = (
+        f"Mean {format_score(spread.mean)}, median {format_score(spread.median)}, "
+        f"nine in ten from {format_score(spread.p5)} to {format_score(spread.p95)}; "
+        f"{format_count(spread.count, 'score')}."
+    )
+    bars = "; ".join(f"{format_score(place / BINS)}: {number}" for place, number in enumerate(spread.bins) if number)
+    return Histogram(bins=spread.bins, alt=f"Scores. From each twentieth on: {bars}", needs=threshold, about=about)
+
+
+def _show_rubrics(rubrics: Sequence[RubricSummary]) -> Table:
+    columns = [
+        Column("rubric"),
+        Column("asks", wide=True),
+        Column("whose", "word"),
+        Column("cases", "number"),
+        Column("passed", "number"),
+        Column("", "drawing"),
+        _INTERVAL,
+        Column("needs", "number"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            Words(text=rubric.name, more=rubric.digest[:12]),
+            Words(text=rubric.about, kind="quoted"),
+            "the cases" if rubric.own else "the run",
+            format_count(rubric.cases),
+            format_rate(rubric.passed.rate),
+            draw_share(rubric.passed, title="passed"),
+            format_interval(rubric.passed),
+            format_score(rubric.threshold),
+        ]
+        for rubric in rubrics
+    ]
+    return Table(columns=columns, rows=rows, caption="That of most cases first.")
+
+
+def _show_criteria(criteria: Sequence[CriterionSummary]) -> Table:
+    columns = [
+        Column("criterion"),
+        Column("judged", "number", wide=True),
+        Column("mean", "number"),
+        Column("scores from 0 to 1", "drawing", wide=True),
+        Column("passed", "number"),
+        Column("", "drawing"),
+        _INTERVAL,
+        Column("needs", "number"),
+        Column("weight", "number", wide=True),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            Words(text=criterion.name, more=f"rule: {criterion.rule}" if criterion.rule else ""),
+            f"{criterion.passed.of:,}",
+            format_apart(criterion.scores.mean if criterion.scores else None, criterion.threshold)[0],
+            _draw_spread(criterion.scores) if criterion.scores else NOTHING,
+            format_criterion_share(criterion)[0],
+            draw_share(criterion.passed, title="passed") if criterion.gates else None,
+            format_criterion_share(criterion)[1],
+            format_apart(criterion.scores.mean if criterion.scores else None, criterion.threshold)[1],
+            f"{criterion.weight:g}",
+        ]
+        for criterion in criteria
+    ]
+    return Table(columns=columns, rows=rows, caption="The lowest mean first.")
+
+
+def _draw_spread(spread: Spread) -> Drawing:
+    alt = f"from {format_score(spread.lowest)} to {format_score(spread.highest)}, median {format_score(spread.median)}"
+    return Drawing(form="spark", bins=spread.bins, alt=alt)
+
+
+def _show_undecided(report: Report) -> Sequence[Block]:
+    if not report.undecided_because:
+        return [Paragraph(text="Every judgement was decided.")]
+    most = max(report.undecided_because.values())
+    rows: list[list[Cell]] = [
+        [
+            name,
+            format_count(number),
+            Drawing(form="bar", value=number / most, kind="f-undecided", alt=f"{name}: {format_count(number)}"),
+            format_rate(number / report.judgements),
+        ]
+        for name, number in report.undecided_because.items()
+    ]
+    columns = [Column("because"), Column("judgements", "number"), Column("", "drawing"), Column("of all", "number")]
+    decided = ", ".join(f"{name} {number:,}" for name, number in report.decided_by.items())
+    return [Table(columns=columns, rows=rows), Paragraph(text=f"Decided by: {decided}.")]
+
+
+def _show_pairs(pairs: PairSummary, *, measured: bool) -> Sequence[Block]:
+    outcomes = {"passed": pairs.wins, "failed": pairs.losses, "undecided": pairs.undecided + pairs.ties}
+    counts = (
+        f"{format_count(pairs.wins, 'win')} of the first, {format_count(pairs.losses, 'win')} of the second, "
+        f"{format_count(pairs.ties, 'tie')}, {pairs.undecided:,} undecided."
+    )
+    facts = [
+        ("win rate of the first", format_share(pairs.win_rate)),
+        ("orders disagree", format_share(pairs.flips)),
+        ("orders agree, of all asked twice", format_share(pairs.agreement)),
+        ("prefers what is shown first", format_share(pairs.shown_first)),
+    ]
+    if pairs.labelled:
+        facts += [] if measured else [("accuracy", format_share(pairs.accuracy))]
+        facts += [
+            ("accuracy without ties", format_share(pairs.accuracy_untied)),
+            ("accuracy in order ab", format_share(pairs.accuracy_ab)),
+            ("accuracy in order ba", format_share(pairs.accuracy_ba)),
+            ("right in both orders", format_share(pairs.both_right)),
+        ]
+    stack = stack_outcomes(outcomes, title="First preferred, second preferred, tie or undecided")
+    return [stack, Paragraph(text=counts), Facts(pairs=facts)]
+
+
+def _show_labels(report: Report) -> Sequence[Block]:
+    blocks: list[Block] = _show_confusion(report.labels) if report.labels is not None else []
+    if report.numbers is not None:
+        numbers = report.numbers
+        facts = [
+            ("judgements", format_count(numbers.labelled)),
+            ("correlation", format_score(numbers.correlation)),
+            ("mean difference", format_score(numbers.mean_difference)),
+        ]
+        blocks += [Heading(text="Labels that are numbers"), Facts(pairs=facts)]
+    return blocks
+
+
+def _show_confusion(labels: LabelSummary) -> list[Block]:
+    rows = [[name, *[format_count(number) for number in counts.values()]] for name, counts in labels.confusion.items()]
+    facts = [
+        ("agreement", format_share(labels.accuracy)),
+        ("baseline: always pass", format_rate(labels.always_passing.rate)),
+        ("labelled", format_count(labels.labelled, "case")),
+    ]
+    table = Table(columns=[Column("label"), *_OUTCOMES], rows=rows)
+    return [Facts(pairs=facts), Heading(text="Judgements by label"), table]
+
+
+def _show_seats(report: Report) -> Table:
+    columns = [Column("judge"), Column("asked", "number"), *_OUTCOMES, Column("mean time", "number", wide=True)]
+    rows: list[list[Cell]] = [
+        [
+            Words(text=seat.judge),
+            format_count(seat.asked),
+            *[format_count(number) for number in seat.outcomes.values()],
+            format_duration(seat.mean_duration_ms),
+        ]
+        for seat in report.seats
+    ]
+    return Table(columns=columns, rows=rows)
+
+
+def _show_disagreements(report: Report) -> Sequence[Block]:
+    split = [Paragraph(text=f"Judges were split in {format_share(report.split)}.")] if report.split is not None else []
+    columns = [
+        Column("judges"),
+        Column("disagreed", "number"),
+        Column("", "drawing"),
+        _INTERVAL,
+        Column("both decided", "number"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            (Words(text=pair.first), " / ", Words(text=pair.second)),
+            format_rate(pair.disagreed.rate),
+            draw_share(pair.disagreed, title="disagreed", kind="f-failed"),
+            format_interval(pair.disagreed),
+            format_count(pair.disagreed.of),
+        ]
+        for pair in report.seat_pairs[:MOST_ROWS]
+    ]
+    return [*split, Table(columns=columns, rows=rows)]
+
+
+def _show_repeats(repeats: RepeatSummary) -> Facts:
+    return Facts(
+        pairs=[
+            ("cases judged repeatedly", format_count(repeats.cases)),
+            ("outcome differs", format_share(repeats.flipped)),
+            ("mean range of scores", format_score(repeats.mean_range)),
+        ]
+    )
+
+
+def _show_groups(groups: Sequence[GroupSummary]) -> Table:
+    shown = groups[:MOST_ROWS]
+    caption = "The lowest share first."
+    if len(groups) > MOST_ROWS:
+        caption += f" {MOST_ROWS} of {len(groups):,} groups."
+    return _list_pair_groups(shown, caption) if any(group.pairs for group in shown) else _list_groups(shown, caption)
+
+
+def _list_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
+    columns = [
+        Column("group"),
+        Column("cases", "number"),
+        Column("passed", "number"),
+        Column("", "drawing"),
+        _INTERVAL,
+        Column("mean score", "number", wide=True),
+        Column("right", "number"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            name_group(group.name),
+            format_count(group.cases),
+            format_rate(group.passed.rate),
+            draw_share(group.passed, title="passed"),
+            format_interval(group.passed),
+            format_score(group.mean_score),
+            format_rate(group.accuracy.rate if group.accuracy is not None else None),
+        ]
+        for group in groups
+    ]
+    return Table(columns=columns, rows=rows, caption=caption)
+
+
+def _list_pair_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
+    names = ("win rate", "orders agree", "right", "order ab", "order ba")
+    rates = [Column(name, "number", wide=name == "win rate") for name in names]
+    columns = [Column("group"), Column("cases", "number"), *rates]
+    rows: list[list[Cell]] = []
+    for group in groups:
+        pairs = group.pairs
+        shares = (
+            (pairs.win_rate, pairs.agreement, pairs.accuracy, pairs.accuracy_ab, pairs.accuracy_ba) if pairs else ()
+        )
+        cells = [format_rate(share.rate) for share in shares] or [NOTHING] * len(names)
+        rows.append([name_group(group.name), format_count(group.cases), *cells])
+    return Table(columns=columns, rows=rows, caption=caption)
+
+
+def name_group(name: str | None) -> Words:
+    """Name a group; words of ours, set apart, where it has none."""
+    return Words(text="without a group", kind="quiet") if name is None else Words(text=name)
+
+
+def _show_rules(report: Report) -> Table:
+    columns = [
+        Column("rule"),
+        Column("severity", "word"),
+        Column("checked", "number"),
+        Column("found", "number"),
+        Column("", "drawing", wide=True),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            Words(text=rule.name),
+            rule.severity,
+            format_count(rule.checked),
+            format_count(rule.failed),
+            draw_share(Share(count=rule.failed, of=rule.checked), title="found something", kind="f-failed"),
+        ]
+        for rule in report.rules[:MOST_ROWS]
+    ]
+    return Table(columns=columns, rows=rows)
+
+
+def _show_cost(report: Report) -> Facts:
+    cost, times = report.cost, report.durations
+    facts = [
+        ("cost", format_cost(report)),
+        ("requests answered", format_number(cost.calls)),
+        ("input tokens", format_number(cost.input_tokens)),
+        ("of these cached", format_number(cost.cached_tokens)),
+        ("output tokens", format_number(cost.output_tokens)),
+    ]
+    if times is not None:
+        facts += [
+            ("median time", format_duration(times.median)),
+            ("95 % within", format_duration(times.p95)),
+            ("99 % within", format_duration(times.p99)),
+            ("longest", format_duration(times.highest)),
+        ]
+    return Facts(pairs=facts)

@@ -1,0 +1,118 @@
+"""May another judge follow one that is retired: the comparison as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adjudge.formats.numbers import NOTHING, format_apart, format_dollars, format_points
+from adjudge.measurement.succession import Candidate, PairedShare, Succession
+from adjudge.report.document import (
+    Block,
+    Cell,
+    Column,
+    Document,
+    Panel,
+    Panels,
+    Paragraph,
+    Points,
+    Table,
+    Words,
+)
+from adjudge.report.measurement_words import list_doubts
+
+_LISTED = 10
+"""Flips that are listed of each candidate."""
+
+
+def make_succession_document(succession: Succession) -> Document:
+    """Make the document of a succession: how each candidate agrees with people beside the judge it may follow."""
+    successors = succession.successors
+    end: tuple[str | Words, ...] | str = (
+        (Words(text=successors[0].judge), " may follow") if successors else "none may follow on these labels"
+    )
+    panels = [
+        Panel(title=Words(text=candidate.judge), blocks=list(_explain(candidate)))
+        for candidate in succession.candidates
+    ]
+    return Document(
+        name=(
+            f"{succession.cases:,} labelled cases; ",
+            Words(text=succession.judge),
+            f" and who may follow, within {100 * succession.margin:g} points",
+        ),
+        headline=f"{len(successors)} of {len(succession.candidates)} may follow",
+        doubts=list_doubts([succession.measurement] if succession.measurement is not None else []),
+        blocks=[_make_table(succession), Panels(panels=panels), Paragraph(text=""), Paragraph(text=end)],
+    )
+
+
+def _make_table(succession: Succession) -> Table:
+    columns = [
+        Column("judge"),
+        Column("agrees", "number"),
+        Column("difference", "number"),
+        Column("wrongly passed", "number"),
+        Column("difference", "number"),
+        Column("a case costs", "number"),
+        Column("verdict"),
+    ]
+    first = succession.candidates[0]
+    wrong = first.wrong_passes
+    rows: list[list[Cell]] = [
+        [
+            Words(text=succession.judge),
+            _format_share(first.agreement.before, first.agreement.of),
+            "",
+            NOTHING if wrong is None else _format_share(wrong.before, wrong.of),
+            "",
+            format_dollars(first.cost_usd[0], digits=6),
+            "now",
+        ]
+    ]
+    rows += [_make_row(candidate) for candidate in succession.candidates]
+    caption = f"Intervals of {100 * succession.level:.4g} %, in points."
+    return Table(columns=columns, rows=rows, caption=caption)
+
+
+def _make_row(candidate: Candidate) -> list[Cell]:
+    wrong = candidate.wrong_passes
+    return [
+        Words(text=candidate.judge),
+        _format_share(candidate.agreement.after, candidate.agreement.of),
+        _format_difference(candidate.agreement),
+        NOTHING if wrong is None else _format_share(wrong.after, wrong.of),
+        NOTHING if wrong is None else _format_difference(wrong),
+        _format_price(candidate),
+        candidate.standing,
+    ]
+
+
+def _explain(candidate: Candidate) -> Iterator[Block]:
+    yield Paragraph(text=f"{candidate.standing}, because {candidate.why}")
+    moves = ", ".join(f"{count:,} {old} to {new}" for (old, new), count in candidate.flips.items()) or "none"
+    p_value = "" if candidate.p_value is None else f" (McNemar p = {candidate.p_value:.2g})"
+    yield Paragraph(
+        text=f"flips: {moves}; {candidate.gained:,} now agree with people, {candidate.lost:,} no longer do{p_value}"
+    )
+    flips = [
+        (Words(text=flip.case), f": {flip.before} to {flip.after}, people say {flip.truth}")
+        for flip in candidate.listed[:_LISTED]
+    ]
+    more = [f"and more; --json lists {len(candidate.listed):,}"] if len(candidate.listed) > _LISTED else []
+    if flips:
+        yield Points(items=[*flips, *more])
+
+
+def _format_share(count: int, of: int) -> str:
+    return f"{format_points(count / of)} % of {of:,}"
+
+
+def _format_difference(share: PairedShare) -> str:
+    delta, low, high = [format_points(value, sign=True) for value in (share.delta, share.low, share.high)]
+    return f"{delta} ({low} to {high})"
+
+
+def _format_price(candidate: Candidate) -> str:
+    limits = candidate.cost_interval
+    between = "" if limits is None else " ({} to {})".format(*format_apart(*limits, digits=6))
+    return format_dollars(candidate.cost_usd[1], digits=6) + between

@@ -1,1 +1,0 @@
-"""Signs that a text addresses a model or a grader."""

@@ -1,0 +1,50 @@
+"""Imitations of what stands around content when a model is asked, and of what a judge replies.
+
+Only forms are found, of which code can be sure. An order in plain words is none, and no rule finds those reliably: what
+keeps content from giving orders is how a question is built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from adjudge.result import RuleResult
+from adjudge.rules.document import Detection, Document, read_choice, search
+
+KINDS = {
+    "fence": "fence line of a question",
+    "template": "token of a chat template",
+    "reply": "form of a judge's reply",
+}
+
+# Every repetition has a limit, and none stands within another, so that the time is linear in the text.
+_PATTERNS = {
+    "fence": re.compile(r"<<(?:end )?[^<>\n\0]{1,80} [0-9a-z]{8}>>", re.IGNORECASE),
+    "template": re.compile(
+        r"<\|[^|<>\n\0]{1,40}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<\|?/?(?:bos|eos)\|?>", re.IGNORECASE
+    ),
+    "reply": re.compile(
+        # A token, and soon after it what a reply says; in a JSON value names and values stand without quotation marks.
+        r"""\btoken["']?\s{0,9}:\s{0,9}["']?[0-9a-z]{8}\b(?=.{0,300}?\b(?:score|passed|winner|level)["']?\s{0,9}:)"""
+        # The verdicts of MT-Bench.
+        r"|\[\[(?:A|B|C|tie|rating: ?[0-9]{1,3})\]\]",
+        re.DOTALL,
+    ),
+}
+
+
+def make_model_markup(*, kinds: str | Sequence[str] | None = None) -> Callable[[Any], RuleResult]:
+    """Make a check that the content imitates no markup of these kinds, by default of all."""
+    chosen_kinds = read_choice("model_markup", "kinds", kinds, KINDS)
+
+    def check(content: Any) -> RuleResult:
+        def find(document: Document) -> Iterator[Detection]:
+            for kind in chosen_kinds:
+                for match in _PATTERNS[kind].finditer(document.text):
+                    yield Detection(kind=KINDS[kind], start=match.start(), end=match.end())
+
+        return search(content, find, nothing="imitates no markup of a model")
+
+    return check

@@ -1,0 +1,58 @@
+"""Arguments of the library as options of the command that was called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from adjudge.cli import spelling
+from adjudge.cli.app import app
+from adjudge.errors import Argument, UsageError
+
+
+def list_commands(command: Any) -> Iterator[Any]:
+    """A command and all below it."""
+    yield command
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            yield from list_commands(command.get_command(None, name))
+
+
+@pytest.fixture(name="command", scope="module")
+def provide_command() -> Any:
+    """The whole command line."""
+    return typer.main.get_command(app)
+
+
+def test_every_option_that_stands_for_an_argument_exists(command: Any):
+    """Nobody is sent to an option that no command has."""
+    options = {name for found in list_commands(command) for param in found.params for name in param.opts}
+    named = {name for names in spelling._OTHER_NAMES.values() for name in names}
+
+    assert named - options == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "argument", "text"),
+    [
+        (("judge", "a.txt"), Argument("fail_open", "True"), "--fail-open"),
+        (("judge", "a.txt"), Argument("threshold", "0.8"), "--threshold 0.8"),
+        (("run", "a.csv"), Argument("on_bad_row", "'skip'"), "--on-bad-row skip"),
+        (("run", "a.csv"), Argument("sample", "None"), "no --sample"),
+        (("run", "a.csv"), Argument("format"), "--from"),
+        (("run", "a.csv"), Argument("fields['content']"), "--content"),
+        (("gate", "check", "publish"), Argument("approvals"), "[approvals] in adjudge.toml"),
+        (("gate", "check", "publish"), Argument("quorum", "2"), "quorum 2"),
+        ((), Argument("seed"), "seed"),
+    ],
+)
+def test_an_argument_is_spelt_for_the_command_that_was_called(
+    command: Any, words: tuple[str, ...], argument: Argument, text: str
+):
+    """As its option with its value, as a key of adjudge.toml, or by its name."""
+    spelling.begin_call(command, words)
+
+    assert spelling.spell(UsageError("give ", argument)) == f"give {text}"

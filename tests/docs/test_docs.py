@@ -1,0 +1,190 @@
+"""What the documentation shows works: its Python runs, its command lines exist."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+
+from kit import command_lines, docs, house
+
+pytestmark = pytest.mark.timed
+
+
+PAGES = docs.find_pages()
+
+
+def name_page(page: Path) -> str:
+    """A page's place in the repository."""
+    return str(page.relative_to(house.ROOT))
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty working directory and no configuration from outside, so a page needs only what it shows."""
+    for name in list(os.environ):
+        if name.startswith("ADJUDGE_") or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_page)
+def test_blocks_say_their_language(page: Path):
+    """A fence names a language that is known here, so that no example is left out by a typing error."""
+    assert {
+        block.where: block.language for block in docs.read_blocks(page) if block.language not in docs.LANGUAGES
+    } == {}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_page)
+def test_python_blocks_run(page: Path, bare: Path, require):
+    """Every Python block of a page runs, in order and in one namespace; ``# not run: <reason>`` is only compiled."""
+    blocks = docs.read_blocks(page)
+    try:
+        ran = docs.run_page(blocks, bare)
+    except ModuleNotFoundError as error:  # of a package that the page is about
+        require(str(error.name), None, f"pip install it, for {page.name}")
+        raise
+
+    assert ran == sum(block.runs for block in blocks)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_page)
+def test_command_lines_exist(page: Path, bare: Path, require):
+    """Every ``adjudge ...`` in a console or sh block names commands and options that ``--help`` names."""
+    blocks = docs.read_blocks(page)
+    commands = [(block.where, command) for block in blocks for command in docs.find_commands(block)]
+    if commands:
+        require("the command line", docs.find_main(), "install adjudge with its command line")
+    unknown = [(place, word) for place, command in commands for word in docs.find_unknown(command)]
+
+    assert unknown == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_page)
+def test_command_lines_are_taken(page: Path, bare: Path):
+    """Every ``adjudge ...`` has the arguments it needs, of the right kind, and names what is there or on the page."""
+    blocks = docs.read_blocks(page)
+    names = command_lines.read_names(blocks)
+    commands = [(block.where, command) for block in blocks for command in docs.find_commands(block)]
+    wrong = [(place, said) for place, command in commands for said in command_lines.find_wrong(command, names)]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("judge a.txt --rubric polite", "--rubric polite"),
+        ("judge a.txt --rubric security --judge openai:a --timeout soon", "--timeout"),
+        ("judge a.txt --rubric mine --judge careful", ""),
+        ("judge a.txt --rubric security --judge carefull", "--judge carefull"),
+        ("run a.jsonl --retry tomorrow", "--retry tomorrow"),
+        ("diff one", "RUN2"),
+        ("rubric show security", ""),
+        ("--version", ""),
+    ],
+)
+def test_a_wrong_argument_is_found(line: str, said: str, bare: Path):
+    """A rubric that is not shipped, a number that is none, an argument that is missing."""
+    text = "```toml\n[rubrics]\nmine = 'a.yaml'\n[judges.careful]\nseats = ['openai:a']\n```\n"
+    names = command_lines.read_names(list(docs.parse_blocks(house.ROOT / "page.md", text)))
+    found = list(command_lines.find_wrong(line.split(), names))
+
+    assert bool(found) == bool(said)
+    assert said in " ".join(found)
+
+
+PAGE = """
+```python
+import asyncio
+seen = []
+```
+
+````yaml title="rubrics/a.yaml"
+name: a
+````
+
+```python
+await asyncio.sleep(0)
+seen.append(__import__("pathlib").Path("rubrics/a.yaml").read_text())
+```
+
+```python
+# not run: needs a key
+raise RuntimeError
+```
+
+```console
+$ KEY=1 adjudge judge a.txt --rubric x && adjudge demo | cat   # a comment
+passed
+$ adjudge report \\
+    --json
+```
+"""
+
+
+def test_pages_are_read_as_they_are_written(bare: Path):
+    """Blocks share a namespace and a loop, files they name exist, and a block that is not run is still compiled."""
+    blocks = list(docs.parse_blocks(house.ROOT / "page.md", PAGE))
+
+    assert [block.language for block in blocks] == ["python", "yaml", "python", "python", "console"]
+    assert docs.run_page(blocks, bare) == 2
+    assert (bare / "rubrics" / "a.yaml").read_text("utf-8") == "name: a\n"
+    assert docs.find_commands(blocks[-1]) == [
+        ["judge", "a.txt", "--rubric", "x"],
+        ["demo"],
+        ["report", "--json"],
+    ]
+
+
+def test_what_help_does_not_name_is_found(bare: Path, monkeypatch: pytest.MonkeyPatch):
+    """A command or an option that the command line does not have is named, wherever it stands."""
+    app = typer.Typer(add_completion=False)
+    group = typer.Typer()
+    app.add_typer(group, name="rubric")
+
+    @app.command()
+    def judge(files: list[str], strict: bool = False):
+        """Judge files."""
+
+    @group.command()
+    def check(file: str, as_json: Annotated[bool, typer.Option("--json")] = False):
+        """Check a rubric."""
+
+    monkeypatch.setattr(docs, "find_main", lambda: app)
+    docs.read_help.cache_clear()
+    lines = {
+        "judge a.txt rubric --strict": [],
+        "rubric check login.yaml --json": [],
+        "rubric check login.yaml --strict": ["--strict"],
+        "judge a.txt --jsn=1 -x -- --not-ours": ["--jsn", "-x"],
+        "juge a.txt --strict": ["juge"],
+        "--help": [],
+    }
+
+    assert {line: docs.find_unknown(line.split()) for line in lines} == lines
+    docs.read_help.cache_clear()
+
+
+def test_a_broken_example_is_found(bare: Path):
+    """An example that raises, even after an await, fails its page, at the page's own line."""
+    text = "```python\nawait __import__('asyncio').sleep(0)\nassert 1 == 2\n```\n"
+    blocks = list(docs.parse_blocks(house.ROOT / "page.md", text))
+
+    with pytest.raises(AssertionError) as caught:
+        docs.run_page(blocks, bare)
+
+    assert caught.traceback[-1].lineno + 1 == 3
+
+
+def test_an_open_fence_is_an_error():
+    """A fence that is never closed would swallow the rest of the page."""
+    with pytest.raises(ValueError, match="never closed"):
+        list(docs.parse_blocks(house.ROOT / "page.md", "```python\nx = 1\n"))

@@ -1,0 +1,392 @@
+"""The examples run, and the pages say what the code says: tables, help texts, names, links."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.machinery
+import importlib.util
+import inspect
+import re
+import runpy
+import subprocess
+import sys
+from importlib.util import find_spec
+from itertools import combinations_with_replacement, product
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from adjudge import (
+    Criterion,
+    CriterionResult,
+    Judge,
+    JudgeChain,
+    JudgeChainResult,
+    JudgeResult,
+    Rubric,
+    RuleResult,
+    UsageError,
+)
+from adjudge.errors import Reason
+from adjudge.judges import EvaluateArguments
+from adjudge.models import Reply
+from adjudge.rubric import load_rubric
+from adjudge.testing import FAULTS, ScriptedModel
+from kit import docs, house, suites
+from kit.environment import require
+from kit.ledgers import find
+from kit.patience import HANG
+from kit.registries import serve_reviews
+from kit.rubrics import SHIPPED
+
+pytestmark = pytest.mark.timed
+
+
+REASONS: tuple[str, ...] = get_args(Reason)
+
+EXAMPLES = house.ROOT / "examples"
+DOCS = house.ROOT / "docs"
+
+
+def read_page(name: str) -> str:
+    """The text of one page."""
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def load_script(name: str) -> Any:
+    """A script of the repository as a module, without byte code beside it."""
+    loader = importlib.machinery.SourceFileLoader(f"script_{name}", str(house.ROOT / "scripts" / name))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    exec(loader.source_to_code(Path(loader.path).read_bytes(), loader.path), vars(module))
+    return module
+
+
+TABLE = load_script("truth_table")
+
+
+# ---------------------------------------------------------------- examples
+
+
+def test_the_answer_gate_sends_one_of_three(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """The gate sends the good answer, holds one by a rule and one by the judges."""
+    monkeypatch.setattr(sys, "argv", ["answer_gate.py"])
+    runpy.run_path(str(EXAMPLES / "answer_gate.py"), run_name="__main__")
+    said = capsys.readouterr().out
+
+    assert re.findall(r"^(send|hold)", said, re.MULTILINE) == ["send", "hold", "hold"]
+    assert re.findall(r"by (\w+):", said) == ["judge", "rule", "judge"]
+
+
+def test_thresholds_are_tried_on_one_recording(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """A recording answers at every threshold, so a threshold is no part of the question."""
+    monkeypatch.setattr(sys, "argv", ["try_thresholds.py"])
+    runpy.run_path(str(EXAMPLES / "try_thresholds.py"), run_name="__main__")
+
+    assert re.findall(r": (\d) of 3", capsys.readouterr().out) == ["2", "2", "1"]
+
+
+def test_what_was_held_back_is_proven_from_an_export(capsys: pytest.CaptureFixture[str]):
+    """One answer passes, one is approved, one denied; the export alone tells so, and a forged one shows."""
+    runpy.run_path(str(EXAMPLES / "held_back.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    before, after = said.split("The store is deleted.")
+
+    assert re.findall(r"^  (\w+): (sent|held back|not sent); \w+ by (\w+)", before, re.MULTILINE) == [
+        ("label", "sent", "judge"),
+        ("refund", "held back", "policy"),
+        ("voucher", "held back", "policy"),
+        ("refund", "sent", "human"),
+        ("voucher", "not sent", "human"),
+    ]
+    for line in (
+        "in order: 13 entries, up to the head we kept",
+        "refund approved by ana: the policy changed this morning",
+        "voucher denied by bob: nobody agreed to a voucher",
+        "refund failed, and was let through by ana",
+        "voucher failed, and was stopped by bob",
+        "label passed, and was let through by policy-judge",
+        "opinion qualified",
+        "major: it failed, and a person (ana) let it through",
+        "not in order: entry 10 has another payload than was recorded [payload_changed]",
+    ):
+        assert line in after, line
+
+
+def test_a_held_request_is_sent_again_until_it_is_approved(capsys: pytest.CaptureFixture[str]):
+    """A real server and client: one order passes at once, the other one waits for a person and then passes."""
+    for needed in ("starlette", "uvicorn"):
+        require(needed, find_spec(needed), "pip install 'adjudge[server]'")
+    runpy.run_path(str(EXAMPLES / "held_request.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    crane = re.findall(r"crane: (\d+)", said)
+
+    assert re.findall(r"hammer: (\d+)", said) == ["201"]
+    assert set(crane[:-1]) == {"202"}
+    assert crane[-1] == "201"
+    assert len(set(re.findall(r'"approval": "([^"]+)"', said))) == said.count("ana approves") == 1
+    assert "the last of them by human" in said
+
+
+FORGED = ["forge", "forge", "promote", "use", "use", "use", "use", "use", "promote", "change", "use", "review", "end"]
+
+
+def run_agent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """What the agent that forges tools says, line by line."""
+    monkeypatch.setattr(sys, "argv", ["agent_with_forged_tools.py", *arguments])
+    runpy.run_path(str(EXAMPLES / "agent_with_forged_tools.py"), run_name="__main__")
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_agent_forges_uses_promotes_and_loses_a_tier(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    """A wrong tool is rejected by its own test, a right one rises, and a change brings it back to the beginning."""
+    said = run_agent(monkeypatch, capsys, "--ledger", str(tmp_path / "agent.db"))
+
+    assert [line.split()[0] for line in said] == FORGED
+    assert "put out something else than was expected" in said[0]
+    assert said[2].startswith("promote  usage:")
+    assert said[8] == "promote  to agent"
+    assert said[9] == "change   it is unreviewed, with the tier session"
+    assert "refused" in said[10]
+    assert "approved" in said[11]
+    kinds = [entry.kind.removeprefix("tool.") for entry in find(f"sqlite:///{tmp_path / 'agent.db'}")]
+    assert kinds == ["genesis", "reviewed", "reviewed", "promoted", "demoted", "reviewed", "demoted"]
+
+
+@pytest.mark.parametrize("approves", [True, False])
+def test_the_agent_runs_unchanged_with_any_judge(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], approves: bool
+):
+    """With models behind a server it goes the same way, or ends where they refuse."""
+    with serve_reviews(approves=approves) as (spec, asked):
+        said = run_agent(monkeypatch, capsys, "--judge", spec, "--judge", spec)
+
+    assert [line.split()[0] for line in said] == (FORGED if approves else FORGED[:2])
+    assert len(asked) == (4 if approves else 1)  # a creation, two reviewers of the promotion, and what was changed
+
+
+@pytest.mark.integration
+def test_the_example_suite_passes():
+    """The suite that shows how to test with a judge is a suite that passes."""
+    path = str(EXAMPLES / "test_with_a_judge.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *suites.PLUGIN, path]
+    done = subprocess.run(command, cwd=house.ROOT, capture_output=True, text=True, check=False, timeout=HANG)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---------------------------------------------------------------- what scripts write
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("script", ["truth_table", "cli_help"])
+def test_written_pages_are_current(script: str, require):
+    """What a script writes into a page is what it would write now."""
+    if script == "cli_help":
+        require("the command line", docs.find_main(), "install adjudge with its command line")
+    command = [sys.executable, str(house.ROOT / "scripts" / script), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---------------------------------------------------------------- the truth tables and real chains
+
+
+class Seat:
+    """A judge that answers with one result; ``barrier`` makes several answer at the same moment."""
+
+    def __init__(self, letter: str, barrier: asyncio.Barrier | None = None) -> None:
+        self.name = letter
+        self.barrier = barrier
+
+    async def ask(self, question: object, /) -> JudgeResult:
+        if self.barrier is not None:
+            await self.barrier.wait()
+        return TABLE.SEATS[self.name]
+
+
+def ask_chain(said: str, *, together: bool = False, **how: Any) -> tuple[str, int]:
+    """What a real chain of such seats says, as a cell of the table, and how many seats it asked."""
+
+    async def ask(*, fail_open: bool) -> JudgeChainResult:
+        barrier = asyncio.Barrier(len(said)) if together else None
+        chain = JudgeChain([Seat(letter, barrier) for letter in said], fail_open=fail_open, timeout=None, **how)
+        return await chain.ask("Is it safe?")
+
+    closed, opened = asyncio.run(ask(fail_open=False)), asyncio.run(ask(fail_open=True))
+    assert closed.outcome == opened.outcome or (closed.outcome, opened.outcome) == ("undecided", "passed")
+    assert opened.fallback_triggered == (closed.outcome == "undecided")
+    return (str(closed.outcome) if closed.outcome == opened.outcome else "undecided, opens"), len(closed.results)
+
+
+@pytest.mark.parametrize("seats", [2, 3])
+def test_counting_chains_say_what_the_table_says(seats: int):
+    """Consensus, majority and every quorum, over every set of answers: as in the table."""
+    for said in map("".join, combinations_with_replacement("PFUT", seats)):
+        assert ask_chain(said, strategy="consensus")[0] == TABLE.count_seats(said, "consensus"), said
+        assert ask_chain(said, strategy="majority")[0] == TABLE.count_seats(said, "majority"), said
+        for quorum in range(1, seats + 1):
+            expected = TABLE.count_seats(said, "quorum", quorum)
+            assert ask_chain(said, strategy="quorum", quorum=quorum)[0] == expected, (said, quorum)
+
+
+@pytest.mark.parametrize("seats", [2, 3])
+def test_fallbacks_say_what_the_table_says(seats: int):
+    """A fallback, and a hedged chain whose seats answer in turn, ask the seats in the table and say what it says."""
+    for said in map("".join, product("PFUT", repeat=seats)):
+        asked, outcome = TABLE.walk_fallback(said)
+        assert ask_chain(said, strategy="fallback") == (outcome, len(asked)), said
+        assert ask_chain(said, strategy="hedged", hedge_after=60.0) == (outcome, len(asked)), said
+
+
+@pytest.mark.parametrize("seats", [2, 3])
+def test_hedged_chains_say_what_the_table_says(seats: int):
+    """A hedged chain whose seats all answer before it looks: as in the table."""
+    for said in map("".join, product("PFUT", repeat=seats)):
+        assert ask_chain(said, together=True, strategy="hedged", hedge_after=1e-9)[0] == TABLE.look_hedged(said), said
+
+
+@pytest.mark.parametrize("seats", [2, 3])
+@pytest.mark.parametrize("abstain_below", [None, TABLE.ABSTAIN_BELOW])
+def test_cascades_say_what_the_table_says(seats: int, abstain_below: float | None):
+    """A cascade asks the seats in the table and says what it says, with and without abstaining."""
+    how = {"strategy": "cascade", "escalate_below": TABLE.SURE_AT, "abstain_below": abstain_below}
+    for said in map("".join, product("PpFfUT", repeat=seats)):
+        asked, outcome = TABLE.walk_cascade(said, abstain_below)
+        assert ask_chain(said, **how) == (outcome, len(asked)), said
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("page", "kind"),
+    [
+        ("judge.md", Judge),
+        ("chain.md", JudgeChain),
+        ("rubric.md", Rubric),
+        ("rubric.md", Criterion),
+        ("result.md", JudgeResult),
+        ("result.md", JudgeChainResult),
+        ("result.md", CriterionResult),
+        ("result.md", RuleResult),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_pages_name_every_field(page: str, kind: type):
+    """A page that describes a class has every field it takes, in backticks."""
+    named = set(re.findall(r"`(\w+)`", read_page(page)))
+    taken = set(inspect.signature(kind).parameters)
+
+    assert taken - named == set()
+
+
+def test_pages_name_every_argument():
+    """judge.md has every keyword of ``evaluate``."""
+    assert set(EvaluateArguments.__annotations__) - set(re.findall(r"`(\w+)`", read_page("judge.md"))) == set()
+
+
+def test_pages_name_every_reason_and_fault():
+    """result.md has every reason, gravest first, and testing.md every fault."""
+    page = read_page("result.md")
+    table = page[page.index("| `undecided_because` | means |") :]
+
+    assert tuple(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))[1:14] == REASONS
+    assert [fault for fault in FAULTS if f'"{fault}"' not in read_page("testing.md")] == []
+
+
+def test_the_shipped_rubrics_are_as_described():
+    """rubric.md's table has every shipped rubric with its threshold, weights and vetoes."""
+    page = read_page("rubric.md")
+    for name in SHIPPED:
+        rubric = load_rubric(name)
+        told = [
+            f"{item.name} ({item.weight:g}" + (f"; {item.threshold}" if item.threshold is not None else "") + ")"
+            for item in rubric.criteria
+        ]
+        assert f"| `{name}` | {rubric.passing_threshold:g} | {', '.join(told)} |" in page
+
+
+SEEDS = (
+    "createJudgeChain JudgeChain JudgeChainConfig adapters SemanticProbeAdapter strategy JudgeStrategy timeoutMs "
+    "failOpen JudgeChainResult JudgeResult passed results totalDurationMs fallbackTriggered adapterName "
+    "rawResponse durationMs safe allowed evaluateRules FirewallVerdict chainResult telemetry EmergentJudge "
+    "generateText reviewCreation validateReuse reviewPromotion CreationVerdict ReuseVerdict PromotionVerdict "
+    "schemaErrors ToolCandidate SAFETY CORRECTNESS DETERMINISM BOUNDED toolId Rubric RubricCriterion "
+    "passingThreshold weight threshold score criteria reasoning suggestions CriterionResult judge throwOnFail "
+    "resultFormat CustomResult codeQualityRubric securityRubric testCoverageRubric a11yRubric docsRubric vibeTest "
+    "runAgent expect JudgeConfig model metadata ruleResults Rules Audit Approval approvalGate"
+)
+"""Every name in the seed documents."""
+
+
+def test_the_seeds_page_maps_every_name():
+    """seeds.md has a row for every name in the seed documents."""
+    page = read_page("seeds.md")
+
+    assert [name for name in SEEDS.split() if not re.search(rf"\b{name}\b", page)] == []
+
+
+# ---------------------------------------------------------------- what the threat model says
+
+
+@pytest.mark.parametrize("name", ["openai:m?key_env=HOME", "http://host/v1?key_env=HOME#m", "python:os:getcwd"])
+def test_a_rubric_takes_no_key_and_runs_no_code(name: str):
+    """A rubric's model is a name without options, and never a function: nobody is asked."""
+    model = ScriptedModel({"criteria": [{"name": "polite", "reasoning": "", "score": 1.0}]})
+    rubric = {"name": "R", "model": name, "criteria": [{"name": "polite", "description": "Is polite."}]}
+
+    with pytest.raises(UsageError, match=r"has options after|has the prefix python:"):
+        Judge(model).evaluate_sync("Hello.", rubric)
+    assert model.requests == []
+
+
+def test_a_reply_that_was_cut_off_is_not_read():
+    """The provider's signal counts, even where the reply holds a complete object."""
+    reply = Reply(text='{"safe": true}', finish_reason="length")
+    result = asyncio.run(Judge(ScriptedModel(reply)).ask("Is it safe?"))
+
+    assert (result.outcome, result.undecided_because) == ("undecided", "truncated")
+
+
+# ---------------------------------------------------------------- links
+
+
+def name_anchor(heading: str) -> str:
+    """The anchor of a heading, as Markdown renderers make it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def read_prose(page: Path) -> str:
+    """A page without its code blocks."""
+    return re.sub(r"^ {0,3}```.*?^ {0,3}```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", docs.find_pages(), ids=house.where)
+def test_links_lead_somewhere(page: Path):
+    """Every relative link of a page names a file that is there, and a heading that it has."""
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", read_prose(page)):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        is_page = file.suffix == ".md"  # a picture or a program has no headings
+        headings = re.findall(r"^#+ (.+)$", read_prose(file), re.MULTILINE) if is_page and file.is_file() else []
+        if not file.is_file() or (anchor and anchor not in map(name_anchor, headings)):
+            broken.append(target)
+
+    assert broken == []
+
+
+def test_the_threat_model_names_tests_that_exist():
+    """Every test file the threat model relies on is there."""
+    named = set(re.findall(r"`((?:\w+/)*test_\w+\.py)`", read_page("threat-model.md")))
+
+    assert named
+    assert [name for name in named if not (house.TESTS / name).is_file()] == []

@@ -1,0 +1,89 @@
+"""The reference shows each public class and function with the parameters that Python gives it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from kit import house
+from kit.environment import require
+from kit.public import PACKAGES, read_stub
+
+Signature = list[tuple[str, str, bool]]
+"""The name and kind of each parameter, and whether it has a default."""
+
+
+@cache
+def read_package() -> Any:
+    """The package as the site's generator reads it: from its source, with the extension of the site."""
+    require("griffe", find_spec("griffe"), "pip install --group docs")
+    import griffe
+
+    extension = griffe.load_extensions(house.ROOT / "docs" / "theme" / "signatures.py")
+    return griffe.load("adjudge", search_paths=[house.PACKAGE.parent], extensions=extension, allow_inspection=False)
+
+
+def read_shown(found: Any) -> Signature:
+    return [
+        (item.name, item.kind.value, item.default is not None and not item.kind.value.startswith("variadic"))
+        for item in found.parameters
+        if item.name not in ("self", "cls")
+    ]
+
+
+def read_real(value: Any) -> Signature:
+    parameters = inspect.signature(value).parameters.values()
+    return [
+        (item.name, item.kind.description, item.default is not item.empty)
+        for item in parameters
+        if item.name not in ("self", "cls")
+    ]
+
+
+def list_public(package: str) -> Iterator[tuple[str, str, Any]]:
+    """A package's classes and functions with their modules, but what nobody constructs: protocols and typed dicts."""
+    for name, module in read_stub(package).items():
+        value = getattr(importlib.import_module(module), name)
+        is_error = inspect.isclass(value) and issubclass(value, BaseException) and "__init__" not in vars(value)
+        if getattr(value, "_is_protocol", False) or is_error or hasattr(value, "__total__"):
+            continue
+        if inspect.isclass(value) or inspect.isfunction(value):
+            yield module, name, value
+
+
+def list_methods(shown: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The public functions that a class defines itself, as they are shown and as they are."""
+    for name, member in shown.members.items():
+        if member.is_function and not name.startswith("_") and "property" not in member.labels:
+            yield name, member, inspect.getattr_static(value, name)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_signatures_are_those_of_python(package: str):
+    """``Judge(model, *, ...)`` and not ``Judge(*, model, ...)``: names, order, kinds and which have a default."""
+    differing = {}
+    for module, name, value in list_public(package):
+        shown = read_package()[f"{module}.{name}".partition(".")[2]]
+        if read_shown(shown) != read_real(value):
+            differing[f"{module}.{name}"] = (read_shown(shown), read_real(value))
+        for method, found, real in list_methods(shown, value) if inspect.isclass(value) else ():
+            plain = getattr(real, "__func__", real)
+            if read_shown(found) != read_real(plain):
+                differing[f"{module}.{name}.{method}"] = (read_shown(found), read_real(plain))
+
+    assert differing == {}
+
+
+def test_enough_is_compared():
+    """The constructors that were shown wrongly are among what is compared."""
+    assert {"Judge", "JudgeChain"} <= {name for _, name, _ in list_public("adjudge")}
+    assert {"Gate", "PromptFirewall", "InputFirewall", "Webhook"} <= {
+        name for _, name, _ in list_public("adjudge.guards")
+    }
+    assert "Client" in {name for _, name, _ in list_public("adjudge.client")}

@@ -1,0 +1,42 @@
+"""An outcome in one line, and texts made harmless."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge import JudgeResult
+from adjudge.formats.display import describe_outcome
+from adjudge.formats.text import clean
+from kit.results import chain
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (JudgeResult(outcome="passed", judge="j", score=0.9, threshold=0.7), "✓ passed 0.90 of 0.70 needed"),
+        (JudgeResult(outcome="passed", judge="j"), "✓ passed"),
+        (JudgeResult(outcome="failed", judge="j", decided_by="rule"), "✗ failed, decided by rule"),
+        (chain(), "? undecided (split), decided by policy"),
+    ],
+)
+def test_an_outcome_is_one_line(made, line):
+    """Sign, word, reason, numbers, and who decided where it was no judge."""
+    assert describe_outcome(made) == line
+
+
+@given(text=st.text())
+def test_cleaning_hides_nothing_and_keeps_length(text):
+    """One character becomes one character, so nothing is removed without a trace."""
+    cleaned = clean(text)
+
+    assert len(cleaned) == len(text)
+    assert all(one == other or other in "· " for one, other in zip(text, cleaned, strict=True))
+    assert clean(cleaned) == cleaned
+
+
+def test_lines_are_kept_only_where_there_is_room_for_them():
+    """A judge's name with a line break must not forge a second line."""
+    assert clean("a\nb\tc") == "a\nb\tc"
+    assert clean("a\nb\tc", keep_lines=False) == "a b c"

@@ -1,0 +1,242 @@
+"""The house's rules that neither the linter nor the type checker can hold."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit import house
+from kit.house import TESTS
+
+LONGEST_FUNCTION = 50
+DEEPEST = 4
+
+NESTING = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
+GENERIC = {"dict", "list", "tuple", "set", "frozenset", "type", "Mapping", "Sequence", "Iterable", "Callable"}
+
+
+def count_lines(function: house.FunctionNode) -> int:
+    """Lines of the body without the docstring; a signature may take as many as it has parameters."""
+    documented = ast.get_docstring(function, clean=False) is not None
+    body = function.body[documented:]
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def is_elif(parent: ast.AST, child: ast.AST) -> bool:
+    """Whether a child ``if`` is its parent's ``elif`` and so stands no deeper."""
+    return isinstance(parent, ast.If) and isinstance(child, ast.If) and parent.orelse == [child]
+
+
+def measure_depth(node: ast.AST) -> int:
+    """The deepest nesting of blocks in a function; one inside another counts for itself."""
+    deepest = 0
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, house.FunctionNode | ast.ClassDef | ast.Lambda):
+            continue
+        own = isinstance(child, NESTING) and not is_elif(node, child)
+        deepest = max(deepest, own + measure_depth(child))
+    return deepest
+
+
+def package_functions() -> Iterator[tuple[str, house.FunctionNode]]:
+    """Every function of the package with its place."""
+    for path in house.package_files():
+        for function in house.functions(house.nodes(path)):
+            yield f"{house.where(path, function)} {function.name}", function
+
+
+def find_calls(names: set[str]) -> list[str]:
+    """Places in the package where one of these dotted names is called."""
+    return [
+        f"{house.where(path, node)} {ast.unparse(node.func)}"
+        for path in house.package_files()
+        for node in house.nodes(path)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in names
+    ]
+
+
+@pytest.mark.no_cover
+def test_no_function_passes_50_lines():
+    """A function's body, docstring aside, has at most 50 lines."""
+    assert [place for place, function in package_functions() if count_lines(function) > LONGEST_FUNCTION] == []
+
+
+@pytest.mark.no_cover
+def test_nothing_nests_deeper_than_4():
+    """Blocks stand at most four deep in a function."""
+    assert [place for place, function in package_functions() if measure_depth(function) > DEEPEST] == []
+
+
+def test_depth_counts_blocks_and_not_elifs():
+    """The measure above sees a block in a block, and takes an elif for the if it continues."""
+    deep = ast.parse("def f():\n for x in y:\n  if x:\n   pass\n  elif y:\n   pass\n  elif z:\n   while x:\n    pass")
+
+    assert measure_depth(house.functions(ast.walk(deep))[0]) == 3
+
+
+def test_no_drawer_for_everything():
+    """There is no module called utils, helpers, common or misc: what is in it has a noun of its own."""
+    drawers = {"utils", "util", "helpers", "common", "misc"}
+
+    assert [house.where(path) for path in house.package_files() if path.stem.strip("_") in drawers] == []
+
+
+def test_async_functions_have_no_prefix():
+    """Asynchronous is the normal case, so nothing is called ``a_something``."""
+    assert [place for place, function in package_functions() if function.name.startswith(("a_", "_a_"))] == []
+
+
+def test_a_bare_task_says_who_waits_for_it():
+    """A task outside a task group is started under a comment that says who cancels it and waits for it."""
+    starters = {"asyncio.ensure_future", "asyncio.create_task", "ensure_future", "create_task"}
+    started = [place.split(" ")[0].split(":") for place in find_calls(starters)]
+    lines = {name: (house.ROOT / name).read_text("utf-8").splitlines() for name, _ in started}
+
+    assert started
+    assert [f"{name}:{at}" for name, at in started if "# A bare task: " not in lines[name][int(at) - 2]] == []
+
+
+def test_annotations_say_what_containers_hold():
+    """``list`` and ``dict`` in an annotation say of what; the type checker takes a bare one for ``Any``."""
+    bare = []
+    for path in house.package_files():
+        for function in house.functions(house.nodes(path)):
+            every = [*function.args.args, *function.args.kwonlyargs, *function.args.posonlyargs]
+            annotations = [item.annotation for item in every] + [function.returns]
+            bare += [f"{house.where(path, item)} {item.id}" for item in find_bare(annotations)]
+
+    assert bare == []
+
+
+def find_bare(annotations: list[ast.expr | None]) -> Iterator[ast.Name]:
+    """Generic names in annotations that no subscript follows."""
+    for annotation in filter(None, annotations):
+        nodes = list(ast.walk(annotation))
+        subscripted = {id(node.value) for node in nodes if isinstance(node, ast.Subscript)}
+        for node in nodes:
+            if isinstance(node, ast.Name) and node.id in GENERIC and id(node) not in subscripted:
+                yield node
+
+
+def test_tests_stand_where_the_code_stands():
+    """A folder of tests is a package of ours, or one of the few that are about something else."""
+    others = {"conformance", "docs", "house", "research"}
+    folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
+
+    assert Path("cli/commands") in folders
+    assert [str(name) for name in folders if str(name) not in others and not (house.PACKAGE / name).is_dir()] == []
+
+
+def test_what_tests_share_is_in_the_kit():
+    """Beside tests there are only fixtures, what is type-checked, and what has to run in a process of its own."""
+    beside = [path.relative_to(TESTS) for path in TESTS.rglob("*.py") if not path.name.startswith("test_")]
+    shared = [path for path in beside if path.name != "conftest.py" and path.parent.name != "own_process"]
+
+    assert {path.parts[0] for path in shared} == {"kit", "typing"}
+
+
+@pytest.mark.no_cover
+def test_every_test_says_what_it_specifies():
+    """A test begins with a sentence on the behaviour it holds; read in order, these are the specification."""
+    silent = [
+        house.where(path, function)
+        for path in TESTS.rglob("test_*.py")
+        for function in house.functions(house.nodes(path))
+        if function.name.startswith("test_") and not ast.get_docstring(function)
+    ]
+
+    assert silent == []
+
+
+@pytest.mark.integration
+def test_the_repository_speaks_of_the_product_alone():
+    """No file names a place outside the repository; only the entry to CI may look beside it."""
+    outside = re.compile("|".join(map(re.escape, (".." + "/shared", "/" + "work/", "/" + "root/"))))
+    found = []
+    for path in house.repository_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        name = str(path.relative_to(house.ROOT))
+        beside = {".." + "/shared"} if name == ".ci/run" else set()
+        found += [f"{name}: {hit}" for hit in set(outside.findall(text)) - beside]
+
+    assert found == []
+
+
+def test_every_dependency_is_accounted_for():
+    """docs/dependencies.md has one row for each thing an installation brings because we asked for it."""
+    project = tomllib.loads((house.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = {re.split(r"[<>=\[]", item)[0] for item in project["dependencies"]}
+    page = (house.ROOT / "docs" / "dependencies.md").read_text("utf-8")
+
+    assert set(re.findall(r"^\| `([^`]+)` ", page, re.MULTILINE)) == asked
+
+
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTHONPATH": str(TESTS)}
+"""The environment of tests in another folder, with our conftest.py."""
+
+
+@pytest.mark.integration
+def test_a_file_that_skips_itself_fails_where_skips_are_failures(tmp_path):
+    """As a test does that lacks what could be installed; elsewhere both are skipped."""
+    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text("utf-8"), "utf-8")
+    (tmp_path / "test_file.py").write_text("import pytest\npytest.importorskip('absent_package')\n", "utf-8")
+    test = "def test_one(require):\n    require('a thing', None, 'install it')\n"
+    (tmp_path / "test_one.py").write_text(test, "utf-8")
+
+    command = [sys.executable, "-m", "pytest", "-q", "--continue-on-collection-errors", str(tmp_path)]
+    environment = dict(os.environ) | ALONE
+
+    def count(ci: str) -> str:
+        more = environment | {"ADJUDGE_CI": ci}
+        done = subprocess.run(command, cwd=tmp_path, env=more, capture_output=True, text=True, check=False)
+        return done.stdout.splitlines()[-1]
+
+    assert count("0").startswith("2 skipped")
+    assert count("1").startswith("1 failed, 1 error")
+
+
+RINGS = """
+from pathlib import Path
+import pytest
+from hypothesis import given, settings, strategies as st
+
+@pytest.mark.integration
+def test_of_a_process(): pass
+
+@pytest.mark.slow
+def test_that_takes_long(): pass
+
+@given(st.integers())
+@settings(max_examples=60, database=None)
+def test_of_a_property(number):
+    with Path(__file__).with_name("tried").open("a") as tried:
+        tried.write("x")
+"""
+
+
+@pytest.mark.integration
+def test_the_first_ring_leaves_out_what_is_slow_or_needs_a_process(tmp_path):
+    """And tries 25 examples of a property, whatever it asks for; without the option everything runs in full."""
+    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text("utf-8"), "utf-8")
+    (tmp_path / "test_file.py").write_text(RINGS, "utf-8")
+    environment = dict(os.environ) | ALONE
+
+    def count(*options: str) -> tuple[str, int]:
+        (tmp_path / "tried").unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pytest", "-q", *options, str(tmp_path)]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return done.stdout.splitlines()[-1].partition(" in ")[0], len((tmp_path / "tried").read_text("utf-8"))
+
+    assert count("--first-ring") == ("1 passed, 2 deselected", 25)
+    assert count() == ("3 passed", 60)

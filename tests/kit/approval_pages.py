@@ -1,0 +1,126 @@
+"""Requests for approval on a real server, and people who open its pages."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from adjudge import Approvals, Gate, Judge, Ledger
+from adjudge.testing import ScriptedModel
+from kit.cli import find_token
+from kit.server import RunningServer
+
+CONFIG = """
+[server]
+undo_seconds = 30
+
+[gates.replies]
+rules = [{name = "length", max = 40}]
+on_failed = "ask"
+
+[approvals]
+approvers = ["Ana", "Ben"]
+show_content = true
+
+[ledger]
+url = "sqlite:///adjudge.db"
+store_content = "full"
+"""
+
+REASON = "It promises what the policy does not."
+CONTENT = "You will have the money within 24 hours."
+POLICY = {"name": "policy", "description": "Follows it.", "quote": True, "threshold": 0.9}
+RUBRIC = {"name": "Replies", "criteria": [POLICY]}
+
+
+async def ask(
+    ledger: Ledger,
+    content: object = CONTENT,
+    *,
+    quote: str = "24 hours",
+    score: float = 0.3,
+    reason: str = REASON,
+    metadata: Any = None,
+    show_content: bool = True,
+    gate: str = "replies",
+    judge: str = "careful",
+    rules: Any = (),
+    rubric: Any = None,
+    **terms: Any,
+) -> str:
+    """The id of a request that a gate makes, whose judge says what is given here."""
+    reply = {"criteria": [{"name": "policy", "reasoning": reason, "quote": quote, "score": score}]}
+    how: dict[str, Any] = {"approvers": ["Ana", "Ben"], "expires_in": 3_600} | terms
+    async with Approvals(ledger) as approvals:
+        made = Gate(
+            gate, judge=Judge(ScriptedModel(reply), name=judge), rubric=rubric or RUBRIC, approvals=approvals, ask=how,
+            on_failed="ask", on_undecided="ask", rules=rules, show_content=show_content, wait=False, ledger=ledger,
+        )  # fmt: skip
+        decision = await made.check(content, metadata=metadata)
+        assert decision.approval_id is not None, decision.explain()
+        return decision.approval_id
+
+
+def make_request(server: RunningServer, *given: Any, **how: Any) -> str:
+    """The id of a new request on a server."""
+    return server.change(lambda ledger: ask(ledger, *given, **how))
+
+
+def read_approval(server: RunningServer, ident: str) -> Any:
+    """A request as the server's database has it."""
+
+    async def look(ledger: Ledger) -> Any:
+        async with Approvals(ledger) as approvals:
+            return await approvals.get(ident)
+
+    return server.change(look)
+
+
+def decide(server: RunningServer, ident: str, by: str, approved: bool) -> Any:
+    """Decide from outside, as the command line does."""
+
+    async def work(ledger: Ledger) -> Any:
+        async with Approvals(ledger) as approvals:
+            return await approvals.decide(ident, by, approved, "from outside")
+
+    return server.change(work)
+
+
+def send(client: Any, ident: str, vote: str, reason: str = "", **more: str) -> Any:
+    """Fill in the form of a request's page, as a browser without scripts does, and send it."""
+    page = client.get(f"/approvals/{ident}", params=more.pop("params", None))
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page.text)))
+    data = fields | {"vote": vote, "reason": reason} | more
+    return client.post(f"/approvals/{ident}/decide", data=data)
+
+
+def find_form(page: str) -> str:
+    """The form that decides; only the token where there is none."""
+    found = re.search(r'<form class="stack" method="post" action="/approvals/.*?</form>', page, re.DOTALL)
+    if found is not None:
+        return found[0]
+    token = re.search(r'<input type="hidden" name="csrf_token" value="[^"]*"', page)
+    return token[0] if token is not None else ""
+
+
+def list_kinds(server: RunningServer, ident: str) -> list[str]:
+    """The ledger's entries about a request, without their common beginning."""
+
+    async def look(ledger: Ledger) -> list[str]:
+        async with Approvals(ledger) as approvals:
+            return [entry.kind.removeprefix("approval.") for entry in await approvals.history(ident)]
+
+    return server.change(look)
+
+
+QUOTE = "within 24 hours"
+WHY = "The policy says ten working days."
+
+
+def judge_promises(prompt: str) -> str:
+    """A judge that fails what promises the money within a day, and quotes the promise."""
+    policy = {"reasoning": WHY, "quote": QUOTE, "score": 0.2}
+    return json.dumps(
+        {"token": find_token(prompt), "criteria": {"policy": policy}, "reasoning": WHY, "suggestions": []}
+    )

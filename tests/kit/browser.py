@@ -1,0 +1,56 @@
+"""The system's Chromium, driven by Playwright, without requests of its own."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from kit.environment import require
+from kit.patience import HANG
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def require_chromium() -> None:
+    """Skip, or fail in CI, before a test makes what it would look at."""
+    require("playwright", find_spec("playwright"), "pip install playwright")
+    require("a browser", shutil.which("chromium"), "apt-get install chromium")
+
+
+@contextmanager
+def open_chromium(*flags: str) -> Iterator[Any]:
+    """A browser until the block ends.
+
+    The driver keeps an event loop running in this thread, so whatever calls ``asyncio.run`` has to be made before.
+    """
+    require_chromium()
+    from playwright.sync_api import sync_playwright
+
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=[*FLAGS, *flags], timeout=1_000 * HANG
+            )
+            try:
+                yield browser
+            finally:
+                browser.close()
+    finally:
+        # On a busy machine Playwright closes its loop before the driver's pipes have closed. They are collected here,
+        # because the warning would fail whichever test comes next.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()

@@ -1,0 +1,41 @@
+"""The layers of the package."""
+
+from __future__ import annotations
+
+LAYERS = (
+    "errors",
+    "panic",  # what an extension written in Rust raises
+    "lazy",
+    "formats",  # read strictly, shown safely
+    "concurrency",
+    "threads",
+    "group_commit",
+    "hooks",
+    "sync",
+    "trust",  # numbers in, numbers out
+    "result",
+    "content",
+    "rules",
+    "rubric",
+    "models",  # knows requests and replies; neither rubrics nor questions
+    "dataset",  # cases, by what each is judged, and where they come from; nothing of judges
+    "ledger",  # knows results; nothing of judges
+    "question",  # what is asked and how it is read: pure
+    "judges",  # who answers
+    "guards",
+    "runs",
+    "labels",  # what people say of a run
+    "measurement",  # a judge compared with people: joins runs and labels
+    "tools",
+    "templates",  # how pages and reports look; knows no result
+    "report",
+    "client",  # a server's gates and judges, as the library has its own
+    "integrations",
+    "adjudge",  # the table of contents
+    "config",
+    "testing",
+    "server",  # gates, approvals and labels over HTTP; knows the configuration
+    "cli",
+    "__main__",
+)
+"""Lowest first. A module imports from lower layers and from its own package; a new package is added here to be seen."""

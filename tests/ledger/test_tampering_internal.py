@@ -1,0 +1,262 @@
+"""Whatever is changed in a ledger is found, and the finding names the first bad entry."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from random import Random
+from typing import Any
+
+import pytest
+
+from adjudge.ledger import Head, Row, create_signing_key
+from adjudge.ledger.entry import COLUMNS, NO_PREV, signed_bytes
+from adjudge.ledger.signature import find_check, open_check, open_signer
+from adjudge.ledger.verification import Chain
+from kit.ledgers import make_rows, rehash
+
+
+def verify(rows: list[Row], **options: Any) -> Any:
+    """The verdict on some rows."""
+    return Chain(**options).verify(rows)
+
+
+COUNT = 1_000
+CHANGES = 5_000
+ROWS = make_rows(COUNT)
+PIN = Head(seq=COUNT, hash=ROWS[-1][8])
+
+
+def replace(rows: list[Row], place: int, **values: Any) -> list[Row]:
+    """The rows with some columns of one of them changed."""
+    row = dict(zip(COLUMNS, rows[place], strict=True)) | values
+    changed: Any = tuple(row.values())
+    return [*rows[:place], changed, *rows[place + 1 :]]
+
+
+def change_byte(value: Any, random: Random) -> Any:
+    """A stored value with one byte replaced, removed or added."""
+    if value is None:
+        return random.choice(["0", b"0"])
+    if isinstance(value, int):
+        return value ^ 1 << random.randrange(12)
+    raw = value if isinstance(value, bytes) else value.encode()
+    place = random.randrange(len(raw) + 1)
+    other = bytes([random.randrange(256)])
+    ways = [raw[:place] + other + raw[place:]]
+    if place < len(raw):
+        ways += [raw[:place] + bytes([raw[place] ^ 1 << random.randrange(8)]) + raw[place + 1 :]]
+        ways += [raw[:place] + raw[place + 1 :]]
+    changed = random.choice(ways)
+    # A text that is no UTF-8 any more is what a driver would hand over with surrogates, if at all.
+    return changed if isinstance(value, bytes) else changed.decode("utf-8", "surrogateescape")
+
+
+def test_a_clean_ledger_verifies():
+    """Nothing was changed, so nothing is found, with a pinned head and without."""
+    assert verify(ROWS)
+    assert verify(ROWS, head=PIN)
+    assert verify(ROWS, head=PIN).entries == COUNT
+    assert verify(ROWS, head=PIN).head == PIN
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.slow_table
+def test_every_changed_byte_is_found(column: str):
+    """One byte replaced, removed or added in a stored value, anywhere: found, at that entry or the next."""
+    random = Random(f"{column}-1")
+    at = COLUMNS.index(column)
+    missed = []
+    for number in range(CHANGES // len(COLUMNS)):
+        place = random.randrange(COUNT)
+        value = change_byte(ROWS[place][at], random)
+        found = verify(replace(ROWS, place, **{column: value}))
+        missed += [] if not found and found.seq == place + 1 else [(number, place, value, found)]
+
+    assert missed == []
+
+
+def test_every_dropped_entry_is_found():
+    """An entry that is gone is named, wherever it stood; the last is found with a pinned head."""
+    for place in range(0, COUNT - 1, 7):
+        found = verify(ROWS[:place] + ROWS[place + 1 :])
+        assert (found.valid, found.seq) == (False, place + 1)
+    tail = verify(ROWS[:-1], head=PIN)
+
+    assert (tail.valid, tail.code, tail.seq) == (False, "head_missing", COUNT)
+
+
+def test_without_a_pinned_head_a_dropped_tail_is_not_seen_and_that_is_said():
+    """The verdict holds for what is there, and names what it could not see."""
+    found = verify(ROWS[:-1])
+
+    assert found.valid
+    assert any("dropped from the end" in item for item in found.unseen)
+    assert not any("dropped from the end" in item for item in verify(ROWS, head=PIN).unseen)
+
+
+@pytest.mark.slow
+@pytest.mark.no_cover
+def test_swapped_duplicated_and_inserted_entries_are_found():
+    """Neighbours and others exchanged, an entry twice, one from elsewhere: each at its first place."""
+    random = Random(2)
+    for _ in range(150):
+        first, second = sorted(random.sample(range(COUNT), 2))
+        swapped = list(ROWS)
+        swapped[first], swapped[second] = swapped[second], swapped[first]
+        assert verify(swapped).seq == first + 1
+        twice = [*ROWS[:first], ROWS[first], *ROWS[first:]]
+        assert verify(twice).seq == first + 2
+        foreign = [*ROWS[:second], make_rows(second + 2)[second], *ROWS[second:]]
+        assert not verify(foreign)
+
+
+def test_places_renumbered_after_a_change_are_found():
+    """Dropping an entry and closing the gap, or exchanging everything but the places, breaks the hashes."""
+    for place in (1, 500, 998):
+        closed = ROWS[:place] + [(row[0] - 1, *row[1:]) for row in ROWS[place + 1 :]]
+        assert verify(closed).seq == place + 1  # type: ignore[arg-type]
+
+
+def test_a_rewrite_with_recomputed_hashes_is_found_by_the_pinned_head():
+    """Whoever computes every hash anew has a chain that is right by itself, and another head."""
+    for place in (1, 500, COUNT - 1):
+        rewritten = rehash(replace(ROWS, place, payload=b'{"n":0,"forged":true}'))
+        assert verify(rewritten).valid
+        assert verify(rewritten).unseen
+        assert verify(rewritten, head=PIN).code == "head_changed"
+        early = Head(seq=place + 1, hash=ROWS[place][8])
+        assert verify(rewritten, head=early).seq == place + 1
+
+
+def test_an_empty_ledger_is_none():
+    """A ledger begins with a genesis entry, so nothing at all means that it was lost."""
+    found = verify([])
+
+    assert (found.valid, found.code, found.seq) == (False, "empty", 1)
+
+
+def test_a_beginning_that_was_dropped_is_found():
+    """The rest, rewritten as a chain of its own, does not begin with a genesis entry."""
+    assert verify(rehash(ROWS[1:])).code == "not_a_genesis"
+    assert verify(ROWS[1:]).code == "sequence_broken"
+
+
+@pytest.mark.parametrize("value", [None, "1", 1.0, True, b"1", [], {}, 2**70, "\ud800", float("nan")], ids=repr)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_values_of_other_types_are_findings_and_no_crash(column: str, value: Any):
+    """A table rebuilt without types can hold anything; a number that hashes like the right one is found too."""
+    rows = ROWS[:10]
+    if rows[1][COLUMNS.index(column)] is None and value is None:
+        value = ""
+    if column == "payload" and value is None:
+        assert verify(replace(rows, 1, payload=None)).code == "payload_missing"
+    assert not verify(replace(rows, 1, **{column: value})), value
+
+
+# ---------------------------------------------------------------- signatures
+
+
+@pytest.fixture(name="signed")
+def make_signed(tmp_path, require) -> tuple[list[Row], str]:
+    """Thirty signed entries, and the key's public half."""
+    from importlib.util import find_spec
+
+    require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
+    public = create_signing_key(tmp_path / "key.pem")
+    rows = replace(make_rows(30), 0, payload=f'{{"public_key":"{public}","schema":"adjudge/ledger/1"}}'.encode())
+    return sign(rehash(rows), str(tmp_path / "key.pem")), public
+
+
+def sign(rows: list[Row], key: str) -> list[Row]:
+    signer = open_signer(key)
+    return [(*row[:9], signer.sign(signed_bytes(row[8]))) for row in rows]
+
+
+def test_signed_entries_verify_with_the_key_and_say_which(signed):
+    """``pinned`` with a key that was given, ``own`` with the one the ledger names, which proves less."""
+    rows, public = signed
+    pinned, own = verify(rows, check=open_check(public)), verify(rows, find_check=find_check)
+
+    assert pinned
+    assert own
+    assert (pinned.signatures, own.signatures) == ("pinned", "own")
+    assert not any("rewrite" in item for item in pinned.unseen)
+    assert any("rewrite" in item for item in own.unseen)
+    assert verify(rows).signatures == "unchecked"
+
+
+@pytest.mark.slow
+@pytest.mark.no_cover
+def test_every_change_of_a_signed_ledger_is_found(signed):
+    """Bytes of every column, signatures included, with the pinned key and with the ledger's own."""
+    rows, public = signed
+    random = Random(3)
+    check = open_check(public)
+    for _ in range(1_000):
+        place, at = random.randrange(30), random.randrange(len(COLUMNS))
+        changed = replace(rows, place, **{COLUMNS[at]: change_byte(rows[place][at], random)})
+        assert verify(changed, check=check).seq == place + 1
+        assert not verify(changed, find_check=find_check)
+
+
+def test_a_rewrite_is_found_by_the_signatures(signed, tmp_path):
+    """Hashes can be recomputed and signatures cannot, nor left out, nor made with another key."""
+    rows, public = signed
+    check = open_check(public)
+    rewritten = rehash(replace(rows, 4, payload=b"{}"))
+    unsigned: list[Row] = [(*row[:9], None) for row in rewritten]
+    other = create_signing_key(tmp_path / "other.pem")
+    own_key = replace(unsigned, 0, payload=f'{{"public_key":"{other}","schema":"adjudge/ledger/1"}}'.encode())
+    resigned = sign(rehash(own_key), str(tmp_path / "other.pem"))
+
+    assert (verify(rewritten, check=check).code, verify(rewritten, check=check).seq) == ("signature_invalid", 5)
+    assert verify(unsigned, check=check).code == "signature_missing"
+    assert verify(resigned, check=check).code == "signature_invalid"
+    assert verify(resigned, find_check=find_check).valid  # which is why the key has to be pinned
+
+
+def test_a_ledger_that_names_no_key_has_no_signatures():
+    """A signature nobody asked for is a change like any other."""
+    found = verify(replace(ROWS[:5], 3, signature="00"))
+
+    assert (found.code, found.seq) == ("signature_unexpected", 4)
+
+
+# ---------------------------------------------------------------- erasure
+
+
+def erased(rows: list[Row], place: int, **said: Any) -> list[Row]:
+    """A payload gone, and an entry at the end that records it."""
+    import json
+
+    gone = replace(rows, place, payload=None)
+    about = {"payload_hash": rows[place][6], "seq": place + 1} | said
+    payload = json.dumps(about, sort_keys=True, separators=(",", ":")).encode()
+    last: Row = (0, "id-e", rows[-1][2], "erasure", rows[place][1], payload, sha256(payload).hexdigest(), "", "", None)
+    return rehash([*gone, last])
+
+
+def test_an_erasure_is_told_from_a_loss():
+    """A payload that is gone is ``erased`` where an entry records it, and ``payload_missing`` where none does."""
+    rows = ROWS[:20]
+    found, lost = verify(erased(rows, 4)), verify(replace(rows, 4, payload=None))
+
+    assert found
+    assert found.erased == {5: 21}
+    assert (lost.code, lost.seq) == ("payload_missing", 5)
+    assert (verify(erased(rows, 4)[:-1]).code, verify(erased(rows, 4)[:-1]).seq) == ("payload_missing", 5)
+
+
+def test_an_erasure_excuses_the_payload_it_names_and_no_other():
+    """A record with another place or another hash leaves the loss a loss."""
+    rows = ROWS[:20]
+
+    assert verify(erased(rows, 4, payload_hash="0" * 64)).code == "erasure_unfounded"
+    assert verify(erased(rows, 4, seq=7)).seq == 5
+    assert not verify(erased(rows, 4, seq=[5]))
+
+
+def test_the_chain_begins_with_zeros():
+    """The genesis entry names no hash before it."""
+    assert ROWS[0][7] == NO_PREV == "0" * 64

@@ -1,0 +1,291 @@
+"""Functions as models: what is accepted, what a function gets, and what happens to one that hangs or fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from adjudge import Judge, ModelError, UsageError
+from adjudge.models import Model, Reply, as_model, hosts_of
+from adjudge.testing import FaultyModel, ScriptedModel
+from kit.patience import HANG
+from kit.wire import PLAIN
+
+
+def answer(thing, name=None):
+    """What a model made of ``thing`` replies."""
+    return asyncio.run(as_model(thing, name).complete(PLAIN))
+
+
+def one(prompt):
+    return f"1<{prompt}>"
+
+
+def two(system, user):
+    return f"2<{system}|{user}>"
+
+
+async def one_later(prompt):
+    await asyncio.sleep(0)
+    return f"1<{prompt}>"
+
+
+async def two_later(system, user):
+    return f"2<{system}|{user}>"
+
+
+class Caller:
+    def __call__(self, prompt):
+        return f"1<{prompt}>"
+
+    def method(self, system, user):
+        return f"2<{system}|{user}>"
+
+
+class LaterCaller:
+    async def __call__(self, system, user):
+        return f"2<{system}|{user}>"
+
+
+JOINED = "1<Be a judge.\n\nJudge this.>"
+BOTH = "2<Be a judge.|Judge this.>"
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        pytest.param(one, JOINED, id="one"),
+        pytest.param(two, BOTH, id="two"),
+        pytest.param(one_later, JOINED, id="async one"),
+        pytest.param(two_later, BOTH, id="async two"),
+        pytest.param(lambda prompt: f"1<{prompt}>", JOINED, id="lambda"),
+        pytest.param(lambda prompt, /: one_later(prompt), JOINED, id="returns awaitable"),
+        pytest.param(lambda prompt, temperature=0.2: one(prompt), JOINED, id="optional second"),
+        pytest.param(lambda *parts: one("".join(parts)), JOINED, id="star"),
+        pytest.param(lambda prompt, **options: one(prompt), JOINED, id="keywords"),
+        pytest.param(functools.partial(two, "S"), "2<S|Be a judge.\n\nJudge this.>", id="partial"),
+        pytest.param(functools.partial(two_later, "S"), "2<S|Be a judge.\n\nJudge this.>", id="async partial"),
+        pytest.param(Caller(), JOINED, id="instance"),
+        pytest.param(LaterCaller(), BOTH, id="async instance"),
+        pytest.param(Caller().method, BOTH, id="method"),
+    ],
+)
+def test_a_function_gets_one_text_or_both(function, said):
+    """One parameter: both parts joined by a blank line; two required ones: each. Sync or async, however wrapped."""
+    assert answer(function).text == said
+
+
+def test_an_empty_system_part_adds_nothing():
+    """A ready-made prompt reaches a function as it is."""
+    request = type(PLAIN)(system="", user="as it is")
+    assert asyncio.run(as_model(lambda prompt: prompt).complete(request)).text == "as it is"
+
+
+def test_an_adapter_becomes_a_model():
+    """An object with a name and evaluate(prompt), sync or async, as in the seeds."""
+
+    class Adapter:
+        name = "claude-haiku"
+
+        def evaluate(self, prompt):
+            return one(prompt)
+
+    class LaterAdapter(Adapter):
+        async def evaluate(self, prompt):
+            return one(prompt)
+
+    for adapter in (Adapter(), LaterAdapter()):
+        assert as_model(adapter).name == "claude-haiku"
+        assert answer(adapter).text == JOINED
+    assert as_model(Adapter(), "other").name == "other"
+
+
+@pytest.mark.parametrize(
+    ("thing", "name", "expected"),
+    [
+        pytest.param(one, None, "one", id="function"),
+        pytest.param(one, "given", "given", id="given"),
+        pytest.param(("paired", one), None, "paired", id="pair"),
+        pytest.param(("paired", one), "given", "given", id="given over pair"),
+        pytest.param(functools.partial(two, "x"), None, "two", id="partial"),
+        pytest.param(lambda prompt: "", None, "function", id="lambda"),
+        pytest.param(Caller(), None, "Caller", id="instance"),
+    ],
+)
+def test_a_function_model_has_a_name(thing, name, expected):
+    """The given name, else the pair's, else the function's own."""
+    model = as_model(thing, name)
+    assert model.name == expected
+    assert isinstance(model, Model)
+    assert hosts_of(model) == ()
+
+
+def test_a_model_passes_through():
+    """What is a Model already is not wrapped."""
+    model = as_model(one)
+    assert as_model(model) is model
+
+
+@pytest.mark.parametrize(
+    ("thing", "says"),
+    [
+        pytest.param("openai:gpt-6.1-terra", "open_model", id="spec"),
+        pytest.param(5, "not int", id="number"),
+        pytest.param(None, "not NoneType", id="none"),
+        pytest.param(("a", one, 3), r"\(name, function\)", id="triple"),
+        pytest.param((one, "a"), r"\(name, function\)", id="swapped pair"),
+        pytest.param(lambda: "", "one parameter", id="no parameter"),
+        pytest.param(lambda a, b, c: "", "one parameter", id="three"),
+        pytest.param(lambda a, *, key: "", "one parameter", id="required keyword"),
+    ],
+)
+def test_what_cannot_be_a_model_is_refused(thing, says):
+    """The error says what a model may be."""
+    with pytest.raises(UsageError, match=says):
+        as_model(thing)
+
+
+@pytest.mark.parametrize("value", [None, 5, b"bytes", {"passed": True}, ["x"]], ids=str)
+def test_a_function_returns_a_text_or_a_reply(value):
+    """Anything else is an error that names the type; a Reply passes through."""
+    with pytest.raises(ModelError, match=f"mine returned {type(value).__name__}"):
+        answer(lambda prompt: value, "mine")
+
+    reply = Reply(text="x", finish_reason="length")
+    assert answer(lambda prompt: reply) is reply
+
+
+@pytest.mark.parametrize("raised", [ValueError("boom"), StopIteration(), asyncio.CancelledError()], ids=repr)
+def test_a_function_that_raises_is_a_model_error(raised):
+    """Whatever a synchronous function raises in its thread, the caller gets a ModelError with the function's name."""
+
+    def fails(prompt):
+        raise raised
+
+    with pytest.raises(ModelError, match="fails"):
+        answer(fails)
+
+
+def test_an_async_function_that_raises_is_a_model_error():
+    """The same for a coroutine; a ModelError of its own passes through."""
+
+    async def fails(prompt):
+        raise TimeoutError("late")
+
+    async def says(prompt):
+        raise ModelError("no", status=503)
+
+    with pytest.raises(ModelError, match="fails raised TimeoutError: late"):
+        answer(fails)
+    with pytest.raises(ModelError) as caught:
+        answer(says)
+    assert caught.value.status == 503
+
+
+def test_context_variables_reach_the_thread():
+    """A tracing context set by the caller is seen by a synchronous function."""
+    trace = contextvars.ContextVar("trace", default="none")
+    trace.set("t-1")
+
+    assert answer(lambda prompt: trace.get()).text == "t-1"
+
+
+def test_a_cancelled_call_returns_at_once():
+    """A thread cannot be killed, but nobody waits for it: the call ends, others go on, the late result is dropped."""
+    release, entered = threading.Event(), threading.Event()
+
+    def hangs(prompt):
+        if "first" in prompt:
+            entered.set()
+            release.wait(HANG)
+        return "done"
+
+    async def run():
+        model = as_model(hangs)
+        first = asyncio.create_task(model.complete(type(PLAIN)(system="", user="first")))
+        await asyncio.to_thread(entered.wait, 10)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        second = await model.complete(PLAIN)
+        release.set()
+        return second.text
+
+    assert asyncio.run(run()) == "done"
+
+
+def test_no_more_threads_than_allowed():
+    """max_concurrency threads run at once, and as many as that."""
+    running, most, lock = 0, 0, threading.Lock()
+    barrier = threading.Barrier(3, timeout=10)
+
+    def counts(prompt):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        barrier.wait()
+        with lock:
+            running -= 1
+        return "x"
+
+    async def run():
+        model = as_model(counts, max_concurrency=3)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(12):
+                group.create_task(model.complete(PLAIN))
+
+    asyncio.run(run())
+    assert most == 3
+    with pytest.raises(UsageError, match="max_concurrency"):
+        as_model(one, max_concurrency=0)
+
+
+HANGING = """
+import asyncio, threading
+from adjudge.models import Request, as_model
+async def main():
+    try:
+        async with asyncio.timeout(0.05):
+            await as_model(lambda prompt: threading.Event().wait()).complete(Request(system="", user=""))
+    except TimeoutError:
+        print("gave up")
+asyncio.run(main())
+"""
+
+
+@pytest.mark.integration
+def test_a_function_that_hangs_does_not_hold_the_program():
+    """The interpreter ends although a model function never returns."""
+    done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=HANG, check=False)
+    assert (done.stdout, done.returncode) == ("gave up\n", 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reply", "advised"),
+    [('{"criteria": []}', True), ("Looks good to me.", False), ('{"token": "{token}", "criteria": [}', False)],
+)
+def test_a_function_that_leaves_out_the_token_is_told(reply: str, advised: bool):
+    """Whoever wrote it can copy it or do without; prose, and a token in an object that breaks, are something else."""
+
+    def answer(prompt: str) -> str:
+        return reply.replace("{token}", prompt.rpartition('{"token": "')[2][:8])
+
+    result = Judge(answer, reask=0).evaluate_sync("x", criteria="Good.")
+
+    assert result.undecided_because == "unparseable"
+    assert ("; a function has to copy it, or be judged without a token (--no-token," in result.detail) is advised
+
+
+def test_only_functions_are_told_to_do_without_the_token():
+    """A model that was talked out of the token may have been attacked; to take it away would be no remedy."""
+    model = FaultyModel(ScriptedModel({"criteria": []}), ["wrong_token"])
+    result = Judge(model, reask=0).evaluate_sync("x", criteria="Good.")
+
+    assert (result.undecided_because, "token=False" in result.detail) == ("unparseable", False)

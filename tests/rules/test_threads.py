@@ -1,0 +1,156 @@
+"""Rules look at long contents in two threads, so that the event loop goes on; short ones are looked at at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import adjudge
+from adjudge import Gate, Judge, Rule
+from adjudge.rules import as_rule
+
+pytestmark = pytest.mark.timed
+
+
+LONG = "1: " * 60_000
+SCREEN = "personal_data"
+
+
+def judge_it(content: object) -> bool:
+    return content is not None
+
+
+async def count_turns(work: Any) -> tuple[int, Any]:
+    """How many turns another task has while some work is done, and what came of it."""
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    other = asyncio.ensure_future(turn())
+    await asyncio.sleep(0)
+    turns = 0
+    done = await work
+    other.cancel()
+    return turns, done
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda: Gate("g", rules=[SCREEN] * 8).check(LONG),
+        lambda: Judge(judge_it, name="j").evaluate(LONG, criteria="Good.", rules=[SCREEN] * 8),
+        lambda: as_rule({"some_of": [*[SCREEN] * 8, "substance"]}).check(LONG),
+        lambda: as_rule({"name": "similarity"}).check("ab" * 9_900, "ba" * 9_900),
+        lambda: as_rule("personal_data").check([{"mail": "a@b.co"}] * 5_000),
+    ],
+    ids=["gate", "judge", "rules in a rule", "a comparison", "values"],
+)
+def test_the_event_loop_goes_on_while_rules_look_at_long_content(check: Any):
+    """Other tasks have their turns meanwhile."""
+    assert asyncio.run(count_turns(check()))[0] > 3
+
+
+@pytest.mark.parametrize("spec", [SCREEN, "secrets", "unicode", "json", {"regex": "a"}])
+def test_short_content_is_looked_at_at_once(spec: Any):
+    """Without a turn of the event loop, which a thread would cost."""
+
+    async def run() -> None:
+        work = as_rule(spec).check("Thank you for your order.")
+        with pytest.raises(StopIteration):
+            work.send(None)
+
+    asyncio.run(run())
+
+
+def test_a_function_of_yours_is_called_where_it_was():
+    """It may belong to its thread, as a connection to a database does."""
+    seen: list[threading.Thread] = []
+
+    def look(content: str) -> bool:
+        seen.append(threading.current_thread())
+        return len(content) > 1
+
+    async def run() -> threading.Thread:
+        assert (await Gate("g", rules=[look]).check(LONG)).allowed
+        assert (await as_rule(Rule(name="own", evaluate=look)).check(LONG)).passed
+        return threading.current_thread()
+
+    here = asyncio.run(run())
+    assert seen == [here, here]
+
+
+def test_no_more_than_two_threads_look_at_contents():
+    """However many contents are checked at a time."""
+    gate = Gate("g", rules=["secrets", "unicode", SCREEN])
+
+    async def run() -> int:
+        work = [asyncio.ensure_future(gate.check(f"{LONG}{number}")) for number in range(8)]
+        most = 0
+        while not all(item.done() for item in work):
+            most = max(most, sum(thread.name.startswith("adjudge-rules") for thread in threading.enumerate()))
+            await asyncio.sleep(0.001)
+        return most
+
+    assert asyncio.run(run()) == 2
+
+
+@pytest.mark.parametrize("inner", [False, True], ids=["rules", "rules in a rule"])
+def test_a_time_limit_ends_rules(inner: bool):
+    """What is under way is left alone, and nothing further is begun: the threads are free for others soon after."""
+    many = [{"some_of": [SCREEN] * 64}] * 4 if inner else [SCREEN] * 200
+    gate = Gate("g", rules=many)
+
+    async def run() -> None:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await gate.check(LONG)
+        # Of the 600 (768) looks at this text, each of which takes a tenth of a second, some had begun.
+        async with asyncio.timeout(40):
+            assert (await as_rule({"length": 1_000_000}).check(LONG)).passed
+
+    asyncio.run(run())
+
+
+def test_results_are_the_same_in_a_thread():
+    """Message, name and severity included, and what a rule raises is a failure there too."""
+    for spec in (SCREEN, "secrets", {"length": 3}, {"contains": "zz"}, "json", {"some_of": ["json", "substance"]}):
+        rule = as_rule(spec)
+        known = rule.evaluate(LONG)
+        result = asyncio.run(rule.check(LONG))
+        assert (result.passed, result.message, result.score) == (known.passed, known.message, known.score)
+    assert asyncio.run(as_rule({"regex": "a"}).check("\ud800" * 5_000)).passed is False
+
+
+@pytest.mark.integration
+def test_a_process_that_was_forked_has_threads_of_its_own():
+    """Those of its parent are not there to look at anything."""
+    if not hasattr(os, "fork"):
+        pytest.skip("this system does not fork")
+    code = (
+        "import asyncio, os, sys\n"
+        "from adjudge.rules import as_rule\n"
+        "check = lambda: asyncio.run(as_rule('secrets').check('x ' * 50_000)).passed\n"
+        "assert check()\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    os._exit(0 if check() else 1)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    root = str(Path(adjudge.__file__).parents[1])
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": root}, check=False, capture_output=True
+    )
+
+    assert ran.returncode == 0, ran.stderr.decode()

@@ -1,0 +1,681 @@
+"""The page Approvals, over HTTP and without scripts: what it shows, what it takes, and what it refuses."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from adjudge import Approvals, Ledger
+from kit.approval_pages import (
+    CONFIG,
+    CONTENT,
+    POLICY,
+    REASON,
+    decide,
+    find_form,
+    list_kinds,
+    make_request,
+    read_approval,
+    send,
+)
+from kit.approvals import make_result
+from kit.cli import Line
+from kit.patience import wait_for
+from kit.server import RunningServer, approve, find_token, run_server
+
+pytestmark = pytest.mark.timed
+
+
+@pytest.fixture(scope="module", name="server")
+def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with run_server(tmp_path_factory.mktemp("server"), config=CONFIG) as running:
+        running.add_account("Ana")
+        running.add_account("Ben", "approve")
+        running.add_account("Zoe", "approve", "read", approver=None)
+        running.add_account("Kim", "approve", gates=["others"])
+        running.add_account("Ray", "read")
+        yield running
+
+
+@pytest.fixture(scope="module", name="ana")
+def sign_in_ana(server: RunningServer) -> Any:
+    return server.sign_in("Ana")
+
+
+@pytest.fixture(scope="module", name="ben")
+def sign_in_ben(server: RunningServer) -> Any:
+    return server.sign_in("Ben")
+
+
+def read(client: Any, ident: str, **params: Any) -> str:
+    answer = client.get(f"/approvals/{ident}", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def read_twin(client: Any, ident: str, **params: Any) -> dict[str, Any]:
+    return client.get(f"/approvals/{ident}.json", params=params).json()["item"]
+
+
+# ---------------------------------------------------------------- what it shows
+
+
+def test_a_request_is_shown_with_all_that_is_needed_to_decide_it(server: RunningServer, ana: Any):
+    """What will happen and its digest, the judge's reason, the content with its evidence, people, time left."""
+    ident = make_request(server, required=2)
+    approval = read_approval(server, ident)
+    page = read(ana, ident)
+
+    for said in (approval.subject, "failed with 0.30, needs 0.70", html.escape(REASON), "Ana (you)", "Ben", "59 min"):
+        assert said in page
+    assert '<mark id="e1">24 hours<a class="ref"' in page
+    assert "0 of 2 approvals" in page
+    assert "Nothing like this was approved before" in page
+
+
+def test_the_twin_says_what_the_page_says(server: RunningServer, ana: Any):
+    """A program reads the same value."""
+    item = read_twin(ana, make_request(server))
+
+    assert item["judge"]["criteria"][0]["quotes"] == [{"text": "24 hours", "number": 1}]
+    assert (item["can_decide"], item["can_approve"], item["needs_reason"], item["gaps"]) == (True, True, True, [])
+    assert [vote["state"] for vote in item["votes"]] == ["open", "open"]
+
+
+def test_a_json_object_is_shown_as_its_members_exactly(server: RunningServer, ana: Any):
+    """Numbers as they are written, nested values, and a name that is there twice."""
+    content = '{"amount": 184.00, "to": {"card": 3304.0, "of": [1e3]}, "amount": 9999}'
+    item = read_twin(ana, make_request(server, content, quote=""))
+
+    assert item["facts"] == [["amount", "184.00"], ["to", '{"card": 3304.0, "of": [1e3]}'], ["amount", "9999"]]
+
+
+def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
+    """And opens the first that one can decide."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve", "read")
+        ana = server.sign_in("Ana")
+        assert "Nothing waits for approval" in ana.get("/approvals").text
+
+        late, soon = make_request(server, expires_in=900), make_request(server, expires_in=60)
+        other = make_request(server, approvers=["Ben"], expires_in=30)
+        never = make_request(server, expires_in=None)
+        found = ana.get("/approvals.json").json()
+
+        assert [item["id"] for item in found["items"]] == [other, soon, late, never]
+        assert (found["item"]["id"], found["waiting"], found["mine"]) == (soon, 4, 3)
+        assert (found["before"], found["after"], found["position"]) == (other, late, 2)
+        assert '<span class="count held">3<span class="unseen"> waiting' in ana.get("/approvals").text
+
+
+@pytest.mark.slow
+def test_a_long_queue_is_shown_in_parts(tmp_path: Path):
+    """At most 50 requests, with the one that is open among them, how many there are, and the way to the others."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve", "read")
+        ana = server.sign_in("Ana")
+        made = server.change(lambda ledger: fill_queue(ledger, 120))
+        first = ana.get("/approvals.json").json()
+        page = ana.get("/approvals").text
+        second = ana.get(f"/approvals/{first['on']}.json").json()
+        last = ana.get(f"/approvals/{made[-1]}.json").json()
+
+        assert [[item["id"] for item in part["items"]] for part in (first, second, last)] == [
+            made[:50], made[50:100], made[100:],
+        ]  # fmt: skip
+        assert [(part["first"], part["position"]) for part in (first, second, last)] == [(1, 1), (51, 51), (101, 120)]
+        assert [(part["back"], part["on"]) for part in (first, second, last)] == [
+            (None, made[50]), (made[0], made[100]), (made[50], None),
+        ]  # fmt: skip
+        assert (first["waiting"], first["mine"], second["before"]) == (120, 120, made[49])
+        assert page.count('class="item"') == 50
+        assert "1 to 50 of 120." in page
+        assert f'<a href="/approvals/{made[50]}">Those after</a>' in page
+        assert "120 wait for a person" in ana.get("/").text
+        listed = server.open_client(key=server.make_key("read")).get("/v1/approvals?limit=2").json()
+        assert ([item["id"] for item in listed["approvals"]], listed["total"]) == (made[:2], 120)
+
+
+@pytest.mark.slow
+def test_several_hundred_are_denied_in_parts(tmp_path: Path):
+    """The form has as many as it takes, and says how many more there are."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve")
+        ana = server.sign_in("Ana")
+        server.change(lambda ledger: fill_queue(ledger, 203))
+
+        assert len(ana.get("/approvals/deny.json").json()["items"]) == 200
+        assert "3 more wait for you" in ana.get("/approvals/deny").text
+
+
+async def fill_queue(ledger: Ledger, number: int) -> list[str]:
+    """The ids of so many requests of a program, the next to expire first."""
+    async with Approvals(ledger) as approvals:
+        return [
+            await approvals.request(make_result(), "Publish it?", approvers=["Ana"], expires_in=3_600)
+            for _ in range(number)
+        ]
+
+
+def test_a_quotation_that_is_not_in_the_content_is_said_to_be_missing(server: RunningServer, ana: Any):
+    """The judge's check of quotations allows other blanks; a mark would point at what is not there."""
+    page = read(ana, make_request(server, "You will  have it within 24\nhours.", quote="within 24 hours"))
+
+    assert "not in the content" in page
+    assert "<mark" not in page
+
+
+def test_rules_that_did_not_pass_come_first(server: RunningServer, ana: Any):
+    """A gate's own rules are shown with what they found."""
+    rules = [
+        {"name": "length", "max": 1_000},
+        {"name": "length", "max": 3, "severity": "warning"},
+        {"regex": "money", "absent": True, "severity": "info"},
+    ]
+    item = read_twin(ana, make_request(server, rules=rules))
+
+    assert [rule["state"] for rule in item["judge"]["rules"]] == ["warning", "info", "passed"]
+
+
+def test_the_difference_to_what_was_approved_before_is_shown(server: RunningServer, ana: Any):
+    """Of the last one of the same gate: changed words, and who approved it."""
+    first = make_request(server, "Hello.\nYou will have the money in 10 days.", quote="", gate="diff")
+    decide(server, first, "Ben", True)
+    page = read(ana, make_request(server, "Hello.\nYou will have the money in 2 days.", quote="", gate="diff"))
+
+    assert "<del>10</del>" in page
+    assert "<ins>2</ins>" in page
+    assert "by Ben" in page
+
+
+def test_characters_that_cannot_be_seen_are_counted(server: RunningServer, ana: Any):
+    """What a reader cannot see would be approved all the same; the exact bytes are a file."""
+    content = "pay 10\u200b\u202e0 EUR"
+    ident = make_request(server, content, quote="")
+
+    assert "2 characters cannot be seen" in read(ana, ident)
+    answer = ana.get(f"/approvals/{ident}/content")
+    assert answer.content == content.encode()
+    assert "attachment" in answer.headers["content-disposition"]
+
+
+HOSTILE = "</textarea></div><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}\u202e\x1b[31m"
+
+
+def test_nothing_of_what_was_judged_becomes_html(server: RunningServer, ana: Any):
+    """Content, quotations, reasons, names and metadata are text, whoever wrote them."""
+    metadata = {"title": HOSTILE, "agent": HOSTILE, "tool": HOSTILE}
+    ident = make_request(
+        server, f"{HOSTILE} refund", quote=HOSTILE, reason=HOSTILE, metadata=metadata, judge="<b>j</b>"
+    )
+    client = server.sign_in("Ben")
+    send(client, ident, "comment", HOSTILE)
+    send(client, ident, "deny", HOSTILE)
+    for path in (f"/approvals/{ident}", "/approvals", "/approvals/deny"):
+        page = ana.get(path).text
+        assert "<script>alert" not in page
+        assert "<img" not in page
+        assert "<b>j" not in page
+        assert "\x1b" not in page
+        assert "\u202e" not in page
+
+
+# ---------------------------------------------------------------- deciding
+
+
+def test_the_result_shows_what_people_were_shown_only_if_that_is_what_was_judged(server: RunningServer, ana: Any):
+    """By the digest in the ledger: the text beside it can be changed by somebody who can write to the database."""
+    ident = make_request(server, "You will have the money within 24 hours, Zoe.")
+    page = ana.get(f"/results/{ident}").text
+    assert "Zoe." in page
+
+    with closing(sqlite3.connect(server.folder / "adjudge.db")) as database, database:
+        database.execute("UPDATE adjudge_approvals SET body = replace(body, 'Zoe.', 'Kim.')")
+    page = ana.get(f"/results/{ident}").text
+    assert "Zoe." not in page
+    assert "Kim." not in page
+    assert "The content is not here" in page
+
+
+def test_an_approval_can_be_undone_and_counts_afterwards(server: RunningServer, ana: Any):
+    """The vote is pending at first; the page that follows offers to take it back."""
+    ident = make_request(server)
+    answer = send(ana, ident, "approve", "The policy changed today.")
+    assert answer.status_code == 303
+    page = ana.get(answer.headers["location"]).text
+    assert f'action="/approvals/{ident}/undo"' in page
+
+    approval = read_approval(server, ident)
+    assert (approval.status, [vote.by for vote in approval.pending_votes]) == ("open", ["Ana"])
+    final_at = approval.pending_votes[0].final_at
+    assert f"It counts from {final_at:%H:%M:%S} UTC; until then you can undo it." in read(ana, ident)
+    assert re.search(
+        r'<div id="offers" hx-get="/approvals/[^"]+" hx-trigger="every \d+s" hx-select="#desk"', read(ana, ident)
+    )
+
+    answer = ana.post(f"/approvals/{ident}/undo", data={"csrf_token": find_token(ana, "/approvals")})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/approvals/{ident}")
+    assert read_approval(server, ident).pending_votes == ()
+    assert f'action="/approvals/{ident}/undo"' not in read(ana, ident)
+    assert list_kinds(server, ident) == ["requested", "vote_pending", "vote_withdrawn"]
+
+
+def test_requests_of_one_title_differ_by_when_they_were_asked(server: RunningServer, ana: Any):
+    """And one that never expires has no time left to speak of."""
+    ids = [make_request(server, expires_in=None) for _ in range(2)]
+    page = read(ana, ids[0])
+    for ident in ids:
+        item = re.search(rf'<a class="item" href="/approvals/{ident}".*?</a>', page, re.DOTALL)
+        assert item is not None
+        assert f"{read_approval(server, ident).created_at:%H:%M:%S}" in item[0]
+    assert "no end left" not in page
+
+
+def test_after_a_decision_comes_the_next_request_of_the_queue(server: RunningServer, ana: Any):
+    """Not the first one again, which a reviewer may have left for later; and what they decided says so in the queue."""
+    ids = [make_request(server, expires_in=60 + number) for number in range(3)]
+    _, second, third = ids
+    try:
+        assert send(ana, second, "deny").headers["location"] == f"/approvals/{third}"
+        queue = re.search(rf'<a class="item" href="/approvals/{second}".*?</a>', read(ana, third), re.DOTALL)
+        assert queue is not None
+        assert "you denied" in queue[0]
+        following = send(ana, third, "deny").headers["location"].rpartition("/")[2]
+        assert following not in {second, third}
+        assert read_approval(server, following).status == "open"
+    finally:
+        for ident in ids:
+            decide(server, ident, "Ben", False)
+
+
+def test_decisions_that_can_be_undone_leave_room_for_the_next_request(server: RunningServer, ana: Any):
+    """The last one is a message; those before it are folded away, each with its own button."""
+    ids = [make_request(server) for _ in range(3)]
+    for ident in ids:
+        send(ana, ident, "deny")
+    page = read(ana, make_request(server))
+    folded = re.search(r'<details class="earlier">.*?</details>', page, re.DOTALL)
+
+    assert page.count('class="toast"') == 1
+    assert folded is not None
+    assert f'action="/approvals/{ids[2]}/undo"' in page.replace(folded[0], "")
+    for ident in ids[:2]:
+        assert f'action="/approvals/{ident}/undo"' in folded[0]
+
+
+def test_a_score_with_nothing_to_reach_has_no_mark(server: RunningServer, ana: Any):
+    """A tick beside it would be read as praise."""
+    page = read(ana, make_request(server))
+    free = {name: said for name, said in POLICY.items() if name != "threshold"}
+    bare = read(ana, make_request(server, rubric={"name": "Replies", "criteria": [free]}))
+
+    assert 'class="n last"><span class="state failed">' in page
+    assert 'class="n last"><span class="n">0.30</span>' in bare
+
+
+def test_undoing_too_late_says_so(server: RunningServer, ana: Any):
+    """The vote counts, and the page says that the gate may know."""
+    ident = make_request(server)
+    decide(server, ident, "Ana", True)
+    answer = ana.post(f"/approvals/{ident}/undo", data={"csrf_token": find_token(ana, "/approvals")})
+
+    assert answer.status_code == 409
+    assert "too late to undo" in answer.text
+
+
+def test_a_reason_is_needed_to_override_the_judge_and_never_to_deny(server: RunningServer, ana: Any):
+    """What was typed is kept."""
+    ident = make_request(server)
+    answer = send(ana, ident, "approve", "  ")
+    assert (answer.status_code, "overrides the judge" in answer.text) == (422, True)
+    assert read_approval(server, ident).pending_votes == ()
+
+    assert send(ana, ident, "deny").status_code == 303
+    assert [vote.approved for vote in read_approval(server, ident).pending_votes] == [False]
+
+
+def test_who_was_first_is_said_and_nothing_is_recorded(server: RunningServer, ana: Any):
+    """409, with what one typed."""
+    ident = make_request(server)
+    page = ana.get(f"/approvals/{ident}").text
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+    decide(server, ident, "Ben", False)
+    answer = ana.post(f"/approvals/{ident}/decide", data=fields | {"vote": "approve", "reason": "my long reason"})
+
+    assert answer.status_code == 409
+    for said in ("Somebody decided this first. Your vote was not recorded.", "Ben denied it", "my long reason"):
+        assert said in answer.text
+    assert find_form(answer.text).count("vote") == 0
+    assert len(read_approval(server, ident).votes) == 1
+
+
+def test_two_tabs_of_one_person_are_one_vote(server: RunningServer, ana: Any):
+    """The second says so, and records nothing."""
+    ident = make_request(server, required=2)
+    page = ana.get(f"/approvals/{ident}").text
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+    answers = [
+        ana.post(f"/approvals/{ident}/decide", data=fields | {"vote": "approve", "reason": "yes"}) for _ in range(2)
+    ]
+
+    assert [answer.status_code for answer in answers] == [303, 409]
+    assert "another tab" in answers[1].text
+    assert len(read_approval(server, ident).pending_votes) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "said"),
+    [
+        ({"show_content": False}, {}, "The content is not kept"),
+        ({"content": "x " * 15_000, "quote": ""}, {}, "cut at 20,000 of 30,000 characters"),
+    ],
+    ids=["not kept", "cut off"],
+)
+def test_what_is_not_shown_in_full_can_be_denied_only(
+    server: RunningServer, ana: Any, given: dict[str, Any], more: dict[str, Any], said: str
+):
+    """The button is off with the reason beside it, and the server refuses it too."""
+    content = given.pop("content", CONTENT)
+    ident = make_request(server, content, **given)
+    page = read(ana, ident)
+    button = re.search(r'<button class="btn say-yes".*?>', page)
+    assert button is not None
+    assert "disabled" in button[0]
+    assert 'aria-describedby="not-yet"' in button[0]
+    assert said in page
+    assert 'name="seen"' not in page
+
+    assert send(ana, ident, "approve", "I insist").status_code == 422
+    assert send(ana, ident, "approve", "I insist", seen="0" * 64).status_code in (409, 422)
+    assert read_approval(server, ident).pending_votes == ()
+    assert send(ana, ident, "deny").status_code == 303
+
+
+def test_a_long_content_can_be_approved_once_all_of_it_is_shown(server: RunningServer, ana: Any):
+    """The rest is a link away."""
+    ident = make_request(server, "x " * 15_000, quote="")
+    assert "shown in full, 30,000 characters" in read(ana, ident, whole="true")
+
+    assert send(ana, ident, "approve", "read all of it", params={"whole": "true"}).status_code == 303
+
+
+def test_a_comment_decides_nothing(server: RunningServer, ana: Any, ben: Any):
+    """The others read it."""
+    ident = make_request(server)
+    assert send(ana, ident, "comment", "Is that the new policy?").status_code == 303
+    assert send(ana, ident, "comment", " ").status_code == 422
+
+    assert "Is that the new policy?" in read(ben, ident)
+    assert list_kinds(server, ident) == ["requested", "commented"]
+
+
+def test_several_are_denied_at_once_and_never_approved(server: RunningServer, ana: Any):
+    """One of them was decided meanwhile, and that is said."""
+    ids = [make_request(server) for _ in range(3)]
+    token = find_token(ana, "/approvals/deny")
+    decide(server, ids[0], "Ben", True)
+    answer = ana.post("/approvals/deny", data={"csrf_token": token, "ids": ids, "reason": "a bad batch"})
+
+    assert answer.headers["location"] == "/approvals?denied=2&late=1"
+    assert "2 denied. 1 had been decided by somebody else." in ana.get(answer.headers["location"]).text
+    assert [vote.approved for ident in ids[1:] for vote in read_approval(server, ident).pending_votes] == [False, False]
+    answer = ana.post("/approvals/approve", data={"csrf_token": token, "ids": ids})
+    assert answer.status_code in (404, 405)
+
+
+# ---------------------------------------------------------------- without the judge
+
+
+SECRET = ("careful", "0.30", "0.70", html.escape(REASON), "failed with", "<mark", "approved by Ben", "Ben approved")
+
+
+def test_the_judge_is_hidden_until_one_has_decided(tmp_path: Path):
+    """Neither the page nor the twin holds what the judge or others said, not even hidden; afterwards both do."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve")
+        check_blindness(server, server.sign_in("Ana"))
+
+
+def check_blindness(server: RunningServer, kim: Any) -> None:
+    ident = make_request(server, required=2, reason=REASON)
+    decide(server, ident, "Ben", True)
+    token = find_token(kim, "/approvals")
+    answer = kim.post("/approvals/judge", data={"csrf_token": token, "judge": "hide", "back": f"/approvals/{ident}"})
+    assert answer.headers["location"] == f"/approvals/{ident}"
+
+    for text in (read(kim, ident), kim.get(f"/approvals/{ident}.json").text, kim.get("/approvals").text):
+        for said in (*SECRET, "from outside"):
+            assert said not in text, said
+    item = read_twin(kim, ident)
+    assert (item["hidden"], item["judge"], item["approved"]) == (True, None, None)
+
+    assert send(kim, ident, "approve", "fine").status_code == 303
+    # Who could still undo would look first, and vote again.
+    assert "failed with 0.30" not in read(kim, ident)
+    assert "approved; counts from" in read(kim, ident)
+
+    counted = make_request(server, required=2)
+    decide(server, counted, "Ana", True)
+    page = read(kim, counted)
+    assert "failed with 0.30" in page
+    assert "from outside" in page
+
+
+def test_where_one_goes_after_hiding_the_judge_is_on_this_server(ana: Any):
+    """A form cannot lead elsewhere."""
+    token = find_token(ana, "/approvals")
+    for back in ("https://evil.example", "//evil.example", "/\\evil.example"):
+        answer = ana.post("/approvals/judge", data={"csrf_token": token, "judge": "show", "back": back})
+        assert answer.headers["location"] == "/approvals"
+
+
+# ---------------------------------------------------------------- who may
+
+
+def test_only_approvers_decide(server: RunningServer):
+    """The scope opens the page; the name of the account decides, and the limit to gates holds."""
+    ident = make_request(server, approvers=["Ben"])
+    ana, zoe, kim, ray = (server.sign_in(name) for name in ("Ana", "Zoe", "Kim", "Ray"))
+
+    assert "Ana is not one of its approvers" in read(ana, ident)
+    assert send(ana, ident, "deny").status_code == 403
+    assert "no approver" in read(zoe, ident)
+    assert send(zoe, ident, "deny").status_code == 403
+    token = find_token(kim, "/approvals")
+    assert kim.get(f"/approvals/{ident}").status_code == 404
+    assert kim.get("/approvals.json").json()["items"] == []
+    form = {"csrf_token": token, "vote": "deny"}
+    assert kim.post(f"/approvals/{ident}/decide", data=form).status_code == 404
+    assert ray.get(f"/approvals/{ident}").status_code == 403
+    assert read_approval(server, ident).pending_votes == ()
+
+
+def test_without_its_token_no_form_is_taken(server: RunningServer, ana: Any):
+    """Another site can send a form, and cannot know the token."""
+    ident = make_request(server)
+    for path, data in (
+        (f"/approvals/{ident}/decide", {"vote": "deny"}),
+        (f"/approvals/{ident}/undo", {}),
+        ("/approvals/deny", {"ids": ident}),
+        ("/approvals/judge", {"judge": "hide"}),
+    ):
+        assert ana.post(path, data=data).status_code == 403
+    assert read_approval(server, ident).pending_votes == ()
+
+
+def test_nobody_decides_by_get(server: RunningServer, ana: Any):
+    """Neither a link nor a prefetch can."""
+    ident = make_request(server)
+    for path in (
+        f"/approvals/{ident}/decide?vote=approve",
+        f"/approvals/{ident}/undo",
+        f"/approvals/{ident}?vote=deny",
+    ):
+        ana.get(path)
+    assert list_kinds(server, ident) == ["requested"]
+
+
+def test_an_unknown_request_is_not_there(ana: Any):
+    """Nor is one with an id that no store can hold."""
+    for ident in ("nobody", "%2e%2e", "%00", "x" * 3_000):
+        assert ana.get(f"/approvals/{ident}").status_code == 404, ident
+
+
+def test_each_reviewer_sees_their_own_figures_alone(tmp_path: Path):
+    """How many, and how often against the judge."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve")
+        server.add_account("Ben", "approve")
+        ident, other = make_request(server), make_request(server)
+        decide(server, ident, "Ana", True)
+        decide(server, other, "Ana", False)
+
+        figures = server.sign_in("Ana").get("/approvals.json").json()["figures"]
+        assert (figures["by"], figures["decided"], figures["against_judge"], figures["with_judge"]) == ("Ana", 2, 1, 1)
+        assert server.sign_in("Ben").get("/approvals.json").json()["figures"]["decided"] == 0
+
+
+# ---------------------------------------------------------------- news
+
+
+def test_what_is_new_is_announced_once_and_not_put_in_between(server: RunningServer, ana: Any):
+    """A page that knows it hears nothing; a request that changed is named without what changed."""
+    ident = make_request(server)
+    found = ana.get(f"/approvals/{ident}.json").json()
+    known = {"after": found["newest"], "item": ident, "version": found["version"]}
+    assert ana.get("/approvals/news", params=known).status_code == 204
+
+    new = make_request(server)
+    decide(server, ident, "Ben", False)
+    answer = ana.get("/approvals/news", params=known)
+    assert answer.status_code == 200
+    assert "1 new" in answer.text
+    assert f'href="/approvals/{new}"' in answer.text
+    assert "This request changed" in answer.text
+    assert "Ben" not in answer.text
+    assert ana.get("/approvals/news", params=known | {"told": "1-1"}).status_code == 204
+
+
+# ---------------------------------------------------------------- links
+
+
+@pytest.fixture(name="print_link")
+def provide_link(server: RunningServer, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What ``adjudge approvals link`` prints, without the host that it names."""
+
+    def print_link(ident: str, *options: str) -> str:
+        config = str(server.folder / "adjudge.toml")
+        done = Line(capsys)("approvals", "link", ident[-12:], *options, "--config", config)
+        assert done.status == 0, done.err
+        assert done.out.startswith("http://127.0.0.1:8318/approvals/")
+        return done.out.strip().removeprefix("http://127.0.0.1:8318")
+
+    return print_link
+
+
+def test_a_link_opens_the_page_after_signing_in_and_decides_nothing(
+    server: RunningServer, ana: Any, print_link: Callable[..., str]
+):
+    """Somebody without a session goes to the sign-in, and comes back to it."""
+    ident = make_request(server)
+    path = print_link(ident)
+    answer = server.open_browser().get(path)
+    assert answer.status_code == 303
+    assert unquote(answer.headers["location"]) == f"/signin?next={path}"
+
+    assert ident[-12:] in ana.get(path).text
+    assert list_kinds(server, ident) == ["requested"]
+
+
+def test_a_link_that_was_changed_or_is_too_old_opens_nothing(
+    server: RunningServer, ana: Any, print_link: Callable[..., str]
+):
+    """Nor does one for another request, and its form takes no vote by itself."""
+    ident, other = make_request(server), make_request(server, expires_in=None)
+    path = print_link(ident)
+    signed = path.partition("?")[2]
+    for changed in (
+        path.replace("until=", "until=1"),
+        path[:-2] + "xx",
+        f"/approvals/{other}?{signed}",
+        f"/approvals/{ident}?until=1&link=x",
+    ):
+        answer = ana.get(changed)
+        assert (answer.status_code, "link" in answer.text) == (403, True)
+    old = print_link(other, "--hours", "0.00001")
+    time.sleep(1.1)
+    assert "time of this link is over" in ana.get(old).text
+    assert print_link(other) != old
+
+
+def test_the_api_refuses_to_approve_what_is_not_kept_unless_told(server: RunningServer):
+    """A program that shows its people the content by itself says so."""
+    ident = make_request(server, show_content=False)
+    client = server.open_client(key=server.make_key("approve", approver="Ana"))
+    path = f"/v1/approvals/{ident}/votes"
+
+    refused = approve(client, ident)
+    assert (refused.status_code, refused.json()["code"]) == (409, "incomplete")
+    changed = client.post(path, json={"approved": True, "reason": "yes", "complete": False, "seen": "0" * 64})
+    assert (changed.status_code, changed.json()["code"]) == (409, "changed")
+    assert approve(client, ident, complete=False).status_code == 200
+
+
+def test_a_link_that_is_opened_again_after_the_decision_shows_it_and_takes_no_vote(
+    server: RunningServer, ana: Any, print_link: Callable[..., str]
+):
+    """It says who decided, has no form, and a form of before is refused."""
+    ident = make_request(server)
+    path = print_link(ident)
+    assert find_form(ana.get(path).text)
+    decide(server, ident, "Ben", False)
+    page = ana.get(path).text
+
+    assert "Ben denied it" in page
+    assert f'action="/approvals/{ident}/decide"' not in page
+    assert send(ana, ident, "approve", "yes", seen="0" * 64).status_code == 409
+    assert read_approval(server, ident).status == "denied"
+
+
+def test_the_webhook_of_a_server_has_the_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A program that sends a message needs no command."""
+    got: list[Any] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    monkeypatch.setenv("HOOK_SECRET", "a secret of enough bytes")
+    hook = f'webhook = {{url = "http://127.0.0.1:{receiver.server_port}/x", secret_env = "HOOK_SECRET"}}\n'
+    try:
+        with run_server(tmp_path, config=CONFIG.replace("[approvals]\n", f"[approvals]\n{hook}")) as server:
+            server.add_account("Ana", "approve")
+            client = server.open_client(key=server.make_key("judge"))
+            client.post("/v1/gates/replies/check", json={"content": "x" * 50})
+            wait_for(lambda: got)
+            link = got[0]["data"]["link"]
+            path = link[link.index("/approvals/") :]
+            assert server.sign_in("Ana").get(path).status_code == 200
+            assert server.sign_in("Ana").get(f"{path}x").status_code == 403
+    finally:
+        receiver.shutdown()
+        receiver.server_close()

@@ -1,0 +1,333 @@
+"""What the pages show, their twins, who may see them, and that no text of anybody else's becomes a part of a page."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+
+from adjudge import Decision, JudgeResult, Ledger
+from kit import server_demo
+from kit.markup import Reader
+from kit.server import RunningServer, find_token, run_server
+
+pytestmark = pytest.mark.timed
+
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>\"' onfocus='x' {{ 7*7 }} hx-get=/x "
+    "\u202e\x1b[31m</pre></textarea>"
+)
+
+LISTS = ("/", "/results", "/ledger", "/runs", "/keys")
+
+
+@pytest.fixture(scope="module", name="server")
+def provide_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """Three days of decisions, one with a whole story, and a run."""
+    folder = tmp_path_factory.mktemp("pages")
+    asyncio.run(server_demo.fill_ledger(folder, days=3, a_day=40))
+    asyncio.run(server_demo.tell_story(folder))
+    server_demo.keep_runs(folder)
+    with run_server(folder, server_demo.CONFIG) as running:
+        running.add_account("Ana")
+        running.add_account("Ben", "read", gates=["replies"])
+        yield running
+
+
+def find_story(server: RunningServer) -> int:
+    """The place of the story's last entry."""
+    return server.sign_in("Ana").get("/results.json?by=human").json()["rows"][0]["seq"]
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_each_page_has_a_twin_of_the_same_figures(server: RunningServer, path: str):
+    """A program reads what a person sees; both need a session or a key, and a page leads to the sign-in."""
+    client = server.sign_in("Ana")
+    twin = "/overview.json" if path == "/" else f"{path}.json"
+    page, data = client.get(path), client.get(twin)
+
+    assert (page.status_code, data.status_code) == (200, 200)
+    assert page.headers["content-type"].startswith("text/html")
+    assert isinstance(data.json(), dict)
+    assert 'aria-current="page"' in page.text
+    away = server.open_browser()
+    assert away.get(path).headers["location"].startswith("/signin?next=")
+    assert away.get(twin).status_code == 401
+
+
+def test_the_overview_counts_each_decision_once(server: RunningServer):
+    """Shares add up to the whole with their intervals, and a held decision that ended later is counted as held."""
+    view = server.sign_in("Ana").get("/overview.json").json()
+    counts = {item["state"]: item["share"]["count"] for item in view["figures"]}
+    days = [dict(day["counts"]) for day in view["daily"]]
+
+    assert sum(counts.values()) == view["number"] == sum(sum(day.values()) for day in days)
+    assert counts["held"] == sum(day["held"] for day in days) > 0
+    assert [gate["gate"] for gate in view["gates"]] == ["refunds", "replies"]
+    assert sum(gate["number"] for gate in view["gates"]) == view["number"]
+    text = Reader(server.sign_in("Ana").get("/").text).text
+    assert re.search(r"\d+\.\d to \d+\.\d %", text)
+
+
+def test_results_are_narrowed_in_the_address(server: RunningServer):
+    """By gate, outcome, who decided, judge and words; what a filter says is in the links to further pages."""
+    client = server.sign_in("Ana")
+    every = client.get("/results.json?when=all").json()
+
+    assert every["found"] > len(every["rows"]) == 50
+    assert "before=" in every["older"]
+    assert "when=all" in every["older"]
+    older = client.get(f"/results.json{every['older']}").json()["rows"]
+    assert older[0]["seq"] < every["rows"][-1]["seq"]
+    for query, holds in (
+        ("gate=refunds", lambda row: row["gate"] == "refunds"),
+        ("outcome=undecided", lambda row: row["outcome"] == "undecided" and not row["held"]),
+        ("by=human", lambda row: row["decided_by"] == "human"),
+        ("judge=quick", lambda row: row["judge"] == "quick"),
+        ("q=promises+date", lambda row: "promises" in row["why"]),
+    ):
+        rows = client.get(f"/results.json?{query}").json()["rows"]
+        assert rows, query
+        assert all(holds(row) for row in rows), query
+    assert "Nothing matches" in client.get("/results?q=nothing+has+this").text
+
+
+def test_a_row_of_results_says_what_it_is_about(server: RunningServer):
+    """By its content's first words, the reason, or the digest of what was judged; never by nothing."""
+    client = server.sign_in("Ana")
+    page = client.get("/results?when=all").text
+    shown = dict(re.findall(r'href="/results/(\d+)"[^>]*>([^<]*)</a>', page))
+    rows = client.get("/results.json?when=all").json()["rows"]
+
+    assert len(shown) == len(rows) == 50
+    for row in rows:
+        about = row["content"] or row["why"] or f"sha256:{row['subject'][:12]}"
+        assert unescape(shown[str(row["seq"])]).startswith(about.strip().splitlines()[0][:300])
+
+
+def test_a_row_names_the_people_who_decided(server: RunningServer):
+    """Beside what the gate did; what a rule or the judge decided says so."""
+    text = re.sub(r"\s+", " ", Reader(server.sign_in("Ana").get("/results?when=all").text).text)
+
+    assert "let through by Ben Okafor, Chiara Conti" in text
+    assert "let through by judge" in text
+
+
+def test_an_id_is_found_wherever_it_is_in_the_ledger(tmp_path_factory: pytest.TempPathFactory):
+    """A decision's, its result's and its request's, and not in an entry that only quotes it; else the page says so."""
+    folder = tmp_path_factory.mktemp("ids")
+    good = JudgeResult(outcome="passed", judge="careful", score=0.9)
+    first = Decision(gate="replies", allowed=True, decided_by="judge", result=good, approval_id="0" * 32 + ".b")
+    with run_server(folder, server_demo.CONFIG) as server:
+        server.add_account("Ana")
+
+        async def write(into: Ledger) -> None:
+            await into.append(first, kind="decision")
+            for number in range(3):
+                quotes = {"id": first.id, "other": [good.id, first.approval_id]}
+                said = Decision(gate="refunds", allowed=False, decided_by="policy", metadata={"n": number, **quotes})
+                await into.append(said, kind="decision")
+
+        server.change(write)
+        client = server.sign_in("Ana")
+        for ident in (first.id, good.id, first.approval_id):
+            assert client.get(f"/results/{ident}.json").json()["row"]["id"] == first.id
+        for ident in ("x", "%00", '"', "0" * 200, "%F0%9F%8E%89"):
+            missing = client.get(f"/results/{ident}")
+            assert (missing.status_code, "whole ledger was searched" in missing.text) == (404, True), ident
+        assert "Entry 99 of the ledger is no decision" in client.get("/results/99").text
+
+
+def test_a_result_tells_its_whole_story(server: RunningServer):
+    """What was asked, rules, the judge with every seat, evidence both ways, policy, people and the ledger."""
+    client = server.sign_in("Ana")
+    place = find_story(server)
+    page = client.get(f"/results/{place}")
+    text = Reader(page.text).text.partition("let through by people")[2]
+
+    assert text.index("Asked") < text.index("Rules") < text.index("Judge careful") < text.index("Policy")
+    assert text.index("Policy") < text.index("Approval") < text.index("Let through") < text.index("In the ledger")
+    assert "Ben Okafor approved" in re.sub(r"\s+", " ", text)
+    assert "Not in the content, though quoted: not in there" in re.sub(r"\s+", " ", text)
+    assert '<mark id="e1">You will have the money within ten working days' in page.text
+    assert 'href="#e1"' in page.text
+    for seat in ("openai:gpt-6.1-terra", "anthropic:claude-haiku-5-5", "local:qwen3-8b"):
+        assert seat in text
+    view = client.get(f"/results/{place}.json").json()
+    assert [vote["name"] for vote in view["approval"]["votes"]] == ["Ben Okafor", "Chiara Conti"]
+    assert client.get(f"/results/{view['row']['id']}").status_code == 200
+    assert client.get(f"/results/{view['row']['result_id']}").status_code == 200
+
+
+def test_a_story_leaves_out_what_did_not_happen(server: RunningServer):
+    """Where no person was asked there is no such step, and nothing is said to be shown that is kept as a digest."""
+    client = server.sign_in("Ana")
+    row = client.get("/results.json?gate=replies&outcome=passed").json()["rows"][0]
+    text = Reader(client.get(f"/results/{row['seq']}").text).text
+
+    assert "Approval" not in re.findall(r"\w+", text.replace("Approvals", ""))
+    assert "The content is not here" in text
+
+
+def test_the_ledger_is_verified_when_asked(server: RunningServer):
+    """Until then nothing is claimed; afterwards what was checked, and what a check cannot have seen."""
+    client = server.sign_in("Ana")
+    token = find_token(client, "/ledger")
+    done = client.post("/ledger/verify", data={"csrf_token": token})
+    text = Reader(client.get("/ledger").text).text
+
+    assert (done.status_code, done.headers["location"]) == (303, "/ledger")
+    assert "are as they were written" in text
+    assert "because no head was pinned" in text
+    assert "Ledger verified" in Reader(client.get("/").text).text
+    assert client.post("/ledger/verify").status_code == 403
+
+
+def test_one_entry_is_shown_with_all_that_it_says(server: RunningServer):
+    """Its hashes whole, its payload as it was recorded, and the way to the entries beside it."""
+    client = server.sign_in("Ana")
+    entry = client.get("/ledger/2.json").json()["entry"]
+    page = client.get("/ledger/2").text
+
+    for said in (entry["hash"], entry["payload_hash"], entry["prev"], 'href="/ledger/1"', 'href="/ledger/3"'):
+        assert said in page
+    assert client.get("/ledger/99999").status_code == 404
+    assert "approval.voted" in client.get("/ledger?kind=approval.voted").text
+
+
+def test_a_run_is_shown_with_its_report(server: RunningServer):
+    """As a page, as data, and as the one file to keep."""
+    client = server.sign_in("Ana")
+    page, file = client.get("/runs/support"), client.get("/runs/support/report.html")
+
+    assert "59.6 %" in page.text
+    assert re.search(r"<h1[^>]*>support</h1>", page.text)
+    assert "of 240 cases passed; 95 % interval" in Reader(page.text).text
+    assert file.headers["content-disposition"] == 'attachment; filename="support.html"'
+    assert file.text.startswith("<!doctype html>")
+    assert client.get("/runs/support.json").json()["cases"] == 240
+    for name in ("nothing", "..%2F..%2Fetc", "%2e%2e"):
+        assert client.get(f"/runs/{name}").status_code == 404
+
+
+def test_who_is_limited_to_gates_sees_those_alone(server: RunningServer):
+    """In lists and figures; single results and entries of others are refused, and so is what is no gate's."""
+    client = server.sign_in("Ben")
+
+    assert {row["gate"] for row in client.get("/results.json").json()["rows"]} == {"replies"}
+    assert [gate["gate"] for gate in client.get("/overview.json").json()["gates"]] == ["replies"]
+    place = find_story(server)
+    for path in (f"/results/{place}", f"/ledger/{place}", "/ledger", "/runs", "/runs/support", "/keys"):
+        assert client.get(path).status_code == 403, path
+
+
+def test_a_key_is_shown_once_and_ended_on_the_page(server: RunningServer):
+    """Made with what it may do; rotated and revoked by forms that need their token; never in an address."""
+    client = server.sign_in("Ana")
+    token = find_token(client, "/keys")
+    form = {"csrf_token": token, "name": "agent", "scopes": ["judge", "read"], "gates": ["replies"], "days": "7"}
+    made = client.post("/keys", data=form)
+    [text] = set(re.findall(r"adj_[0-9a-f]{12}_[\w-]{43}", made.text))
+    prefix = text.split("_")[1]
+
+    assert made.headers["cache-control"] == "no-store"
+    assert text not in client.get("/keys").text
+    assert server.open_client(key=text).get("/results.json").status_code == 200
+    turned = client.post("/keys/rotate", data={"csrf_token": token, "prefix": prefix})
+    [new] = set(re.findall(r"adj_[0-9a-f]{12}_[\w-]{43}", turned.text))
+    assert server.open_client(key=text).get("/results.json").status_code == 401
+    done = client.post("/keys/revoke", data={"csrf_token": token, "prefix": new.split("_")[1]})
+    assert done.status_code == 303
+    assert server.open_client(key=new).get("/results.json").status_code == 401
+    assert client.post("/keys/revoke", data={"prefix": prefix}).status_code == 403
+    wrong = client.post("/keys", data={**form, "days": "0"})
+    assert (wrong.status_code, "1 to 3,650 whole days" in wrong.text) == (422, True)
+
+
+def test_browsers_get_errors_as_pages_and_programs_as_problems(server: RunningServer):
+    """What happened, and that nothing was done; with the same status."""
+    client = server.sign_in("Ana")
+    page, problem = client.get("/nowhere"), client.get("/nowhere.json")
+
+    assert (page.status_code, problem.status_code) == (404, 404)
+    assert "Nothing was changed or decided" in page.text
+    assert problem.headers["content-type"] == "application/problem+json"
+    assert client.get("/v1/nowhere").headers["content-type"] == "application/problem+json"
+
+
+def test_colours_and_keys_are_as_somebody_likes_them(server: RunningServer):
+    """Kept in a cookie by a form with its token; the way back is on this server, whatever the request says."""
+    client = server.sign_in("Ana")
+    token = find_token(client, "/")
+    away = {"Referer": "https://elsewhere.example/results?gate=refunds"}
+    done = client.post("/theme", data={"csrf_token": token, "theme": "dark"}, headers=away)
+
+    assert (done.status_code, done.headers["location"]) == (303, "/results?gate=refunds")
+    assert 'data-theme="dark"' in client.get("/").text
+    client.post("/keyboard", data={"csrf_token": token, "keys": "off"})
+    assert 'data-keys="off"' in client.get("/").text
+    assert client.post("/theme", data={"theme": "light"}).status_code == 403
+
+
+def test_static_files_are_known_by_name_and_kept_by_their_digest(server: RunningServer):
+    """A page names them under a path that changes with them; no path leads to another file."""
+    client = server.open_client()
+    folder = re.search(r'href="(/static/\w+)/style.css"', client.get("/signin", headers={"Accept": "text/html"}).text)
+    assert folder is not None
+    style = client.get(f"{folder[1]}/style.css")
+
+    assert style.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert style.headers["content-type"] == "text/css; charset=utf-8"
+    assert client.get("/static/other/style.css").headers["cache-control"] == "no-cache"
+    for name in ("../app.py", "..%2fapp.py", "htmx.LICENSE", "environment.py"):
+        assert client.get(f"{folder[1]}/{name}").status_code == 404
+
+
+def test_hostile_text_changes_no_page(tmp_path_factory: pytest.TempPathFactory):
+    """In every field of a decision, a vote and a run: the same elements, and each text is read as it was written."""
+    found: dict[str, list[Reader]] = {}
+    for text in ("x", HOSTILE):
+        folder = tmp_path_factory.mktemp("hostile")
+        place = asyncio.run(server_demo.tell_story(folder, text=text, content=f"begin {text} end"))
+        with run_server(folder, server_demo.CONFIG) as server:
+            server.add_account("Ana")
+            client = server.sign_in("Ana")
+            for path in ("/", "/results", f"/results/{place}", "/ledger", f"/ledger/{place}", f"/results?q={'x' * 9}"):
+                page = client.get(path)
+                assert page.status_code == 200, path
+                assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", page.text), path
+                found.setdefault(path, []).append(Reader(page.text))
+    for path, (plain, hostile) in found.items():
+        assert hostile.elements == plain.elements, path
+    told = found[f"/results/{place}"][1].text
+    assert told.count("<script>alert(1)</script><img src=x onerror=alert(2)>") > 15
+
+
+def test_an_entry_that_is_none_of_ours_is_left_out_and_not_a_failure(tmp_path_factory: pytest.TempPathFactory):
+    """Programs write to the ledger too: what cannot be read as a decision is shown as an entry alone."""
+    folder = tmp_path_factory.mktemp("odd")
+    with run_server(folder, server_demo.CONFIG) as server:
+        server.add_account("Ana")
+
+        async def write(ledger: object) -> None:
+            for said in ({"gate": 7, "allowed": "yes"}, {"schema": "adjudge/decision/1"}, {"result": [[[]]]}):
+                await ledger.append(said, kind="decision")  # type: ignore[attr-defined] - a ledger
+            good = JudgeResult(outcome="passed", judge="careful", score=0.9)
+            await ledger.append(
+                Decision(gate="replies", allowed=True, decided_by="judge", result=good), kind="decision"
+            )  # type: ignore[attr-defined]
+
+        server.change(write)
+        client = server.sign_in("Ana")
+        rows = client.get("/results.json").json()["rows"]
+        assert [(row["gate"], row["state"] if "state" in row else row["outcome"]) for row in rows] == [
+            ("replies", "passed")
+        ]
+        assert client.get("/ledger").status_code == 200
+        assert client.get("/").status_code == 200
+        assert client.get("/results/2").status_code == 404
+        assert client.get("/ledger/2").status_code == 200

@@ -1,0 +1,124 @@
+"""How much one request may ask for: rules, criteria and content, by settings of the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kit.server import CONFIG, run_server
+
+pytestmark = pytest.mark.timed
+
+
+SETTINGS = """
+[server]
+most_rules = 3
+most_criteria = 4
+largest_content = 1_000
+"""
+
+JUDGE = "def answer(content):\n    return True\n"
+JUDGED = '\n[judges.calm]\nseats = ["python:limit_judges:answer"]\n\n[defaults]\njudge = "calm"\n'
+
+RULE = {"length": 10_000_000}
+INNER = {"some_of": [RULE, RULE]}
+CRITERIA = [{"name": f"c{number}", "description": "Good."} for number in range(5)]
+
+
+@pytest.fixture(scope="module")
+def post(tmp_path_factory: Any, request: Any):
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "limit_judges.py").write_text(JUDGE, encoding="utf-8")
+    patch = pytest.MonkeyPatch()
+    patch.syspath_prepend(str(folder))
+    with run_server(folder, config=CONFIG + SETTINGS + JUDGED) as server:
+        client = server.open_client(key=server.make_key("judge"))
+
+        def post(path: str, **body: Any) -> Any:
+            return client.post(path, json=body)
+
+        yield post
+    patch.undo()
+
+
+ALLOWED: dict[str, tuple[str, dict[str, Any]]] = {
+    "as many rules": ("/v1/evaluate", {"content": "x", "criteria": "Good.", "rules": [RULE] * 3}),
+    "as many rules inside": ("/v1/evaluate", {"content": "x", "criteria": "Good.", "rules": [INNER]}),
+    "as many criteria": ("/v1/evaluate", {"content": "x", "criteria": ["Good."] * 4}),
+    "as many of a rubric": ("/v1/evaluate", {"content": "x", "rubric": {"name": "r", "criteria": CRITERIA[:4]}}),
+    "as long a content": ("/v1/evaluate", {"content": "x" * 1_000, "criteria": "Good."}),
+    "as long in bytes": ("/v1/gates/publish/check", {"content": "\U0001f600" * 30}),
+    "as long a text for a gate": ("/v1/gates/publish/check", {"content": "x", "task": "x" * 1_000}),
+}
+
+REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "too many rules": ("/v1/evaluate", {"content": "x", "criteria": "Good.", "rules": [RULE] * 4}, "4 rules"),
+    "too many rules inside": ("/v1/evaluate", {"content": "x", "criteria": "Good.", "rules": [INNER, RULE]}, "rules"),
+    "named the other way": (
+        "/v1/evaluate",
+        {"content": "x", "criteria": "Good.", "rules": [{"name": "some-of", "rules": [RULE] * 3}]},
+        "4 rules",
+    ),
+    "too many rules of a rubric": (
+        "/v1/evaluate",
+        {"content": "x", "rubric": {"name": "r", "criteria": [{**CRITERIA[0], "rule": {"some_of": [RULE] * 3}}]}},
+        "4 rules",
+    ),
+    "too many criteria": ("/v1/evaluate", {"content": "x", "criteria": ["Good."] * 5}, "5 criteria"),
+    "too many by name": (
+        "/v1/evaluate",
+        {"content": "x", "criteria": {f"c{one}": "G" for one in range(5)}},
+        "criteria",
+    ),
+    "too many of a rubric": (
+        "/v1/evaluate",
+        {"content": "x", "rubric": {"name": "r", "criteria": CRITERIA}},
+        "5 criteria",
+    ),
+    "a long content": ("/v1/evaluate", {"content": "x" * 1_001, "criteria": "Good."}, "the content has 1,001"),
+    "a long reference": ("/v1/evaluate", {"content": "x", "reference": "x" * 1_001, "criteria": "G"}, "the reference"),
+    "long instructions": ("/v1/evaluate", {"content": "x", "instructions": "x" * 1_001, "criteria": "G"}, "instruct"),
+    "a long content for a gate": ("/v1/gates/publish/check", {"content": ["xx"] * 600}, "the content"),
+    "a long task for a gate": ("/v1/gates/publish/check", {"content": "x", "task": "x" * 1_001}, "the task"),
+    "long arguments": ("/v1/firewall/input", {"arguments": {"a": "x" * 1_001}}, "the arguments"),
+    "long rules": ("/v1/firewall/prompt", {"rules": ["x" * 600] * 2}, "the rules"),
+    "a long tool": ("/v1/tools/review", {"candidate": {"source": "x" * 1_001}}, "the candidate"),
+    "a long output": ("/v1/tools/reuse", {"tool_id": "t", "output": "x" * 1_001, "output_schema": {}}, "the output"),
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_a_request_of_the_size_that_is_allowed_is_answered(name: str, post: Any):
+    """The limit itself is allowed."""
+    path, body = ALLOWED[name]
+
+    assert post(path, **body).status_code == 200
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_larger_one_is_refused(name: str, post: Any):
+    """With 413, and a sentence that says how much there is, how much is taken, and which setting it is."""
+    path, body, said = REFUSED[name]
+    answer = post(path, **body)
+    detail = answer.json()["detail"]
+
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert said in detail
+    assert "under [server] of adjudge.toml" in detail
+
+
+@pytest.mark.parametrize("what", [{"criteria": [1] * 90_000}, {"rules": [1] * 90_000}, {"criteria": ["x"] * 90_000}])
+def test_a_list_that_is_wrong_throughout_is_named_once(what: dict[str, Any], post: Any):
+    """To say what is wrong with each of 90,000 would take a second."""
+    answer = post("/v1/evaluate", **({"content": "x", "criteria": "Good."} | what))
+
+    assert answer.status_code in (413, 422)
+    assert len(answer.content) < 5_000
+
+
+def test_a_vote_is_no_place_for_a_large_body(post: Any):
+    """What holds no content is read at once, so it has to be small."""
+    answer = post("/v1/approvals/x/votes", approved=False, reason="x" * 300_000)
+
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
