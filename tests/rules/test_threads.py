@@ -49,7 +49,8 @@ async def count_turns(work: Any) -> tuple[int, Any]:
     "check",
     [
         lambda: Gate("g", rules=[SCREEN] * 8).check(LONG),
-        lambda: Judge(judge_it, name="j").evaluate(LONG, criteria="Good.", rules=[SCREEN] * 8),
+        # Decided by its rules: a judge that is asked gives turns of its own.
+        lambda: Judge(judge_it, name="j").evaluate(LONG, criteria="Good.", rules=[SCREEN, {"regex": "never"}]),
         lambda: as_rule({"some_of": [*[SCREEN] * 8, "substance"]}).check(LONG),
         lambda: as_rule({"name": "similarity"}).check("ab" * 9_900, "ba" * 9_900),
         lambda: as_rule("personal_data").check([{"mail": "a@b.co"}] * 5_000),
@@ -57,8 +58,11 @@ async def count_turns(work: Any) -> tuple[int, Any]:
     ids=["gate", "judge", "rules in a rule", "a comparison", "values"],
 )
 def test_the_event_loop_goes_on_while_rules_look_at_long_content(check: Any):
-    """Other tasks have their turns meanwhile."""
-    assert asyncio.run(count_turns(check()))[0] > 3
+    """Other tasks have a turn meanwhile: none if the loop's own thread looked.
+
+    There may be no more than one, where the rule is quick or holds the interpreter's lock, as a comparison does.
+    """
+    assert asyncio.run(count_turns(check()))[0] > 0
 
 
 @pytest.mark.parametrize("spec", [SCREEN, "secrets", "unicode", "json", {"regex": "a"}])
