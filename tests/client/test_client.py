@@ -189,6 +189,27 @@ def test_a_ledger_of_a_server_is_read(client, server):
     assert head.seq >= decision.ledger_seq
 
 
+def test_results_of_a_server_are_read(client, server):
+    """By what was decided, with and without an event loop; and what the ledger has of one."""
+    blocked = client.gate("publish").check_sync("x" * 41)
+    reader = Client(server.url, key=server.make_key("read"))
+
+    async def read() -> Any:
+        async with reader:
+            return [result async for result in reader.results().query(gate="publish", outcome="failed", when="day")]
+
+    found = asyncio.run(read())
+    results = Client(server.url, key=server.make_key("read")).results()
+    assert list(results.query_sync(gate="publish", outcome="failed")) == found
+    assert found[0].id == blocked.id
+    assert (found[0].allowed, found[0].decided_by, found[0].state) == (False, "rule", "failed")
+    assert list(results.query_sync(gate="nowhere")) == []
+    (entry,) = results.entries_sync(blocked.id)
+    assert (entry.seq, entry.kind) == (blocked.ledger_seq, "decision")
+    with pytest.raises(UsageError):
+        results.entries_sync("unknown")
+
+
 def test_a_ledger_of_a_server_is_verified_and_exported_without_an_event_loop(client, server, tmp_path):
     """A head that was kept elsewhere is compared; the export is checked without the server."""
     decision = client.gate("publish").check_sync("verified")
@@ -376,6 +397,7 @@ def test_an_answer_of_another_shape_is_an_error_of_the_server(said, tmp_path):
     with answering((200, {"Adjudge-Head": "none"}, said), verb="GET") as (url, _):
         client = Client(url, timeout=5.0)
         approvals, labels, ledger = client.approvals(), client.label_queue("first"), client.ledger()
+        results = client.results()
         for ask in (
             lambda: approvals.get_sync("x"),
             approvals.list_sync,
@@ -385,6 +407,8 @@ def test_an_answer_of_another_shape_is_an_error_of_the_server(said, tmp_path):
             ledger.head_sync,
             ledger.verify_sync,
             lambda: list(ledger.query_sync()),
+            lambda: list(results.query_sync()),
+            lambda: results.entries_sync("x"),
             lambda: ledger.export_sync(tmp_path / "ledger.jsonl"),
         ):
             with pytest.raises(ServerError):

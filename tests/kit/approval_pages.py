@@ -62,6 +62,17 @@ async def ask(
         return decision.approval_id
 
 
+def list_queue(page: str) -> list[str]:
+    """The ids of the requests in the queue of a page, in their order."""
+    return re.findall(r'<a class="item" href="/approvals/([^"]+)"', page)
+
+
+def find_link(page: str, key: str) -> str | None:
+    """The id of the request to which a key leads on a page."""
+    found = re.search(rf'<a class="btn" href="/approvals/([^"]+)" data-key="{key}"', page)
+    return None if found is None else found[1]
+
+
 def make_request(server: RunningServer, *given: Any, **how: Any) -> str:
     """The id of a new request on a server."""
     return server.change(lambda ledger: ask(ledger, *given, **how))

@@ -58,8 +58,9 @@ ADDRESSES = [
     ("GET", "/v1/runs"),
     ("GET", "/v1/runs/r"),
     ("GET", "/metrics"),
-    ("GET", "/keys"),
-    ("GET", "/keys.json"),
+    ("GET", "/v1/results"),
+    ("GET", "/v1/results/x"),
+    ("GET", "/ledger"),
 ]
 
 
@@ -212,24 +213,24 @@ def test_the_time_of_a_refusal_tells_nothing_of_a_key(server, monkeypatch):
 
 def test_a_session_ends_with_its_account(server):
     """Who is disabled is signed out everywhere, and cannot come back."""
-    server.add_account("Dora", "admin")
+    server.add_account("Dora", "read")
     client = server.sign_in("Dora")
-    assert client.get("/keys.json").status_code == 200
+    assert client.get("/v1/results").status_code == 200
 
     server.change(lambda ledger: serving.disable_account(ledger, "Dora"))
 
-    assert client.get("/keys.json").status_code == 401
+    assert client.get("/v1/results").status_code == 401
     with pytest.raises(AssertionError):
         server.sign_in("Dora")
 
 
 def test_another_password_ends_all_sessions(server):
     """Else whoever stole one would keep it."""
-    server.add_account("Eva", "admin")
+    server.add_account("Eva", "read")
     client = server.sign_in("Eva")
     server.change(lambda ledger: serving.set_password(ledger, "Eva", "another password, a longer one"))
 
-    assert client.get("/keys.json").status_code == 401
+    assert client.get("/v1/results").status_code == 401
 
 
 def test_signing_in_makes_a_new_session(server):
@@ -240,7 +241,7 @@ def test_signing_in_makes_a_new_session(server):
 
     assert answer.status_code == 303
     assert answer.cookies["adjudge"] not in ("", "planted")
-    assert server.open_client(cookies={"adjudge": "planted"}).get("/keys.json").status_code == 401
+    assert server.open_client(cookies={"adjudge": "planted"}).get("/v1/results").status_code == 401
 
 
 def test_a_cookie_is_kept_from_scripts_and_other_sites(server):
@@ -261,20 +262,20 @@ def test_a_form_without_the_token_of_its_session_is_refused(server, token):
     answer = client.post("/signout", data={} if token is None else {"csrf_token": token})
 
     assert answer.status_code == 403
-    assert client.get("/keys.json").status_code == 200
+    assert client.get("/v1/results").status_code == 200
 
 
 def test_a_token_of_another_session_is_refused(server):
     """It belongs to one session."""
     one, two = server.sign_in("Ana"), server.sign_in("Ana")
 
-    assert one.post("/signout", data={"csrf_token": find_token(two, "/keys")}).status_code == 403
+    assert one.post("/signout", data={"csrf_token": find_token(two, "/ledger")}).status_code == 403
 
 
 def test_a_session_needs_the_token_for_endpoints_as_well(server):
     """A script of ours sends it in a header."""
     client = server.sign_in("Ana")
-    token = find_token(client, "/keys")
+    token = find_token(client, "/ledger")
 
     assert check(client).status_code == 403
     assert check(client, **{"X-CSRF-Token": token}).status_code == 200
@@ -335,7 +336,7 @@ def test_a_browser_that_asks_for_another_name_gets_a_page_with_the_right_address
     """With its style, and with nothing that needs a name; a program gets a problem as ever."""
     browser = server.open_client(headers={"Accept": "text/html", "Host": "evil.example"})
     page = browser.get("/results")
-    problem = server.open_client(headers={"Host": "evil.example"}).get("/results.json")
+    problem = server.open_client(headers={"Host": "evil.example"}).get("/v1/results")
 
     assert (page.status_code, problem.status_code, problem.json()["code"]) == (421, 421, "host")
     assert page.headers["content-type"].startswith("text/html")

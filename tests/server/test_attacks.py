@@ -139,7 +139,8 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
             ("GET", "/metrics"),
             ("GET", "/v1/runs"),
             ("GET", "/v1/runs/{run}"),
-            ("GET", "/overview.json"),
+            ("GET", "/v1/results"),
+            ("GET", "/v1/results/{ident}"),
             ("GET", "/"),
             ("GET", "/results"),
             ("GET", "/results/{ident}"),
@@ -156,7 +157,7 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
         [("POST", "/keys"), ("POST", "/keys/rotate"), ("POST", "/keys/revoke"), ("GET", "/keys")], frozenset({"admin"})
     ),
 }
-"""Every address that programs and browsers can ask, and the scopes of which one is needed. A page's twin needs its."""
+"""Every address that programs and browsers can ask, and the scopes of which one is needed."""
 
 OF_GATES = {
     "/v1/gates",
@@ -172,7 +173,8 @@ OF_GATES = {
     "/approvals/{id}/decide",
     "/approvals/{id}/undo",
     "/v1/ledger",
-    "/overview.json",
+    "/v1/results",
+    "/v1/results/{ident}",
     "/",
     "/results",
     "/results/{ident}",
@@ -242,11 +244,6 @@ def walk(routes: Any) -> Iterator[tuple[str, str]]:
             yield from walk(route.original_router.routes)
 
 
-def find_access(method: str, path: str) -> frozenset[str]:
-    """The scopes of an address, or of the page whose twin it is."""
-    return ACCESS[method, path] if (method, path) in ACCESS else ACCESS[method, path.removesuffix(".json")]
-
-
 def list_addresses(server: RunningServer) -> list[tuple[str, str]]:
     return sorted(set(walk(server.app.routes)))
 
@@ -263,7 +260,7 @@ def test_every_address_is_in_the_table(server: RunningServer):
     """One that is new says whom it is for, or is asked by nobody here."""
     found = set(list_addresses(server))
 
-    assert [item for item in sorted(found) if item not in ACCESS and (item[0], item[1][:-5]) not in ACCESS] == []
+    assert [item for item in sorted(found) if item not in ACCESS] == []
     assert sorted(set(ACCESS) - found) == []
 
 
@@ -272,11 +269,11 @@ def test_without_a_key_or_a_session_nothing_is_answered(server: RunningServer, h
     ended = server.sign_in("Rea")
     old = dict(ended.cookies)
     [name] = old
-    assert server.open_client(cookies=old).get("/overview.json").status_code == 200
+    assert server.open_client(cookies=old).get("/v1/results").status_code == 200
     ended.post("/signout", data={"csrf_token": find_token(ended, "/")})
     callers = [server.open_client(), server.open_client(cookies={name: "x" * 43}), server.open_client(cookies=old)]
     for method, path in list_addresses(server):
-        if find_access(method, path) == ANYBODY:
+        if ACCESS[method, path] == ANYBODY:
             continue
         for client in callers:
             assert client.request(method, fill(path, held)).status_code == 401, (method, path)
@@ -286,7 +283,7 @@ def test_without_a_key_or_a_session_nothing_is_answered(server: RunningServer, h
 def test_each_scope_opens_its_own_addresses_alone(server: RunningServer, held: str, keys: dict[str, Any]):
     """No scope contains another: a key with one is refused wherever it is not among those that are needed."""
     for method, path in list_addresses(server):
-        needed = find_access(method, path)
+        needed = ACCESS[method, path]
         if path == "/signout" or needed == ANYBODY:
             continue
         for scope, client in keys.items():
@@ -298,7 +295,7 @@ def test_who_is_limited_to_gates_gets_nothing_that_is_no_gate_s(server: RunningS
     """Neither figures of the whole server, nor runs and labels, nor keys: one could make a key without the limit."""
     client = server.open_client(key=server.make_key(gates=["publish"], approver="G", rater="G"))
     for method, path in list_addresses(server):
-        if find_access(method, path) in (ANYBODY, ALL) or path in OF_GATES or path.removesuffix(".json") in OF_GATES:
+        if ACCESS[method, path] in (ANYBODY, ALL) or path in OF_GATES:
             continue
         status = client.request(method, fill(path, held, gate="held")).status_code
         assert status == 403, (method, path, status)
@@ -310,8 +307,8 @@ def test_what_is_no_gate_s_is_hidden_from_who_is_limited_to_gates(server: Runnin
     client = server.sign_in("Gil")
     token = find_token(client, "/approvals")
 
-    assert SECRET[:6] not in client.get("/approvals").text + client.get("/approvals.json").text
-    for path in (f"/approvals/{ident}", f"/approvals/{ident}.json", f"/approvals/{ident}/content"):
+    assert SECRET[:6] not in client.get("/approvals").text
+    for path in (f"/approvals/{ident}", f"/v1/approvals/{ident}", f"/approvals/{ident}/content"):
         assert client.get(path).status_code == 404, path
     form = {"csrf_token": token, "vote": "approve", "reason": "yes"}
     assert client.post(f"/approvals/{ident}/decide", data=form).status_code == 404
@@ -391,7 +388,7 @@ def test_no_sign_in_that_is_under_way_survives_a_new_password(server: RunningSer
         statuses = {item.result().status_code for item in tried}
 
     assert statuses <= {303, 403}
-    assert [browser.get("/results.json").status_code for browser in browsers] == [401] * 5
+    assert [browser.get("/v1/results").status_code for browser in browsers] == [401] * 5
 
 
 @pytest.mark.parametrize("charset", ["unicode_escape", "undefined", "punycode", "idna"])
@@ -415,7 +412,7 @@ def test_nothing_that_is_approved_is_unseen(server: RunningServer):
     ident = hold(server, f"Pay Ana 10 euros ❤\ufe0f.{UNSEEN}{'x' * 40}")
     page = client.get(f"/approvals/{ident}")
 
-    assert client.get(f"/approvals/{ident}.json").json()["item"]["unseen"] == len(UNSEEN)
+    assert f"{len(UNSEEN)} characters cannot be seen" in page.text
     assert [f"U+{ord(char):04X}" for char in UNSEEN if char in page.text] == []
     assert "❤\ufe0f" in page.text
 
@@ -425,9 +422,9 @@ def test_who_asked_is_what_the_server_knows(server: RunningServer):
     key = server.make_key("judge")
     body = {"content": SECRET, "metadata": {"agent": "the security team"}}
     ident = server.open_client(key=key).post("/v1/gates/held/check", json=body).json()["approval_id"]
-    item = server.sign_in("Ana").get(f"/approvals/{ident}.json").json()["item"]
+    page = server.sign_in("Ana").get(f"/approvals/{ident}").text
 
-    assert item["asked_by"] == f"key:{key[4:16]} as the security team"
+    assert f">key:{key[4:16]} as the security team</b>" in page
 
 
 def test_a_session_approves_nothing_that_its_page_does_not_show(server: RunningServer):
@@ -478,10 +475,10 @@ def test_who_approves_sees_only_what_they_are_asked(server: RunningServer):
     ident = make_request(server, SECRET, approvers=["Cleo"], gate="held")
     ana, cleo = server.sign_in("Ana"), server.sign_in("Cleo")
     key = server.open_client(key=server.make_key("approve", approver="Ana"))
-    paths = [f"/approvals/{ident}{rest}" for rest in ("", ".json", "/content", "?whole=1")]
-    listed = ["/approvals", "/approvals.json", "/approvals/deny", "/approvals/deny.json"]
+    paths = [f"/approvals/{ident}{rest}" for rest in ("", "/content", "?whole=1")]
+    listed = ["/approvals", "/approvals/deny"]
 
-    assert [ana.get(path).status_code for path in paths] == [404] * 4
+    assert [ana.get(path).status_code for path in paths] == [404] * 3
     assert ana.get("/approvals/news", params={"item": ident}).status_code == 404
     assert all(ident not in ana.get(path).text for path in listed)
     assert key.get(f"/v1/approvals/{ident}").status_code == 404
@@ -501,9 +498,10 @@ def test_a_request_like_it_is_shown_to_nobody_who_was_not_asked_about_it(server:
     decide(server, earlier, "Cleo", True)
     ident = make_request(server, "Another one.", approvers=["Ana", "Cleo"], **how)
 
-    shown = {name: server.sign_in(name).get(f"/approvals/{ident}.json").json()["item"] for name in ("Cleo", "Ana")}
-    assert shown["Cleo"]["earlier"]["id"] == earlier
-    assert shown["Ana"]["earlier"] is None
+    shown = {name: server.sign_in(name).get(f"/approvals/{ident}").text for name in ("Cleo", "Ana")}
+    assert f'href="/approvals/{earlier}"' in shown["Cleo"]
+    assert earlier not in shown["Ana"]
+    assert "What Cleo alone" not in shown["Ana"]
 
 
 def test_the_number_in_the_navigation_counts_what_one_can_decide(server: RunningServer):
@@ -515,7 +513,7 @@ def test_the_number_in_the_navigation_counts_what_one_can_decide(server: Running
 
     assert send(nina, decided, "deny", "no").status_code == 303
     assert count_waiting(nina) == 1
-    assert mine in nina.get("/approvals.json").text
+    assert mine in nina.get("/approvals").text
 
 
 def count_waiting(client: Any) -> int:
@@ -538,8 +536,7 @@ def test_who_manages_keys_gets_none_that_decides_as_somebody_else(server: Runnin
         assert "adj_" not in answer.text.replace("adj_…", "")
         assert "Ana" in answer.text
         assert server.open_client(key=key).get("/v1/approvals").status_code == 200
-        shown = {row["key"]["prefix"]: row["can_rotate"] for row in admin.get("/keys.json").json()["keys"]}
-        assert (shown[key[4:16]], "as Ana</span>" in admin.get("/keys").text) == (False, True)
+        assert "as Ana</span>" in admin.get("/keys").text
 
     own, plain = server.make_key("approve", approver="Adam"), server.make_key("judge")
     assert [rotate(admin, key).status_code for key in (own, plain)] == [200, 200]
@@ -577,16 +574,17 @@ def test_figures_tell_nobody_what_others_said_of_a_case(server: RunningServer):
     label_all(server, "First", count=14)
     client = server.open_client(key=server.make_key("label", rater="Second"))
     for _ in range(13):
-        view = client.get("/labels/first.json").json()
-        assert (view["live"], view["agreement"]) == (None, None)
-        case = view["task"]["case"]
+        page = client.get("/labels/first").text
+        assert "it would tell what others said" in page
+        assert "People agree" not in page
+        case = re.findall(r'name="case" value="([^"]+)"', page)[0]
         client.post("/v1/labels/first/labels", json={"case": case, "value": True})
 
 
-@pytest.mark.parametrize("path", ["/labels", "/labels.json", "/v1/labels/second/labels"])
+@pytest.mark.parametrize("path", ["/labels", "/v1/labels/second/labels"])
 def test_who_answers_again_to_see_a_figure_move_is_not_blind(server: RunningServer, path: str):
     """A number of differences, or the labels themselves, tell what others said of a case that one labelled before."""
-    number = {"/labels": 1, "/labels.json": 2}.get(path, 3)
+    number = {"/labels": 1}.get(path, 2)
     rater = f"Third{number}"
     for name in ("Other", rater):
         label_all(server, name, count=2, run="second")
@@ -624,14 +622,14 @@ def label_all(server: RunningServer, rater: str, *, count: int, run: str = "firs
 def test_no_error_says_where_files_are(server: RunningServer):
     """Of a run that is damaged its name is told, and not the folder of the server."""
     client = server.open_client(key=server.make_key(rater="R"))
-    paths = ("/v1/runs/damaged", "/runs.json", "/runs/damaged.json", "/runs/damaged", "/labels/damaged.json")
+    paths = ("/v1/runs/damaged", "/v1/runs", "/runs", "/runs/damaged", "/labels/damaged")
     answers = [client.get(path) for path in paths] + [client.post("/v1/labels/damaged/next", json={})]
 
     assert ["damaged" in item.text for item in answers] == [True] * len(answers)
     assert [str(server.folder) in item.text for item in answers] == [False] * len(answers)
 
 
-@pytest.mark.parametrize("path", ["/ledger", "/results", "/ledger.json"])
+@pytest.mark.parametrize("path", ["/ledger", "/results", "/v1/results"])
 def test_a_number_that_no_database_holds_is_refused(server: RunningServer, path: str):
     """As what it is, and not by a failure."""
     client = server.open_client(key=server.make_key("read"))

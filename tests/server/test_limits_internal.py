@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from adjudge import ServerError
 from adjudge.client.connection import Connection
 from adjudge.client.ledger import RemoteLedger
-from adjudge.server.pages import ledger, results
+from adjudge.server.pages import results
 from kit import server_demo
 from kit.answering import HEAD, answering
 from kit.server import RunningServer, run_server
@@ -35,35 +37,35 @@ def test_every_result_is_reached_page_by_page(server: RunningServer, monkeypatch
     """However many there are, each page has the figures of all of them, and leads to the older ones until the last."""
     client = server.sign_in("Ana")
     monkeypatch.setattr(results, "ON_PAGE", 40)
-    every = client.get("/results.json?when=all").json()["found"]
-    seen, address = [], "?when=all"
+    every = client.get("/v1/results?when=all").json()["total"]
+    seen, address = [], "/results?when=all"
     while address:
-        view = client.get(f"/results.json{address}").json()
-        assert view["found"] == every > 40 >= len(view["rows"])
-        seen += [row["seq"] for row in view["rows"]]
-        address = view["older"]
+        page = client.get(address).text
+        places = [int(place) for place in re.findall(r'<a class="row cut-line"[^>]*href="/results/(\d+)"', page)]
+        assert f"{every} found" in page
+        assert every > 40 >= len(places)
+        seen += places
+        older = re.search(r'rel="next" href="([^"]+)"', page)
+        address = "" if older is None else unescape(older[1])
 
     assert seen == sorted(set(seen), reverse=True)
     assert len(seen) == every
 
 
-def test_the_filters_of_the_ledger_lead_to_its_first_entry(server: RunningServer, monkeypatch: pytest.MonkeyPatch):
-    """However rare what they let through is: each page leads on to the next one, and the last page says that it is."""
-    client = server.sign_in("Ana")
-    monkeypatch.setattr(ledger, "ON_PAGE", 8)
-    seen, address = [], "?gate=refunds&kind=decision"
-    while address:
-        view = client.get(f"/ledger.json{address}").json()
-        seen += [row["seq"] for row in view["rows"]]
-        assert all(row["says"].startswith("refunds") for row in view["rows"])
-        address = view["older"]
-    subject = client.get(f"/ledger/{seen[-1]}.json").json()["entry"]["subject"]
-    about = client.get(f"/ledger.json?subject=sha256:{subject.upper()[:12]}").json()["rows"]
+def test_every_result_is_reached_by_a_program(server: RunningServer):
+    """By the same filters, from one page to the next, until there is none."""
+    client = server.open_client(key=server.make_key("read"))
+    seen, before, query = [], None, {"when": "all", "limit": 20, "gate": "refunds"}
+    while True:
+        answer = client.get("/v1/results", params=query | ({} if before is None else {"before": before})).json()
+        seen += [row["seq"] for row in answer["results"]]
+        before = answer["next"]
+        if before is None:
+            break
+        assert len(answer["results"]) == 20
 
-    assert len(seen) > 8
     assert seen == sorted(set(seen), reverse=True)
-    assert seen[-1] in {row["seq"] for row in about}
-    assert client.get("/ledger.json?subject=%25").json()["rows"] == []
+    assert len(seen) == answer["total"] == sum(answer["counts"].values()) > 20
 
 
 def test_an_export_may_be_larger_than_an_answer(tmp_path: Path):

@@ -8,6 +8,7 @@ import pytest
 
 from adjudge import Approvals, Client
 from kit import ledgers
+from kit.approval_pages import list_queue
 from kit.server import CONFIG, find_token, run_server
 
 pytestmark = pytest.mark.integration
@@ -27,7 +28,7 @@ def test_people_and_programs_share_a_server_on_postgresql(tmp_path, postgres):
     with run_server(tmp_path, CONFIG.replace("sqlite:///adjudge.db", postgres), ledger=postgres) as server:
         server.add_account("Ana")
         browser = server.sign_in("Ana")
-        assert browser.get("/keys").status_code == 200
+        assert browser.get("/ledger").status_code == 200
 
         program = Client(server.url, key=server.make_key("judge", "read"))
         gate = program.gate("held")
@@ -37,7 +38,7 @@ def test_people_and_programs_share_a_server_on_postgresql(tmp_path, postgres):
 
         shown = browser.get(f"/v1/approvals/{waits.approval_id}").json()["shown"]
         vote = {"approved": True, "reason": "It is fine.", "seen": shown}
-        token = {"x-csrf-token": find_token(browser, "/keys")}
+        token = {"x-csrf-token": find_token(browser, "/ledger")}
         voted = browser.post(f"/v1/approvals/{waits.approval_id}/votes", json=vote, headers=token)
         assert (voted.status_code, voted.json()["status"]) == (200, "approved")
         assert gate.resume_sync(waits, content=LONG).allowed is True
@@ -49,13 +50,16 @@ def test_people_and_programs_share_a_server_on_postgresql(tmp_path, postgres):
         assert kinds.count("decision") == 3
         assert (browser.get("/").status_code, browser.get("/approvals").status_code) == (200, 200)
         assert browser.get("/ledger").status_code == 200
-        assert browser.get(f"/results/{waits.id}.json").json()["approval"]["votes"][0]["name"] == "Ana"
+        assert "<b>Ana</b> approved" in browser.get(f"/results/{waits.id}").text
+        found = browser.get(f"/v1/results/{waits.id}").json()
+        assert "approval.voted" in [entry["kind"] for entry in found["entries"]]
         assert browser.get("/results/unknown").status_code == 404
-        assert len(browser.get("/ledger.json?gate=held&kind=decision").json()["rows"]) == 3
-        assert list(browser.get("/results.json").json()["people"].values()) == [["Ana"]]
+        listed = browser.get("/v1/results?gate=held").json()
+        assert [row["people"] for row in listed["results"] if row["approval_id"]] == [["Ana"]]
+        assert listed["counts"] == {"passed": 1, "failed": 1, "undecided": 0, "held": 0}
 
         out = browser.post("/signout", data={"csrf_token": token["x-csrf-token"]})
-        assert (out.status_code, browser.get("/keys.json").status_code) == (303, 401)
+        assert (out.status_code, browser.get("/v1/results").status_code) == (303, 401)
         program.close()
 
     assert ledgers.verify(postgres)
@@ -69,9 +73,10 @@ def test_the_queue_of_approvals_is_read_from_postgresql(tmp_path, postgres):
         program = Client(server.url, key=server.make_key("judge"))
         held = [program.gate("held").check_sync(f"{LONG}{number}").approval_id for number in range(3)]
         program.close()
-        page = browser.get("/approvals.json").json()
+        page = browser.get("/approvals").text
 
-        assert ([item["id"] for item in page["items"]], page["waiting"], page["mine"]) == (held, 3, 3)
+        assert list_queue(page) == held
+        assert "3 wait, 3 of them for you" in page
         assert "2 new" in browser.get(f"/approvals/news?after={held[0]}").text
         assert browser.get("/approvals/news?after=%00").status_code == 422
         assert "3 wait for a person" in browser.get("/").text

@@ -249,7 +249,7 @@ def test_without_a_key_one_may_judge_and_read_where_that_was_asked_for(folder):
         answer = httpx.post(f"{running.url}/v1/gates/publish/check", json={"content": "short"})
         assert answer.json()["metadata"]["adjudge_caller"] == "local:local"
         assert httpx.get(f"{running.url}/v1/ledger/head").status_code == 200
-        assert httpx.get(f"{running.url}/keys.json").status_code == 403
+        assert httpx.get(f"{running.url}/approvals").status_code == 403
         assert httpx.get(f"{running.url}/v1/gates", headers={"Host": "evil.example"}).status_code == 421
         cross = {"Origin": "https://evil.example"}
         assert (

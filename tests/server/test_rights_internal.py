@@ -45,7 +45,6 @@ WANTED = (
     "/runs/monday",
     "/labels/monday",
     "/labels/monday/differences",
-    "/results.json",
 )
 
 

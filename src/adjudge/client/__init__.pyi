@@ -7,4 +7,5 @@ from adjudge.client.gate import RemoteGate as RemoteGate
 from adjudge.client.judge import RemoteJudge as RemoteJudge
 from adjudge.client.labels import RemoteLabelQueue as RemoteLabelQueue
 from adjudge.client.ledger import RemoteLedger as RemoteLedger
+from adjudge.client.results import RemoteResults as RemoteResults
 from adjudge.client.tools import RemoteEmergentJudge as RemoteEmergentJudge

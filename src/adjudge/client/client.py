@@ -12,6 +12,7 @@ from adjudge.client.gate import RemoteGate
 from adjudge.client.judge import RemoteJudge
 from adjudge.client.labels import RemoteLabelQueue
 from adjudge.client.ledger import RemoteLedger
+from adjudge.client.results import RemoteResults
 from adjudge.client.tools import RemoteEmergentJudge
 from adjudge.formats.arguments import check_choice, check_label
 from adjudge.guards.firewall.prompt import OnUnsafe
@@ -20,7 +21,7 @@ from adjudge.sync import run_sync
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Client:
-    """A server's gates, judges, firewalls, approvals, labels and ledger, with the library's methods and results.
+    """A server's gates, judges, firewalls, approvals, labels, ledger and what it recorded, as the library has them.
 
     A gate of this program becomes a server's by changing one line::
 
@@ -28,7 +29,7 @@ class Client:
         decision = await gate.check(text)  # a Decision, as from a Gate of this program
 
     A server that cannot be reached, is too busy until ``timeout``, or fails, lets nothing through: a gate blocks, a
-    judge is undecided, a firewall rejects. What only reads or writes (approvals, labels, the ledger) raises
+    judge is undecided, a firewall rejects. What only reads or writes (approvals, labels, results, the ledger) raises
     ``ServerError`` then. What the server refuses (a wrong key, an unknown gate) is a ``UsageError``.
 
     Use it as an async context manager, or call ``aclose``; connections are closed with their loop otherwise. Raises
@@ -79,6 +80,10 @@ class Client:
     def label_queue(self, run: str) -> RemoteLabelQueue:
         """Return the queue of labelling of a run, by the name of its folder."""
         return RemoteLabelQueue(connection=self.connection, run=run)
+
+    def results(self) -> RemoteResults:
+        """Return what the server's ledger has of decisions and results, to read."""
+        return RemoteResults(connection=self.connection)
 
     def ledger(self) -> RemoteLedger:
         """Return the ledger of the server, to read."""

@@ -18,6 +18,7 @@ from adjudge.server.api.health import router as health_router
 from adjudge.server.api.labels import router as labels_api
 from adjudge.server.api.ledger import router as ledger_api
 from adjudge.server.api.metrics import router as metrics_api
+from adjudge.server.api.results import router as results_api
 from adjudge.server.api.runs import router as runs_api
 from adjudge.server.api.tools import router as tools_api
 from adjudge.server.metrics import Metrics
@@ -45,6 +46,7 @@ ROUTERS = (
     labels_api,
     ledger_api,
     metrics_api,
+    results_api,
     runs_api,
     tools_api,
     health_router,

@@ -1,148 +1,34 @@
-"""Recorded decisions and results in short, for lists and figures on pages.
+"""Lists and figures of recorded decisions and results.
 
-A ledger is written by programs too, so an entry may say anything: what is none of ours becomes no row, and is in no
-figure. What is looked for is in the columns beside the entries; what is shown is read from the entries themselves.
+What is looked for is in the columns beside the ledger's entries; what is shown is read from the entries themselves.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from adjudge.ledger.columns import (
-    STATES,
-    DecidedMembers,
-    JudgedMembers,
-    find_columns,
-    find_words,
-    make_column_tables,
-    read_members,
-)
-from adjudge.ledger.entry import Entry, format_time
+from adjudge.ledger.columns import STATES, find_columns, find_words, make_column_tables
+from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
+from adjudge.ledger.recorded import RecordedResult, make_recorded
 from adjudge.ledger.store import make_table
-from adjudge.result import Outcome
+from adjudge.server.database import get_now
+from adjudge.server.entry_search import read_closed
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """One recorded decision of a gate, or one recorded result."""
-
-    seq: int
-    at: datetime
-    kind: str
-    id: str
-    result_id: str
-    subject: str
-    gate: str | None
-    allowed: bool | None
-    """What the gate did; ``None`` for a result without a gate, and while a person is asked."""
-    outcome: Outcome | None
-    """What the judge said; ``None`` where nothing was judged."""
-    held: bool
-    """Whether it waits, or waited, for a person when this was recorded."""
-    because: str | None
-    score: float | None
-    threshold: float | None
-    decided_by: str
-    judge: str
-    why: str
-    content: str | None
-    duration_ms: float
-    cost_usd: float | None
-    approval_id: str | None
-    title: str
-    """What the program called it; empty where it did not."""
-
-    @property
-    def state(self) -> str:
-        """One of ``STATES``, or ``info`` where nothing was judged."""
-        return "held" if self.held else self.outcome or "info"
-
-    @property
-    def about(self) -> str:
-        """A line that says what it is about: its title, else how the content begins if it is kept, else the reason."""
-        lines = (self.title or self.content or self.why).strip().splitlines()
-        return lines[0][:300] if lines else ""
-
-
-def read_row(entry: Entry) -> Recorded | None:
-    """Read an entry as a row; ``None`` for one of another kind, or that says nothing a row could show."""
-    import msgspec
-
-    payload = None if entry.payload is None else msgspec.json.encode(entry.payload)
-    return _make(entry.seq, entry.at, entry.kind, entry.subject, payload)
-
-
-def _make(seq: int, at: datetime, kind: str, subject: str, payload: bytes | None) -> Recorded | None:
-    members = read_members(kind, payload)
-    if isinstance(members, DecidedMembers):
-        return _make_decided(seq, at, subject, members)
-    return None if members is None else _make_judged(seq, at, subject, members)
-
-
-def _make_decided(seq: int, at: datetime, subject: str, members: DecidedMembers) -> Recorded:
-    judged = members.result
-    usage = judged.usage if judged else None
-    return Recorded(
-        seq=seq,
-        at=at,
-        kind="decision",
-        id=members.id,
-        result_id=judged.id if judged else "",
-        subject=subject,
-        gate=members.gate,
-        allowed=None if members.pending else members.allowed,
-        outcome=judged.outcome if judged else None,
-        held=members.pending,
-        because=judged.undecided_because if judged else None,
-        score=judged.score if judged else None,
-        threshold=judged.threshold if judged else None,
-        decided_by=members.decided_by,
-        judge=judged.judge if judged else "",
-        why=members.why,
-        content=members.content or (judged.content if judged else None),
-        duration_ms=members.duration_ms,
-        cost_usd=usage.cost_usd if usage else None,
-        approval_id=members.approval_id,
-        title=members.title,
-    )
-
-
-def _make_judged(seq: int, at: datetime, subject: str, members: JudgedMembers) -> Recorded:
-    return Recorded(
-        seq=seq,
-        at=at,
-        kind="result",
-        id=members.id,
-        result_id=members.id,
-        subject=subject,
-        gate=members.gate,
-        allowed=None,
-        outcome=members.outcome,
-        held=False,
-        because=members.undecided_because,
-        score=members.score,
-        threshold=members.threshold,
-        decided_by=members.decided_by,
-        judge=members.judge,
-        why=members.reasoning or members.detail,
-        content=members.content,
-        duration_ms=members.duration_ms,
-        cost_usd=members.usage.cost_usd if members.usage else None,
-        approval_id=None,
-        title="",
-    )
-
-
 # ---------------------------------------------------------------- lists
+
+
+PERIODS = {"day": 1, "week": 7, "month": 30, "quarter": 90, "all": None}
+"""The periods of a list, in days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,13 +42,15 @@ class ResultFilters:
     """One of ``STATES``."""
     by: str = ""
     judge: str = ""
+    when: str = "week"
+    """One of ``PERIODS``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultList:
     """The newest results that match, and the figures of all that do."""
 
-    rows: tuple[Recorded, ...]
+    rows: tuple[RecordedResult, ...]
     more: bool
     """Whether there are older ones behind these rows."""
     counts: dict[str, int]
@@ -177,7 +65,6 @@ async def list_results(
     filters: ResultFilters,
     *,
     gates: Collection[str] | None,
-    since: datetime | None = None,
     before: int | None = None,
     most: int,
 ) -> ResultList:
@@ -185,9 +72,20 @@ async def list_results(
 
     ``before`` is the place of an entry; only rows in front of it are returned. The figures do not depend on it.
     """
+    results = await _read_list(ledger, filters, gates=gates, before=before, most=most)
+    subjects = {row.subject for row in results.rows if row.approval_id}
+    closed = await read_closed(ledger, subjects) if subjects else {}
+    rows = tuple([replace(row, people=closed.get(row.approval_id or "")) for row in results.rows])
+    return replace(results, rows=rows)
+
+
+async def _read_list(
+    ledger: Ledger, filters: ResultFilters, *, gates: Collection[str] | None, before: int | None, most: int
+) -> ResultList:
     from sqlalchemy import func, select
 
-    columns = find_columns()
+    columns, days = find_columns(), PERIODS[filters.when]
+    since = None if days is None else get_now() - timedelta(days=days)
     visible = [columns.c.state.is_not(None), *_list_restrictions(gates, since)]
     matching = [*visible, *_list_conditions(filters), ~_was_recorded_again()]
     newest = select(columns.c.seq).where(*matching).order_by(columns.c.seq.desc()).limit(most + 1)
@@ -248,13 +146,15 @@ def _was_recorded_again() -> ColumnElement[bool]:
     return (columns.c.state == "held") & exists().where(end)
 
 
-def _read_rows(connection: Connection, places: Sequence[int]) -> tuple[Recorded, ...]:
+def _read_rows(connection: Connection, places: Sequence[int]) -> tuple[RecordedResult, ...]:
     table = make_table()
     columns = (table.c.seq, table.c.at, table.c.kind, table.c.subject, table.c.payload)
     statement = table.select().with_only_columns(*columns).where(table.c.seq.in_(places)).order_by(table.c.seq.desc())
     rows = []
     for seq, at, kind, subject, payload in connection.execute(statement):
-        rows.append(_make(seq, datetime.fromisoformat(at), kind, subject, None if payload is None else bytes(payload)))
+        rows.append(
+            make_recorded(seq, datetime.fromisoformat(at), kind, subject, None if payload is None else bytes(payload))
+        )
     return tuple([row for row in rows if row is not None])
 
 

@@ -6,21 +6,22 @@ import asyncio
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from adjudge.errors import UsageError
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import clean, flatten, show
 from adjudge.labels.order import PLAN_FILE
 from adjudge.labels.queue import LabelQueue, open_label_queue
 from adjudge.report.cases import MOST_CASES
 from adjudge.report.report import Report
 from adjudge.report.summary import make_report
-from adjudge.runs.folder import MANIFEST_FILE
+from adjudge.runs.folder import MANIFEST_FILE, open_run
 from adjudge.server.problem import Problem
+from adjudge.trust.intervals import Share
 
 T = TypeVar("T")
 
@@ -44,6 +45,49 @@ def find_run_folder(folder: Path | None, name: str) -> Path:
     if folder is not None and _NAME.fullmatch(name) and _is_run(folder / name):
         return folder / name
     raise Problem(404, f"there is no run {show(name[:200])} here", code="unknown_run")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A run in short."""
+
+    name: str
+    status: str = ""
+    judge: str = ""
+    dataset: str = ""
+    created_at: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many cases passed, failed and are undecided."""
+    trouble: str = ""
+    """Why it cannot be read; empty where it can."""
+
+    @property
+    def passed(self) -> Share:
+        """The share of the judged cases that passed."""
+        return Share(count=self.counts.get("passed", 0), of=sum(self.counts.values()))
+
+
+def summarise_run(folder: Path) -> RunSummary:
+    """Summarise the run of a folder."""
+    try:
+        with open_run(folder) as run:
+            manifest = run.manifest
+            return RunSummary(
+                name=folder.name,
+                status=run.status,
+                judge=_read_name(manifest.get("judge")),
+                dataset=_read_name(manifest.get("dataset")),
+                created_at=clean(str(manifest.get("created_at", "")), keep_lines=False)[:40],
+                counts={outcome: run.counts.get(outcome, 0) for outcome in ("passed", "failed", "undecided")},
+            )
+    except UsageError as error:
+        return RunSummary(name=folder.name, trouble=explain_trouble(error, folder.parent))
+
+
+def _read_name(value: object) -> str:
+    """Read the name of what a manifest describes; a manifest is a file, and may say anything."""
+    name = value.get("name") if isinstance(value, Mapping) else value
+    return flatten(str(name), 200) if name else ""
 
 
 async def load_report(folder: Path | None, name: str, *, most_cases: int = MOST_CASES) -> tuple[Path, Report]:

@@ -74,7 +74,7 @@ def make_environment(*packages: str) -> Environment:
         "split_hidden": split_hidden,
         "describe_blanks": describe_texts,
     }
-    environment.filters.update(filters | blanks | {"pair": make_option, "values": take_values})
+    environment.filters.update(filters | blanks | {"pair": make_option})
     shapes = {name: Markup(drawn) for name, drawn in ICONS.items()}  # noqa: S704 - ours, and constant
     constants: dict[str, Any] = {"icons": shapes, "states": STATES, "NOTHING": NOTHING}
     environment.globals.update(constants)
@@ -123,11 +123,6 @@ def make_option(text: str) -> tuple[str, str]:
 def describe_texts(texts: Iterable[str]) -> str:
     """Describe the white space that is marked in some texts, in words."""
     return describe_blanks(*texts)
-
-
-def take_values(value: object, *names: str) -> tuple[object, ...]:
-    """Take some attributes of a value, in this order."""
-    return tuple(getattr(value, name) for name in names)
 
 
 @cache

@@ -13,7 +13,7 @@ from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 import pytest
 
@@ -25,7 +25,9 @@ from kit.approval_pages import (
     REASON,
     decide,
     find_form,
+    find_link,
     list_kinds,
+    list_queue,
     make_request,
     read_approval,
     send,
@@ -65,8 +67,10 @@ def read(client: Any, ident: str, **params: Any) -> str:
     return answer.text
 
 
-def read_twin(client: Any, ident: str, **params: Any) -> dict[str, Any]:
-    return client.get(f"/approvals/{ident}.json", params=params).json()["item"]
+def read_part(page: str, begin: str, end: str) -> str:
+    """The text of a part of a page, from one piece of HTML to another, in one line."""
+    part = page.partition(begin)[2].partition(end)[0]
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", part)).split())
 
 
 # ---------------------------------------------------------------- what it shows
@@ -85,21 +89,26 @@ def test_a_request_is_shown_with_all_that_is_needed_to_decide_it(server: Running
     assert "Nothing like this was approved before" in page
 
 
-def test_the_twin_says_what_the_page_says(server: RunningServer, ana: Any):
-    """A program reads the same value."""
-    item = read_twin(ana, make_request(server))
+def test_what_can_be_approved_shows_its_evidence_and_asks_for_a_reason(server: RunningServer, ana: Any):
+    """A quotation leads to its place in the content, and nobody has decided yet."""
+    page = read(ana, make_request(server))
+    button = re.search(r'<button class="btn say-yes".*?>', page)
 
-    assert item["judge"]["criteria"][0]["quotes"] == [{"text": "24 hours", "number": 1}]
-    assert (item["can_decide"], item["can_approve"], item["needs_reason"], item["gaps"]) == (True, True, True, [])
-    assert [vote["state"] for vote in item["votes"]] == ["open", "open"]
+    assert '<q dir="auto">24 hours</q> <a class="ref" href="#e1">' in page
+    assert button is not None
+    assert "disabled" not in button[0]
+    assert 'id="missing"' not in page
+    assert re.search(r'<textarea id="reason"[^>]* required', page)
+    assert read_part(page, '<ul class="votes">', "</ul>") == "Ana (you) not yet Ben not yet"
 
 
 def test_a_json_object_is_shown_as_its_members_exactly(server: RunningServer, ana: Any):
     """Numbers as they are written, nested values, and a name that is there twice."""
     content = '{"amount": 184.00, "to": {"card": 3304.0, "of": [1e3]}, "amount": 9999}'
-    item = read_twin(ana, make_request(server, content, quote=""))
+    page = read(ana, make_request(server, content, quote=""))
+    shown = read_part(page, '<dl class="facts lead">', "</dl>")
 
-    assert item["facts"] == [["amount", "184.00"], ["to", '{"card": 3304.0, "of": [1e3]}'], ["amount", "9999"]]
+    assert shown == 'amount 184.00 to {"card": 3304.0, "of": [1e3]} amount 9999'
 
 
 def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
@@ -112,12 +121,14 @@ def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
         late, soon = make_request(server, expires_in=900), make_request(server, expires_in=60)
         other = make_request(server, approvers=["Ben"], expires_in=30)
         never = make_request(server, expires_in=None)
-        found = ana.get("/approvals.json").json()
+        page = ana.get("/approvals").text
 
-        assert [item["id"] for item in found["items"]] == [other, soon, late, never]
-        assert (found["item"]["id"], found["waiting"], found["mine"]) == (soon, 4, 3)
-        assert (found["before"], found["after"], found["position"]) == (other, late, 2)
-        assert '<span class="count held">3<span class="unseen"> waiting' in ana.get("/approvals").text
+        assert list_queue(page) == [other, soon, late, never]
+        assert f'<a class="item" href="/approvals/{soon}" aria-current="true">' in page
+        assert "4 wait, 3 of them for you" in page
+        assert (find_link(page, "k"), find_link(page, "j")) == (other, late)
+        assert "<b>2</b> of 4 waiting" in page
+        assert '<span class="count held">3<span class="unseen"> waiting' in page
 
 
 @pytest.mark.slow
@@ -127,22 +138,20 @@ def test_a_long_queue_is_shown_in_parts(tmp_path: Path):
         server.add_account("Ana", "approve", "read")
         ana = server.sign_in("Ana")
         made = server.change(lambda ledger: fill_queue(ledger, 120))
-        first = ana.get("/approvals.json").json()
-        page = ana.get("/approvals").text
-        second = ana.get(f"/approvals/{first['on']}.json").json()
-        last = ana.get(f"/approvals/{made[-1]}.json").json()
+        pages = [ana.get(f"/approvals/{ident}").text for ident in (made[0], made[50], made[-1])]
+        first, second, last = pages
 
-        assert [[item["id"] for item in part["items"]] for part in (first, second, last)] == [
-            made[:50], made[50:100], made[100:],
-        ]  # fmt: skip
-        assert [(part["first"], part["position"]) for part in (first, second, last)] == [(1, 1), (51, 51), (101, 120)]
-        assert [(part["back"], part["on"]) for part in (first, second, last)] == [
-            (None, made[50]), (made[0], made[100]), (made[50], None),
-        ]  # fmt: skip
-        assert (first["waiting"], first["mine"], second["before"]) == (120, 120, made[49])
-        assert page.count('class="item"') == 50
-        assert "1 to 50 of 120." in page
-        assert f'<a href="/approvals/{made[50]}">Those after</a>' in page
+        assert [list_queue(page) for page in pages] == [made[:50], made[50:100], made[100:]]
+        assert "120 wait, 120 of them for you" in first
+        for page, part, position in zip(pages, ("1 to 50", "51 to 100", "101 to 120"), (1, 51, 120), strict=True):
+            assert f"{part} of 120." in page
+            assert f"<b>{position}</b> of 120 waiting" in page
+        for page, ident in ((first, made[50]), (second, made[100])):
+            assert f'<a href="/approvals/{ident}">Those after</a>' in page
+        for page, ident in ((second, made[0]), (last, made[50])):
+            assert f'<a href="/approvals/{ident}">Those before</a>' in page
+        assert ("Those before" in first, "Those after" in last) == (False, False)
+        assert find_link(second, "k") == made[49]
         assert "120 wait for a person" in ana.get("/").text
         listed = server.open_client(key=server.make_key("read")).get("/v1/approvals?limit=2").json()
         assert ([item["id"] for item in listed["approvals"]], listed["total"]) == (made[:2], 120)
@@ -156,8 +165,9 @@ def test_several_hundred_are_denied_in_parts(tmp_path: Path):
         ana = server.sign_in("Ana")
         server.change(lambda ledger: fill_queue(ledger, 203))
 
-        assert len(ana.get("/approvals/deny.json").json()["items"]) == 200
-        assert "3 more wait for you" in ana.get("/approvals/deny").text
+        page = ana.get("/approvals/deny").text
+        assert page.count('name="ids"') == 200
+        assert "3 more wait for you" in page
 
 
 async def fill_queue(ledger: Ledger, number: int) -> list[str]:
@@ -184,9 +194,9 @@ def test_rules_that_did_not_pass_come_first(server: RunningServer, ana: Any):
         {"name": "length", "max": 3, "severity": "warning"},
         {"regex": "money", "absent": True, "severity": "info"},
     ]
-    item = read_twin(ana, make_request(server, rules=rules))
+    shown = read_part(read(ana, make_request(server, rules=rules)), '<h2 id="rules">', "</table>")
 
-    assert [rule["state"] for rule in item["judge"]["rules"]] == ["warning", "info", "passed"]
+    assert re.findall(r"\b(failed|warning|info|passed) (?:length|regex)", shown) == ["warning", "info", "passed"]
 
 
 def test_the_difference_to_what_was_approved_before_is_shown(server: RunningServer, ana: Any):
@@ -442,7 +452,7 @@ SECRET = ("careful", "0.30", "0.70", html.escape(REASON), "failed with", "<mark"
 
 
 def test_the_judge_is_hidden_until_one_has_decided(tmp_path: Path):
-    """Neither the page nor the twin holds what the judge or others said, not even hidden; afterwards both do."""
+    """The page holds nothing of what the judge or others said, not even hidden; afterwards it does."""
     with run_server(tmp_path, config=CONFIG) as server:
         server.add_account("Ana", "approve")
         check_blindness(server, server.sign_in("Ana"))
@@ -455,11 +465,13 @@ def check_blindness(server: RunningServer, kim: Any) -> None:
     answer = kim.post("/approvals/judge", data={"csrf_token": token, "judge": "hide", "back": f"/approvals/{ident}"})
     assert answer.headers["location"] == f"/approvals/{ident}"
 
-    for text in (read(kim, ident), kim.get(f"/approvals/{ident}.json").text, kim.get("/approvals").text):
+    for text in (read(kim, ident), kim.get("/approvals").text, kim.get("/approvals/deny").text):
         for said in (*SECRET, "from outside"):
             assert said not in text, said
-    item = read_twin(kim, ident)
-    assert (item["hidden"], item["judge"], item["approved"]) == (True, None, None)
+    page = read(kim, ident)
+    assert "The judge is hidden" in page
+    assert "2 approvals needed" in page
+    assert "Ben not shown yet" in read_part(page, '<ul class="votes">', "</ul>")
 
     assert send(kim, ident, "approve", "fine").status_code == 303
     # Who could still undo would look first, and vote again.
@@ -495,7 +507,7 @@ def test_only_approvers_decide(server: RunningServer):
     assert send(zoe, ident, "deny").status_code == 403
     token = find_token(kim, "/approvals")
     assert kim.get(f"/approvals/{ident}").status_code == 404
-    assert kim.get("/approvals.json").json()["items"] == []
+    assert list_queue(kim.get("/approvals").text) == []
     form = {"csrf_token": token, "vote": "deny"}
     assert kim.post(f"/approvals/{ident}/decide", data=form).status_code == 404
     assert ray.get(f"/approvals/{ident}").status_code == 403
@@ -542,9 +554,10 @@ def test_each_reviewer_sees_their_own_figures_alone(tmp_path: Path):
         decide(server, ident, "Ana", True)
         decide(server, other, "Ana", False)
 
-        figures = server.sign_in("Ana").get("/approvals.json").json()["figures"]
-        assert (figures["by"], figures["decided"], figures["against_judge"], figures["with_judge"]) == ("Ana", 2, 1, 1)
-        assert server.sign_in("Ben").get("/approvals.json").json()["figures"]["decided"] == 0
+        figures = read_part(server.sign_in("Ana").get("/approvals").text, "You, last 30 days:", "</p>")
+        assert figures.startswith("2 decided")
+        assert figures.endswith("1 time not as the judge said, 1 as it said.")
+        assert "last 30 days" not in server.sign_in("Ben").get("/approvals").text
 
 
 # ---------------------------------------------------------------- news
@@ -553,8 +566,10 @@ def test_each_reviewer_sees_their_own_figures_alone(tmp_path: Path):
 def test_what_is_new_is_announced_once_and_not_put_in_between(server: RunningServer, ana: Any):
     """A page that knows it hears nothing; a request that changed is named without what changed."""
     ident = make_request(server)
-    found = ana.get(f"/approvals/{ident}.json").json()
-    known = {"after": found["newest"], "item": ident, "version": found["version"]}
+    asks = re.search(r'hx-get="/approvals/news[?]([^"]+)"', read(ana, ident))
+    assert asks is not None
+    known = dict(parse_qsl(html.unescape(asks[1])))
+    assert known["item"] == ident
     assert ana.get("/approvals/news", params=known).status_code == 204
 
     new = make_request(server)

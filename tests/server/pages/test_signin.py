@@ -22,7 +22,7 @@ IDLE, LIFETIME = timedelta(hours=1), timedelta(hours=12)
 
 def pass_time(server, client, *, begun, seen):
     """Let a session have begun, and been used, so long ago: what a clock that went on would come to."""
-    page = client.get("/keys.json")
+    page = client.get("/v1/results")
     assert page.status_code == 200, page.text
     times = [(datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%S.%fZ") for ago in (begun, seen)]
     with closing(sqlite3.connect(server.folder / "adjudge.db")) as database:
@@ -64,22 +64,22 @@ def server(tmp_path_factory):
 def test_somebody_signs_in_looks_and_signs_out(server):
     """The right password begins a session, and signing out ends it for every copy of its cookie."""
     client = server.sign_in("Ana")
-    page = client.get("/keys")
-    assert (page.status_code, "<h1>API keys</h1>" in page.text) == (200, True)
+    page = client.get("/ledger")
+    assert (page.status_code, "<h1>Ledger</h1>" in page.text) == (200, True)
 
     copy = server.open_client(cookies=dict(client.cookies))
-    assert copy.get("/keys.json").status_code == 200
+    assert copy.get("/v1/results").status_code == 200
 
-    answer = client.post("/signout", data={"csrf_token": find_token(client, "/keys")})
+    answer = client.post("/signout", data={"csrf_token": find_token(client, "/ledger")})
     assert (answer.status_code, answer.headers["location"]) == (303, "/signin")
-    assert copy.get("/keys.json").status_code == 401
+    assert copy.get("/v1/results").status_code == 401
 
 
 def test_a_page_without_a_session_leads_to_the_sign_in_and_back(server):
     """Who is not signed in is asked to, and goes on to where they wanted to go."""
-    answer = server.open_browser().get("/keys?a=1")
+    answer = server.open_browser().get("/ledger?a=1")
 
-    assert (answer.status_code, answer.headers["location"]) == (303, "/signin?next=/keys%3Fa%3D1")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/signin?next=/ledger%3Fa%3D1")
 
 
 def test_a_form_that_is_sent_after_the_session_ended_loses_no_text(server):
@@ -101,7 +101,7 @@ def test_a_form_that_is_sent_after_the_session_ended_loses_no_text(server):
 
 def test_a_program_without_a_key_is_told_so(server):
     """A program gets a problem it can read, and no page."""
-    answer = server.open_client().get("/keys.json")
+    answer = server.open_client().get("/v1/results")
 
     assert answer.status_code == 401
     assert answer.headers["content-type"] == "application/problem+json"
@@ -118,13 +118,6 @@ def test_a_wrong_password_begins_no_session(server):
         said.append((answer.status_code, "adjudge" in answer.cookies, answer.text.count("do not belong together")))
 
     assert said == [(403, False, 1)] * 2
-
-
-def test_the_json_twin_takes_a_key(server):
-    """The same view as JSON, for a program with the scope."""
-    client = server.open_client(key=server.make_key("admin"))
-
-    assert [row["is_valid"] for row in client.get("/keys.json").json()["keys"]] == [True]
 
 
 def test_a_server_says_that_it_runs_and_is_ready(server):
@@ -154,9 +147,9 @@ def test_a_session_ends(server, begun, seen):
     client = server.sign_in("Ana")
     pass_time(server, client, begun=begun, seen=seen)
 
-    page = client.get("/keys")
-    assert (page.status_code, page.headers["location"]) == (303, "/signin?next=/keys")
-    for path in ("/keys.json", "/v1/gates"):
+    page = client.get("/ledger")
+    assert (page.status_code, page.headers["location"]) == (303, "/signin?next=/ledger")
+    for path in ("/v1/results", "/v1/gates"):
         answer = client.get(path)
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
     assert client.post("/signout", data={"csrf_token": "x"}).status_code == 401
@@ -176,7 +169,7 @@ def test_a_session_goes_on(server, begun, seen):
     client = server.sign_in("Ana")
     pass_time(server, client, begun=begun, seen=seen)
 
-    assert client.get("/keys").status_code == 200
+    assert client.get("/ledger").status_code == 200
     with closing(sqlite3.connect(server.folder / "adjudge.db")) as database:
         (used,) = database.execute("SELECT max(seen_at) FROM adjudge_server_sessions").fetchone()
         database.execute("DELETE FROM adjudge_server_sessions")
@@ -187,7 +180,7 @@ def test_a_session_goes_on(server, begun, seen):
 def test_files_of_the_pages_are_kept_and_pages_are_not(server):
     """A file's address changes with the file; a page is of one session, and of one moment."""
     client = server.sign_in("Ana")
-    page = client.get("/keys")
+    page = client.get("/ledger")
     style = page.text.partition('rel="stylesheet" href="')[2].partition('"')[0]
 
     assert page.headers["cache-control"] == server.open_browser().get("/signin").headers["cache-control"] == "no-store"
@@ -195,7 +188,7 @@ def test_files_of_the_pages_are_kept_and_pages_are_not(server):
     assert client.get("/static/000000000000/style.css").headers["cache-control"] == "no-cache"
 
 
-@pytest.mark.parametrize("path", ["/signin", "/keys", "/keys.json", "/static/000000000000/style.css", "/v1/gates"])
+@pytest.mark.parametrize("path", ["/signin", "/ledger", "/v1/results", "/static/000000000000/style.css", "/v1/gates"])
 def test_head_is_get_without_the_body(server, path):
     """For caches, and for those who check whether an address is there."""
     client = server.sign_in("Ana")

@@ -1,7 +1,7 @@
 """The views of the page *Approvals*: values made from requests, without a store, a request or a clock of their own.
 
 A request that its reader is to decide without the judge is made without it: neither the verdict, criteria, rules,
-quotations and seats nor what other people said are in the value, so neither the page nor its twin can show them.
+quotations and seats nor what other people said are in the value, so the page cannot show them.
 """
 
 from __future__ import annotations

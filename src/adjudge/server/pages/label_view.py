@@ -1,7 +1,7 @@
 """The views of the pages *Labels* and *Disagreements*: values made from what a queue of labelling hands out.
 
-The value for somebody who labels holds nothing that a judge or another person said of the case: what is not in it can
-be neither on the page nor in its twin.
+The value for somebody who labels holds nothing that a judge or another person said of the case, so the page cannot
+show it.
 """
 
 from __future__ import annotations

@@ -15,13 +15,13 @@ from starlette.responses import Response
 from adjudge.errors import UsageError
 from adjudge.guards.approval.listed import verify_listed
 from adjudge.ledger.entry import KINDS, NO_PREV, Entry
+from adjudge.ledger.recorded import read_recorded
 from adjudge.server.caller import AnyCaller, Caller, require
 from adjudge.server.database import get_now
 from adjudge.server.entry_search import find_gate, read_newest
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import add_page, redirect
 from adjudge.server.problem import Problem
-from adjudge.server.recorded import read_row
 from adjudge.server.state import CurrentState
 
 router = APIRouter()
@@ -139,7 +139,7 @@ async def view_entry(seq: int, state: CurrentState, caller: AnyCaller) -> EntryV
     return EntryView(
         entry=entry,
         payload=payload,
-        has_page=read_row(entry) is not None,
+        has_page=read_recorded(entry) is not None,
         first=entry.prev == NO_PREV,
         entries=(await state.ledger.head()).seq,
     )
@@ -147,7 +147,7 @@ async def view_entry(seq: int, state: CurrentState, caller: AnyCaller) -> EntryV
 
 def make_ledger_row(entry: Entry) -> LedgerRow:
     """Summarise an entry of any kind in a line."""
-    row = read_row(entry)
+    row = read_recorded(entry)
     if row is not None:
         did = "" if row.allowed is None else ", let through" if row.allowed else ", blocked"
         summary = f"{row.gate}{did}, decided by {row.decided_by}" if row.gate else f"by {row.judge or 'a judge'}"

@@ -247,4 +247,4 @@ def _find_undecided(figures: Sequence[GateFigures]) -> list[Need]:
     return needs
 
 
-add_page(router, "/", view_overview, template="overview.html", scope="read", twin="/overview.json", by_gate=True)
+add_page(router, "/", view_overview, template="overview.html", scope="read", by_gate=True)

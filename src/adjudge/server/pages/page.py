@@ -1,4 +1,4 @@
-"""Pages: each is a frozen value of everything it shows, a template, and a ``.json`` twin of the same value.
+"""Pages: each is a view, which collects what is shown, and a template. Programs read the same from ``/v1``.
 
     router = APIRouter()
 
@@ -17,9 +17,8 @@ from urllib.parse import quote, urlsplit
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from adjudge.formats.plain import to_plain
 from adjudge.server.caller import Caller, find_caller_or_none, require
 from adjudge.server.pages.environment import find_template
 from adjudge.server.pages.shell import count_waiting, make_shell
@@ -36,10 +35,9 @@ def add_page(
     *,
     template: str,
     scope: PermissionScope | tuple[PermissionScope, ...],
-    twin: str | None = None,
     by_gate: bool = False,
 ) -> None:
-    """Serve a view at ``path`` as HTML and at its twin, ``path`` with ``.json``, as JSON.
+    """Serve a view at ``path`` as HTML.
 
     ``scope`` is what a caller needs, one of them where there are several. Without a session, the page leads to the
     sign-in. ``by_gate`` opens it to callers that are limited to gates, to whom the view shows what is of those alone.
@@ -52,11 +50,6 @@ def add_page(
         waiting = await count_waiting(get_state(request), caller)
         return render_page(request, template, value, caller=caller, waiting=waiting)
 
-    async def show_json(_caller: Caller = allowed, value: object = provided) -> Response:
-        return JSONResponse(to_plain(value))
-
-    # The twin first: "/runs/{id}" would take "/runs/1.json" for the page of a run named "1.json".
-    router.add_api_route(twin or f"{path}.json", show_json, methods=["GET"], include_in_schema=False)
     router.add_api_route(path, show, methods=["GET"], include_in_schema=False)
 
 
@@ -127,9 +120,7 @@ def name_signin(path: str) -> str:
 
 def wants_page(request: Request) -> bool:
     """Return whether a browser asked, by a link or by a form, so that a page is the answer and not JSON."""
-    path = request.url.path
-    accepts = "text/html" in request.headers.get("accept", "")
-    return accepts and not path.startswith("/v1/") and not path.endswith(".json")
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
 
 
 OptionalCaller = Annotated[Caller | None, Depends(find_caller_or_none)]

@@ -7,33 +7,29 @@ if it were what somebody wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from fastapi import APIRouter
 
-from adjudge.content import digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.display import find_mark
 from adjudge.formats.numbers import format_apart
 from adjudge.formats.text import flatten
 from adjudge.guards.decision import Decision
 from adjudge.ledger.entry import Entry
-from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import drop_digests
+from adjudge.ledger.recorded import RecordedResult
 from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, RuleResult, read_result
 from adjudge.server.caller import AnyCaller
-from adjudge.server.entry_search import find_decision_or_result
 from adjudge.server.pages.page import add_page
 from adjudge.server.problem import Problem
-from adjudge.server.recorded import Recorded, read_row
-from adjudge.server.state import CurrentState, ServerState
+from adjudge.server.state import CurrentState
+from adjudge.server.story import load_story
 from adjudge.templates.evidence import MarkedText, mark_evidence
 
 router = APIRouter()
-
-_MOST_RELATED = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +121,7 @@ class Place:
 class ResultView:
     """The whole story."""
 
-    row: Recorded
+    row: RecordedResult
     title: str
     word: str
     say: str
@@ -147,19 +143,8 @@ class ResultView:
 
 async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> ResultView:
     """Tell the story of the decision or result with this id, or at this place of the ledger."""
-    entry = await _find_entry(state.ledger, ident)
-    row = read_row(entry) if entry is not None else None
-    if entry is None or row is None:
-        where = f"entry {ident} of the ledger is" if _is_place(ident) else "the whole ledger was searched: this id is"
-        raise Problem(404, f"{where} no decision or result")
-    if not caller.covers("read", row.gate):
-        raise Problem(403, "this is not for your gates", code="forbidden")
-    related = await _list_related(state.ledger, entry, row)
-    # A held decision is recorded again once people decided: the story is told from its end.
-    last = next((entry for entry in reversed(related) if entry.kind in {"decision", "result"}), entry)
-    row = read_row(last) or row
-    content = await _find_content(state, related, row)
-    row = replace(row, content=content)
+    story = await load_story(state, caller, ident)
+    row, content, related, last = story.row, story.row.content, story.entries, story.last
     decision, result = _read_parts(last)
     quotations = [text for criterion in result.criteria for text in criterion.evidence] if result is not None else []
     marked = mark_evidence(content, quotations) if content is not None else None
@@ -186,49 +171,6 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
     )
 
 
-async def _find_entry(ledger: Ledger, ident: str) -> Entry | None:
-    if _is_place(ident):
-        try:
-            return await ledger.read(int(ident))
-        except UsageError:
-            return None
-    return await find_decision_or_result(ledger, ident)
-
-
-def _is_place(ident: str) -> bool:
-    return ident.isdecimal() and len(ident) < 16
-
-
-async def _list_related(ledger: Ledger, entry: Entry, row: Recorded) -> Sequence[Entry]:
-    """List the entries of one story, in order: this one, and what people said to its request."""
-    if row.approval_id is None or not entry.subject:
-        return [entry]
-    entries: list[Entry] = []
-    async for other in ledger.query(subject=entry.subject):
-        payload = other.payload or {}
-        if row.approval_id in {payload.get("approval"), payload.get("approval_id")}:
-            entries.append(other)
-        if len(entries) >= _MOST_RELATED:
-            break
-    return entries or [entry]
-
-
-async def _find_content(state: ServerState, related: Sequence[Entry], row: Recorded) -> str | None:
-    """Find the content as the ledger holds it, else as people were shown it, if that is exactly what was judged."""
-    rows = [row, *filter(None, map(read_row, related))]
-    content = next(
-        (recorded.content for recorded in rows if recorded.content and not recorded.content.startswith("sha256:")), None
-    )
-    if content is not None or row.approval_id is None:
-        return content
-    try:
-        approval = await state.approvals.get(row.approval_id)
-    except UsageError:  # another store asked, or the request was erased
-        return None
-    # Somebody who can write to the database can change this text; the digest in the ledger says what was judged.
-    return approval.content if approval.content is not None and digest_text(approval.content) == row.subject else None
-
-
 def _find_policy(related: Sequence[Entry], decision: Decision) -> str:
     payloads = (entry.payload or {} for entry in related if entry.kind == "decision")
     return next(
@@ -247,7 +189,7 @@ def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
         raise Problem(409, f"this entry cannot be read as a decision: {flatten(str(error), 200)}") from None
 
 
-def _make_word(row: Recorded) -> str:
+def _make_word(row: RecordedResult) -> str:
     if row.held:
         return "held for people"
     if row.allowed is None:
@@ -257,14 +199,14 @@ def _make_word(row: Recorded) -> str:
     return f"{action}{by}"
 
 
-def _describe_outcome(row: Recorded) -> str:
+def _describe_outcome(row: RecordedResult) -> str:
     text = str(row.outcome or "not judged")
     score, needed = format_apart(row.score, row.threshold)
-    text += f" with {score}" if row.score is not None else f": {row.because}" if row.because else ""
+    text += f" with {score}" if row.score is not None else f": {row.undecided_because}" if row.undecided_because else ""
     return text + (f", needs {needed}" if row.threshold is not None else "")
 
 
-def _make_sentence(row: Recorded, approval: ApprovalStep | None) -> str:
+def _make_sentence(row: RecordedResult, approval: ApprovalStep | None) -> str:
     judged = f"The judge {row.judge} said: {_describe_outcome(row)}." if row.outcome and row.judge else ""
     if row.decided_by == "rule":
         judged = "A rule decided, so no judge was asked."

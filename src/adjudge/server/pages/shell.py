@@ -38,9 +38,6 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ..
 
 _OVERVIEW = "/"
 
-_TWINS = {"/overview.json": _OVERVIEW}
-"""Pages whose data has another address than theirs."""
-
 _URGENT = frozenset({"/approvals"})
 
 THEME = "theme"
@@ -102,7 +99,6 @@ def choose_page(permissions: Permissions, target: str) -> str:
     An address that belongs to no page of the navigation is kept: it answers for itself.
     """
     path = unquote(urlsplit(target).path)
-    path = _TWINS.get(path, path.removesuffix(".json"))
     current = _find_current(path)
     scopes = next((entry[3] for _, links in _SECTIONS for entry in links if entry[0] == current), ())
     if current == "/labels" and path != current:

@@ -1,0 +1,91 @@
+"""A server's record of what was judged and what gates did with it, to read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.client.connection import Connection
+from adjudge.client.payload import read_answer
+from adjudge.formats.typed import read_typed
+from adjudge.ledger.entry import Entry
+from adjudge.ledger.recorded import RecordedResult, ResultPeriod, ResultState
+from adjudge.result import DecidedBy
+from adjudge.sync import make_sync_method, run_sync
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RemoteResults:
+    """The decisions and results that a server recorded, to read."""
+
+    connection: Connection
+
+    async def query(
+        self,
+        words: str | None = None,
+        *,
+        gate: str | None = None,
+        outcome: ResultState | None = None,
+        decided_by: DecidedBy | None = None,
+        judge: str | None = None,
+        when: ResultPeriod = "all",
+    ) -> AsyncIterator[RecordedResult]:
+        """Yield the results that match all filters, the newest first.
+
+        ``words`` are all in a result's texts, or are its id or the beginning of its digest. ``when`` is how far back
+        to look: the last 1, 7, 30 or 90 days, or ``all``. A held decision has the outcome ``held``.
+        """
+        filters = {"q": words, "gate": gate, "outcome": outcome, "by": decided_by, "judge": judge, "when": when}
+        before, more = None, True
+        while more:
+            results, before = await self._fetch(before, filters)
+            for result in results:
+                yield result
+            more = before is not None
+
+    def query_sync(
+        self,
+        words: str | None = None,
+        *,
+        gate: str | None = None,
+        outcome: ResultState | None = None,
+        decided_by: DecidedBy | None = None,
+        judge: str | None = None,
+        when: ResultPeriod = "all",
+    ) -> Iterator[RecordedResult]:
+        """Do the same as ``query`` without an event loop, a page of results at a time."""
+        filters = {"q": words, "gate": gate, "outcome": outcome, "by": decided_by, "judge": judge, "when": when}
+        before, more = None, True
+        while more:
+            results, before = run_sync(self._fetch(before, filters))
+            yield from results
+            more = before is not None
+
+    async def entries(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in Approvals
+        """Return every entry of the ledger about one result and its request for approval, in order.
+
+        ``id`` is that of the decision, of the judge's result or of the request. Raises ``UsageError`` where there is
+        none.
+        """
+        reply = await self.connection.get("v1", "results", id)
+        return read_answer(_read_entries, reply, self.connection.url, "result")
+
+    entries_sync = make_sync_method(entries)
+
+    async def _fetch(
+        self, before: int | None, filters: Mapping[str, str | None]
+    ) -> tuple[tuple[RecordedResult, ...], int | None]:
+        reply = await self.connection.get("v1", "results", before=before, limit=1_000, **filters)
+        return read_answer(_read_page, reply, self.connection.url, "list of results")
+
+
+def _read_page(members: Mapping[str, Any]) -> tuple[tuple[RecordedResult, ...], int | None]:
+    results, before = tuple([RecordedResult.from_dict(row) for row in members["results"]]), members["next"]
+    if before is not None and type(before) is not int:
+        raise TypeError
+    return results, before
+
+
+def _read_entries(members: Mapping[str, Any]) -> tuple[Entry, ...]:
+    return tuple([read_typed(row, Entry) for row in members["entries"]])

@@ -1,0 +1,148 @@
+"""Decisions and results of the ledger in short, as lists show them.
+
+A ledger is written by programs too, so an entry may say anything: what is none of ours becomes no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Literal, Self
+
+from adjudge.formats.record import Layout, read_record, write_record
+from adjudge.ledger.columns import DecidedMembers, JudgedMembers, read_members
+from adjudge.ledger.entry import Entry
+from adjudge.result import Outcome
+
+ResultState = Literal["passed", "failed", "undecided", "held"]
+"""What was judged, or that it waits for a person."""
+
+ResultPeriod = Literal["day", "week", "month", "quarter", "all"]
+"""The last 1, 7, 30 or 90 days, or all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedResult:
+    """One recorded decision of a gate, or one recorded result."""
+
+    _layout: ClassVar[Layout] = Layout(last=("state",))
+
+    seq: int
+    at: datetime
+    kind: str
+    id: str
+    result_id: str
+    subject: str
+    gate: str | None
+    allowed: bool | None
+    """What the gate did; ``None`` for a result without a gate, and while a person is asked."""
+    outcome: Outcome | None
+    """What the judge said; ``None`` where nothing was judged."""
+    held: bool
+    """Whether it waits, or waited, for a person when this was recorded."""
+    undecided_because: str | None
+    score: float | None
+    threshold: float | None
+    decided_by: str
+    judge: str
+    reason: str
+    """The reason, in the judge's words where there are any."""
+    content: str | None
+    duration_ms: float
+    cost_usd: float | None
+    approval_id: str | None
+    title: str
+    """What the program called it; empty where it did not."""
+    people: tuple[str, ...] | None = None
+    """Who decided its request for approval, if that was looked up; ``None`` where there is none that is closed."""
+
+    @property
+    def state(self) -> str:
+        """One of ``STATES``, or ``info`` where nothing was judged."""
+        return "held" if self.held else self.outcome or "info"
+
+    @property
+    def about(self) -> str:
+        """A line that says what it is about: its title, else how the content begins if it is kept, else the reason."""
+        lines = (self.title or self.content or self.reason).strip().splitlines()
+        return lines[0][:300] if lines else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write this value as plain data."""
+        return write_record(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; anything else raises ``UsageError``."""
+        return read_record(cls, data)
+
+
+def read_recorded(entry: Entry) -> RecordedResult | None:
+    """Read an entry as a row; ``None`` for one of another kind, or that says nothing a row could show."""
+    import msgspec
+
+    payload = None if entry.payload is None else msgspec.json.encode(entry.payload)
+    return make_recorded(entry.seq, entry.at, entry.kind, entry.subject, payload)
+
+
+def make_recorded(seq: int, at: datetime, kind: str, subject: str, payload: bytes | None) -> RecordedResult | None:
+    """Make the row of an entry from its columns and the bytes of its payload; ``None`` as ``read_recorded`` says."""
+    members = read_members(kind, payload)
+    if isinstance(members, DecidedMembers):
+        return _make_decided(seq, at, subject, members)
+    return None if members is None else _make_judged(seq, at, subject, members)
+
+
+def _make_decided(seq: int, at: datetime, subject: str, members: DecidedMembers) -> RecordedResult:
+    judged = members.result
+    usage = judged.usage if judged else None
+    return RecordedResult(
+        seq=seq,
+        at=at,
+        kind="decision",
+        id=members.id,
+        result_id=judged.id if judged else "",
+        subject=subject,
+        gate=members.gate,
+        allowed=None if members.pending else members.allowed,
+        outcome=judged.outcome if judged else None,
+        held=members.pending,
+        undecided_because=judged.undecided_because if judged else None,
+        score=judged.score if judged else None,
+        threshold=judged.threshold if judged else None,
+        decided_by=members.decided_by,
+        judge=judged.judge if judged else "",
+        reason=members.why,
+        content=members.content or (judged.content if judged else None),
+        duration_ms=members.duration_ms,
+        cost_usd=usage.cost_usd if usage else None,
+        approval_id=members.approval_id,
+        title=members.title,
+    )
+
+
+def _make_judged(seq: int, at: datetime, subject: str, members: JudgedMembers) -> RecordedResult:
+    return RecordedResult(
+        seq=seq,
+        at=at,
+        kind="result",
+        id=members.id,
+        result_id=members.id,
+        subject=subject,
+        gate=members.gate,
+        allowed=None,
+        outcome=members.outcome,
+        held=False,
+        undecided_because=members.undecided_because,
+        score=members.score,
+        threshold=members.threshold,
+        decided_by=members.decided_by,
+        judge=members.judge,
+        reason=members.reasoning or members.detail,
+        content=members.content,
+        duration_ms=members.duration_ms,
+        cost_usd=members.usage.cost_usd if members.usage else None,
+        approval_id=None,
+        title="",
+    )

@@ -1,0 +1,91 @@
+"""The story of a decision or result: all entries of the ledger about it, and the content if that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from adjudge.content import digest_text
+from adjudge.errors import UsageError
+from adjudge.ledger.entry import Entry
+from adjudge.ledger.ledger import Ledger
+from adjudge.ledger.recorded import RecordedResult, read_recorded
+from adjudge.server.caller import Caller
+from adjudge.server.entry_search import find_decision_or_result
+from adjudge.server.problem import Problem
+from adjudge.server.state import ServerState
+
+_MOST_RELATED = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """The entries about one decision or result, in order."""
+
+    row: RecordedResult
+    """The last of the decisions and results among them, with its content wherever that is kept."""
+    last: Entry
+    """The entry of this row."""
+    entries: Sequence[Entry]
+
+
+async def load_story(state: ServerState, caller: Caller, ident: str) -> Story:
+    """Load the story of the decision or result with this id, or at this place of the ledger.
+
+    Raises ``Problem`` where there is none (404), and for one of a gate that the caller may not see (403).
+    """
+    entry = await _find_entry(state.ledger, ident)
+    row = read_recorded(entry) if entry is not None else None
+    if entry is None or row is None:
+        where = f"entry {ident} of the ledger is" if _is_place(ident) else "the whole ledger was searched: this id is"
+        raise Problem(404, f"{where} no decision or result", code="unknown_result")
+    if not caller.covers("read", row.gate):
+        raise Problem(403, "this is not for your gates", code="forbidden")
+    related = await _list_related(state.ledger, entry, row)
+    # A held decision is recorded again once people decided: the story is told from its end.
+    last = next((entry for entry in reversed(related) if entry.kind in {"decision", "result"}), entry)
+    row = read_recorded(last) or row
+    return Story(row=replace(row, content=await _find_content(state, related, row)), last=last, entries=related)
+
+
+async def _find_entry(ledger: Ledger, ident: str) -> Entry | None:
+    if _is_place(ident):
+        try:
+            return await ledger.read(int(ident))
+        except UsageError:
+            return None
+    return await find_decision_or_result(ledger, ident)
+
+
+def _is_place(ident: str) -> bool:
+    return ident.isdecimal() and len(ident) < 16
+
+
+async def _list_related(ledger: Ledger, entry: Entry, row: RecordedResult) -> Sequence[Entry]:
+    """List the entries of one story, in order: this one, and those about its request for approval."""
+    if row.approval_id is None or not entry.subject:
+        return [entry]
+    entries: list[Entry] = []
+    async for other in ledger.query(subject=entry.subject):
+        payload = other.payload or {}
+        if row.approval_id in {payload.get("approval"), payload.get("approval_id")}:
+            entries.append(other)
+        if len(entries) >= _MOST_RELATED:
+            break
+    return entries or [entry]
+
+
+async def _find_content(state: ServerState, related: Sequence[Entry], row: RecordedResult) -> str | None:
+    """Find the content as the ledger holds it, else as people were shown it, if that is exactly what was judged."""
+    rows = [row, *filter(None, map(read_recorded, related))]
+    content = next(
+        (recorded.content for recorded in rows if recorded.content and not recorded.content.startswith("sha256:")), None
+    )
+    if content is not None or row.approval_id is None:
+        return content
+    try:
+        approval = await state.approvals.get(row.approval_id)
+    except UsageError:  # another store asked, or the request was erased
+        return None
+    # Somebody who can write to the database can change this text; the digest in the ledger says what was judged.
+    return approval.content if approval.content is not None and digest_text(approval.content) == row.subject else None
