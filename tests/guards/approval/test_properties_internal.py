@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from adjudge import Approvals, UsageError
 from adjudge.guards import Approval, Vote
-from adjudge.guards.approval.approval import count, expire, is_due, refuse
+from adjudge.guards.approval.approval import expire, is_due
+from adjudge.guards.approval.voting import count_vote, find_refusal
 from kit.approvals import count_kinds, make_result, try_to, use
 from kit.clock import Clock
 from kit.judges import names
@@ -65,8 +66,8 @@ def test_every_order_of_decisions_counts_alike(steps: Any, terms: dict[str, Any]
     for by, approved, pause in steps:
         clock.pass_by(pause)
         approval = expire(approval, clock()) if is_due(approval, clock()) else approval
-        if refuse(approval, by) is None:
-            approval = count(approval, Vote(by=by, approved=approved, at=clock()))
+        if find_refusal(approval, by) is None:
+            approval = count_vote(approval, Vote(by=by, approved=approved, at=clock()))
 
     assert (approval.status, approval.decided_by) == expect(steps, terms)
     yes = {vote.by for vote in approval.votes if vote.approved}

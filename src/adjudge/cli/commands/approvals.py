@@ -28,7 +28,7 @@ from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
 from adjudge.guards.approval.completeness import digest_shown
-from adjudge.guards.approval.voting import cast_vote
+from adjudge.guards.approval.casting import cast_vote
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval

@@ -7,10 +7,10 @@ import time
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from adjudge.errors import Reason, RefusedBecause, UsageError
+from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.formats.record import Layout, read_record, write_record
@@ -216,63 +216,6 @@ def _explain_pending(vote: Vote) -> str:
     return f"{vote.by} {'approved' if vote.approved else 'denied'} and can take it back{until}"
 
 
-Refusal = RefusedBecause
-
-
-def refuse(approval: Approval, by: str) -> Refusal | None:
-    """Return why this person's decision does not count, or ``None`` when it does."""
-    if by not in approval.approvers:
-        return "unauthorised"
-    if any(vote.by == by for vote in (*approval.votes, *approval.pending_votes)):
-        return "double"
-    if approval.status != "open":
-        return "expired" if approval.decided_by == "policy" else "closed"
-    return None
-
-
-def count(approval: Approval, vote: Vote) -> Approval:
-    """Return the request after a decision that counts: one denial ends it, and so does the last approval it needs."""
-    after = replace(approval, votes=(*approval.votes, vote))
-    if not vote.approved:
-        return _close(after, "denied", vote.at, (vote.by,), vote.reason)
-    if after.missing > 0:
-        return after
-    names = tuple(vote_counted.by for vote_counted in after.votes)
-    reasons = "; ".join(vote_counted.reason for vote_counted in after.votes if vote_counted.reason)
-    return _close(after, "approved", vote.at, names, reasons)
-
-
-def find_final_at(approval: Approval, *, approved: bool, now: datetime, undo_seconds: float) -> datetime | None:
-    """Find when a vote that is given now counts; ``None`` is at once.
-
-    It counts at the latest when the request expires, so a pending denial comes before an expiry that approves. An
-    approval also waits until no denial is pending: otherwise it would open the gate before that denial counts.
-    """
-    ends = [now + timedelta(seconds=undo_seconds)]
-    if approved:
-        ends += [vote.final_at for vote in approval.pending_votes if not vote.approved and vote.final_at is not None]
-    last = max(ends)
-    if approval.expires_at is not None:
-        last = min(last, approval.expires_at)
-    return last if last > now else None
-
-
-def find_final_vote(approval: Approval, now: datetime) -> Vote | None:
-    """Find the next pending vote that is final by now: denials first, approvals once no denial is pending."""
-    if approval.status != "open":
-        return None
-    denials = [vote for vote in approval.pending_votes if not vote.approved]
-    for vote in denials or approval.pending_votes:
-        if vote.final_at is None or now >= vote.final_at:
-            return vote
-    return None
-
-
-def drop_pending(approval: Approval, by: str) -> Approval:
-    """Return the request without the pending vote of one person."""
-    return replace(approval, pending_votes=tuple([vote for vote in approval.pending_votes if vote.by != by]))
-
-
 _ACTION = ("tool", "method", "path")
 """Members of the metadata that say what would be done."""
 
@@ -302,9 +245,3 @@ def approve_by_judge(approval: Approval, judged: JudgeResult, now: datetime) -> 
     """A request that the judge approved which was asked before the people."""
     closed = {"status": "approved", "decided_by": "judge", "closed_at": now, "closed_by": (judged.judge,)}
     return replace(approval, **closed, closed_because=approval.first_said)  # type: ignore[arg-type]
-
-
-def _close(
-    approval: Approval, status: Literal["approved", "denied"], at: datetime, by: tuple[str, ...], because: str
-) -> Approval:
-    return replace(approval, status=status, decided_by="human", closed_at=at, closed_by=by, closed_because=because)

@@ -14,17 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from adjudge.errors import Argument, DecisionRefused, LedgerError, UsageError
+from adjudge.errors import Argument, DecisionRefused, LedgerError, RefusedBecause, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds
 from adjudge.formats.plain import to_plain
 from adjudge.guards.approval.approval import (
     STATUSES,
     Approval,
     OnExpiry,
-    Refusal,
     Status,
     approve_by_judge,
-    find_final_vote,
     is_alike,
     is_due,
     read_name,
@@ -72,6 +70,7 @@ from adjudge.guards.approval.store import (
     read_shown,
 )
 from adjudge.guards.approval.tables import make_tables
+from adjudge.guards.approval.voting import find_final_vote
 from adjudge.guards.approval.webhook import DeliveryQueue, Event, MakeLink, Webhook
 from adjudge.guards.decision import ApprovalAnswer, Decision
 from adjudge.hooks import logger
@@ -741,7 +740,7 @@ def _keep_storable(ids: Iterable[str]) -> Sequence[str]:
     return [ident for ident in ids if can_store(ident)]
 
 
-def _explain_refusal(approval: Approval, by: str, refused: Refusal) -> str:
+def _explain_refusal(approval: Approval, by: str, refused: RefusedBecause) -> str:
     sentences = {
         "unauthorised": f"{by!r} is none of the approvers of {approval.id}",
         "double": f"{by!r} has decided {approval.id} already, and nobody decides twice",

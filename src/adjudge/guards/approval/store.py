@@ -8,21 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from adjudge.errors import LedgerError, UsageError
+from adjudge.errors import LedgerError, RefusedBecause, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
-from adjudge.guards.approval.approval import (
-    Approval,
-    Refusal,
-    Vote,
-    count,
-    drop_pending,
-    expire,
-    find_final_at,
-    find_final_vote,
-    is_due,
-    refuse,
-)
+from adjudge.guards.approval.approval import Approval, Vote, expire, is_due
 from adjudge.guards.approval.completeness import digest_shown, find_gaps
 from adjudge.guards.approval.listed import CLOSING_SCHEMA, REQUEST_SCHEMA, ListedRequest, derive_request, insert_columns
 from adjudge.guards.approval.pending import (
@@ -43,6 +32,7 @@ from adjudge.guards.approval.tables import (
     VOTES,
     make_tables,
 )
+from adjudge.guards.approval.voting import count_vote, drop_pending, find_final_at, find_final_vote, find_refusal
 from adjudge.guards.decision import Decision
 from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
@@ -203,7 +193,7 @@ class VoteOutcome:
     """The outcome of a vote."""
 
     approval: Approval
-    refused: Refusal | None
+    refused: RefusedBecause | None
     """The reason why it does not count."""
     ended: bool
     """True if the request was closed by it, or found to have expired."""
@@ -253,7 +243,7 @@ class ApprovalTransaction:
         approval = self._advance(before, now)
         ended = approval.status != before.status
         vote = Vote(by=given_vote.by, approved=given_vote.approved, at=now, reason=given_vote.reason)
-        refused = refuse(approval, given_vote.by) or self._find_gap(approval, given_vote)
+        refused = find_refusal(approval, given_vote.by) or self._find_gap(approval, given_vote)
         if refused is not None:
             self._record(approval, make_voted_entry(approval, vote, refused))
             return VoteOutcome(approval=approval, refused=refused, ended=ended)
@@ -279,7 +269,7 @@ class ApprovalTransaction:
         delete_pending_vote(self.transaction.connection, ident, by)
         return VoteOutcome(approval=drop_pending(approval, by), refused=None, ended=ended)
 
-    def comment(self, ident: str, by: str, text: str) -> Refusal | None:
+    def comment(self, ident: str, by: str, text: str) -> RefusedBecause | None:
         """Record what an approver says without deciding, or why they may not."""
         approval = load(self.transaction.connection, ident)
         if by not in approval.approvers:
@@ -337,7 +327,7 @@ class ApprovalTransaction:
 
     def _count(self, approval: Approval, vote: Vote) -> Approval:
         vote = replace(vote, seq=self._record(approval, make_voted_entry(approval, vote, None)))
-        approval = count(approval, vote)
+        approval = count_vote(approval, vote)
         if approval.status != "open":
             return self._end(approval, vote)
         update(self.transaction.connection, approval, vote)
@@ -348,7 +338,7 @@ class ApprovalTransaction:
         insert_pending_vote(self.transaction.connection, approval.id, vote)
         return replace(approval, pending_votes=(*approval.pending_votes, vote))
 
-    def _find_gap(self, approval: Approval, given_vote: GivenVote) -> Refusal | None:
+    def _find_gap(self, approval: Approval, given_vote: GivenVote) -> RefusedBecause | None:
         """Return why what was shown is not enough to approve it; denying always works."""
         if not given_vote.approved:
             return None

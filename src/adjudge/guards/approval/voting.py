@@ -1,62 +1,73 @@
-"""A person's vote, checked the same way wherever it is given: on the page, over HTTP and on the command line."""
+"""Votes on a request for approval: whose counts, when it is final, and what the votes add up to.
+
+Values without a store and without a clock: ``store.py`` calls these in its transactions.
+"""
 
 from __future__ import annotations
 
-from adjudge.errors import LedgerError, UsageError
-from adjudge.guards.approval.approval import Approval
-from adjudge.guards.approval.approvals import Approvals
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from adjudge.errors import RefusedBecause
+from adjudge.guards.approval.approval import Approval, Vote
 
 
-async def cast_vote(
-    approvals: Approvals,
-    id: str,  # noqa: A002 - as in Approvals.decide
-    by: str,
-    *,
-    approved: bool,
-    reason: str,
-    seen: str | None,
-    require_complete: bool,
-    undo_seconds: float = 0.0,
-) -> Approval:
-    """Check a person's vote, record it, and return the request after it.
+def find_refusal(approval: Approval, by: str) -> RefusedBecause | None:
+    """Return why this person's decision does not count, or ``None`` when it does."""
+    if by not in approval.approvers:
+        return "unauthorised"
+    if any(vote.by == by for vote in (*approval.votes, *approval.pending_votes)):
+        return "double"
+    if approval.status != "open":
+        return "expired" if approval.decided_by == "policy" else "closed"
+    return None
 
-    ``by`` is not checked here: the caller has to know who votes. Raises ``UsageError``, and records nothing, for an
-    approval whose ``seen`` is missing, or that overrides the judge without a reason, or of something that the ledger
-    does not confirm. Everything else is checked and raised as ``Approvals.decide`` does.
+
+def count_vote(approval: Approval, vote: Vote) -> Approval:
+    """Return the request after a decision that counts: one denial ends it, and so does the last approval it needs."""
+    after = replace(approval, votes=(*approval.votes, vote))
+    if not vote.approved:
+        return _close(after, "denied", vote.at, (vote.by,), vote.reason)
+    if after.missing > 0:
+        return after
+    names = tuple(vote_counted.by for vote_counted in after.votes)
+    reasons = "; ".join(vote_counted.reason for vote_counted in after.votes if vote_counted.reason)
+    return _close(after, "approved", vote.at, names, reasons)
+
+
+def find_final_at(approval: Approval, *, approved: bool, now: datetime, undo_seconds: float) -> datetime | None:
+    """Find when a vote that is given now counts; ``None`` is at once.
+
+    It counts at the latest when the request expires, so a pending denial comes before an expiry that approves. An
+    approval also waits until no denial is pending: otherwise it would open the gate before that denial counts.
     """
-    approval = await approvals.get(id)
-    # Of somebody who may not vote any more, the attempt is recorded first of all.
-    if approved and approval.status == "open" and _may_vote(approval, by):
-        _check_approval(approval, reason=reason, seen=seen)
-        try:
-            await approvals.pending(id)
-        except LedgerError:
-            raise UsageError(
-                "what the gate holds back is not what the ledger says, because one of them was changed or erased; "
-                "deny it, and put the content through the gate again"
-            ) from None
-    return await approvals.decide(
-        id,
-        by,
-        approved,
-        reason.strip(),
-        seen=seen or None,
-        require_complete=require_complete,
-        undo_seconds=undo_seconds,
-    )
+    ends = [now + timedelta(seconds=undo_seconds)]
+    if approved:
+        ends += [vote.final_at for vote in approval.pending_votes if not vote.approved and vote.final_at is not None]
+    last = max(ends)
+    if approval.expires_at is not None:
+        last = min(last, approval.expires_at)
+    return last if last > now else None
 
 
-def _may_vote(approval: Approval, by: str) -> bool:
-    return by in approval.approvers and by not in {vote.by for vote in (*approval.votes, *approval.pending_votes)}
+def find_final_vote(approval: Approval, now: datetime) -> Vote | None:
+    """Find the next pending vote that is final by now: denials first, approvals once no denial is pending."""
+    if approval.status != "open":
+        return None
+    denials = [vote for vote in approval.pending_votes if not vote.approved]
+    for vote in denials or approval.pending_votes:
+        if vote.final_at is None or now >= vote.final_at:
+            return vote
+    return None
 
 
-def _check_approval(approval: Approval, *, reason: str, seen: str | None) -> None:
-    if approval.outcome != "passed" and not reason.strip():
-        raise UsageError(
-            f"approving overrides the judge, which did not pass it ({approval.outcome}); write your reason"
-        )
-    if not seen:
-        raise UsageError(
-            "an approval says what was shown to the person: look at the request, and send the digest that came with "
-            "it as seen"
-        )
+def drop_pending(approval: Approval, by: str) -> Approval:
+    """Return the request without the pending vote of one person."""
+    return replace(approval, pending_votes=tuple([vote for vote in approval.pending_votes if vote.by != by]))
+
+
+def _close(
+    approval: Approval, status: Literal["approved", "denied"], at: datetime, by: tuple[str, ...], because: str
+) -> Approval:
+    return replace(approval, status=status, decided_by="human", closed_at=at, closed_by=by, closed_because=because)

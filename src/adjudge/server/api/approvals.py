@@ -15,7 +15,7 @@ from adjudge.guards.approval.approval import Approval, Status
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.queue import QueuedRequest, RequestSummary
 from adjudge.guards.approval.request import LONGEST_REASON
-from adjudge.guards.approval.voting import cast_vote
+from adjudge.guards.approval.casting import cast_vote
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem

@@ -1,0 +1,59 @@
+"""A person's vote, checked the same way wherever it is given: on the page, over HTTP and on the command line."""
+
+from __future__ import annotations
+
+from adjudge.errors import LedgerError, UsageError
+from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.approvals import Approvals
+from adjudge.guards.approval.voting import find_refusal
+
+
+async def cast_vote(
+    approvals: Approvals,
+    id: str,  # noqa: A002 - as in Approvals.decide
+    by: str,
+    *,
+    approved: bool,
+    reason: str,
+    seen: str | None,
+    require_complete: bool,
+    undo_seconds: float = 0.0,
+) -> Approval:
+    """Check a person's vote, record it, and return the request after it.
+
+    ``by`` is not checked here: the caller has to know who votes. Raises ``UsageError``, and records nothing, for an
+    approval whose ``seen`` is missing, or that overrides the judge without a reason, or of something that the ledger
+    does not confirm. Everything else is checked and raised as ``Approvals.decide`` does.
+    """
+    approval = await approvals.get(id)
+    # Of somebody who may not vote any more, the attempt is recorded first of all.
+    if approved and find_refusal(approval, by) is None:
+        _check_approval(approval, reason=reason, seen=seen)
+        try:
+            await approvals.pending(id)
+        except LedgerError:
+            raise UsageError(
+                "what the gate holds back is not what the ledger says, because one of them was changed or erased; "
+                "deny it, and put the content through the gate again"
+            ) from None
+    return await approvals.decide(
+        id,
+        by,
+        approved,
+        reason.strip(),
+        seen=seen or None,
+        require_complete=require_complete,
+        undo_seconds=undo_seconds,
+    )
+
+
+def _check_approval(approval: Approval, *, reason: str, seen: str | None) -> None:
+    if approval.outcome != "passed" and not reason.strip():
+        raise UsageError(
+            f"approving overrides the judge, which did not pass it ({approval.outcome}); write your reason"
+        )
+    if not seen:
+        raise UsageError(
+            "an approval says what was shown to the person: look at the request, and send the digest that came with "
+            "it as seen"
+        )
