@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 from adjudge import UsageError
-from adjudge.content import check_size, content_text, digest_text, fence
+from adjudge.content import check_size, content_text, digest_text
 
 
 @dataclasses.dataclass
@@ -176,11 +176,6 @@ def test_an_output_that_stands_for_itself_is_refused():
 def test_a_digest_is_the_sha256_of_the_text():
     """In hexadecimal, of its UTF-8 bytes."""
     assert digest_text("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-
-
-def test_a_fence_stands_on_lines_of_its_own():
-    """Whatever the content begins or ends with."""
-    assert fence("content", "x", "abcd2345").strip() == "<<content abcd2345>>\nx\n<<end content abcd2345>>"
 
 
 def test_the_largest_question_is_allowed():

@@ -72,11 +72,6 @@ def digest_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def fence(label: str, text: str, token: str) -> str:
-    """Put a piece of data between its fence lines, and an empty line after them."""
-    return f"<<{label} {token}>>\n{text}\n<<end {label} {token}>>\n\n"
-
-
 def check_size(size: int, limit: int, *, model: str) -> None:
     """Raise ``UsageError`` when a question is longer than a model's limit; nothing is ever cut silently."""
     if size > limit:

@@ -27,6 +27,13 @@ def test_a_token_is_eight_characters_of_its_question():
     assert make_token(pose().digest) == make_token(pose().digest)
 
 
+def test_a_fence_stands_on_lines_of_its_own():
+    """Whatever the content begins or ends with."""
+    user = pose("x").render_user("abcd2345", ask_token=False)
+
+    assert user.startswith("<<content abcd2345>>\nx\n<<end content abcd2345>>\n\n")
+
+
 def test_digests_do_not_know_the_token():
     """They are the same on every machine, so recordings and caches are too."""
     question = pose()

@@ -1,6 +1,6 @@
 """The prompt: the system part of a rubric, of a result format and of a named reader, and the reply form.
 
-The rule that content is data, and the user part, are in ``question.py``; a fence is written by ``content.fence``.
+The rule that content is data, and the user part with its fences, are in ``question.py``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from adjudge.content import fence, write_content
+from adjudge.content import write_content
 from adjudge.errors import Reason
 from adjudge.models.model import UNBOUND, Call, Form
 from adjudge.result import CriterionResult, DecidedBy, Outcome, RuleResult
@@ -162,10 +162,14 @@ class Question:
         """Render the user part: the data between fences, and how to begin the reply."""
         if self.wording is None:
             return self.parts[0].text
-        lines = [fence(part.label, part.text, token) for part in self.parts]
+        fenced = [_fence(part, token) for part in self.parts]
         start = f' Begin the reply\'s object with {{"token": "{token}",' if ask_token else ""
-        lines.append(f"{self.wording.call}{start}")
-        return "".join(lines)
+        return "".join([*fenced, f"{self.wording.call}{start}"])
+
+
+def _fence(part: Part, token: str) -> str:
+    """Put a piece of data between its fence lines, and an empty line after them."""
+    return f"<<{part.label} {token}>>\n{part.text}\n<<end {part.label} {token}>>\n\n"
 
 
 def write_part(label: str, content: object, *, name: str | None = None) -> Part:
