@@ -40,16 +40,9 @@ from adjudge.runs.item import RunItem
 from adjudge.trust.corrected_rate import CorrectedRate, make_internal_rate
 from adjudge.trust.intervals import LEVEL, WeightedShare
 from adjudge.trust.label_counts import make_strata
+from adjudge.trust.labels_needed import LabelsNeeded, compute_labels_needed
 from adjudge.trust.live import Allocation, LiveRate, compute_live_rate, estimate_more_labels
-from adjudge.trust.planning import (
-    LEAST_CASES,
-    LabelsNeeded,
-    allocate_labels,
-    allocate_pilot,
-    compute_labels_needed,
-    group_scores,
-    score_signals,
-)
+from adjudge.trust.strata import LEAST_CASES, allocate_labels, allocate_pilot, group_scores, score_signals
 
 EXPECT = 0.8
 """The share of verdicts that people are expected to agree with, where nobody says otherwise."""

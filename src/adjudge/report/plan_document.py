@@ -9,7 +9,7 @@ from adjudge.formats.text import flatten
 from adjudge.labels.plan import LabelPlan, PlanStatus
 from adjudge.report.document import Block, Cell, Column, Document, Notice, Paragraph, Table, Words
 from adjudge.templates.figures import format_count
-from adjudge.trust.planning import LabelsNeeded
+from adjudge.trust.labels_needed import LabelsNeeded
 
 
 def make_plan_document(plan: LabelPlan, status: PlanStatus, run: str) -> Document:

@@ -194,7 +194,7 @@ def print_plan(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
 
 def _print_table(cases: int | None, passed: float | None, expect: float, within: float | None, *, as_json: bool) -> int:
     """How many labels a width takes, for a run that is not there yet."""
-    from adjudge.trust.planning import compute_labels_needed
+    from adjudge.trust.labels_needed import compute_labels_needed
 
     total = MANY if cases is None else check_whole_number("cases", cases, least=2)
     share = check_share("passed", 0.5 if passed is None else passed)

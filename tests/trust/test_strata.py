@@ -1,4 +1,4 @@
-"""Which cases to label, and how many: strata without labels, pilots, allocations and sample sizes."""
+"""Strata of cases without labels, and how labels are shared out among them: pilots and allocations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from adjudge import UsageError
 from adjudge.trust import (
     allocate_labels,
     allocate_pilot,
-    compute_labels_needed,
     find_weighted_share,
     group_scores,
     score_signals,
@@ -92,31 +91,6 @@ def test_a_score_is_from_0_to_1(scores: list[float]):
     """Anything else is refused."""
     with pytest.raises(UsageError, match="score"):
         group_scores(scores)
-
-
-# ---------------------------------------------------------------- how many
-
-
-def test_the_formulas_are_those_of_the_books():
-    """For one stratum: z² p (1 - p) / h², then the share that is labelled, then a fifth more."""
-    n0 = 1.959963984540054**2 * 0.25 / 0.03**2
-    found = compute_labels_needed([3200], [0.5], within=0.03)
-
-    assert found.alone == found.random == found.planned == math.ceil(1.2 * n0 / (1 + n0 / 3200))
-
-
-def test_neyman_is_never_more_than_at_random():
-    """Strata help, and labels where people disagree help more; looking at all times costs."""
-    found = compute_labels_needed([2000, 1200], [0.95, 0.4], within=0.03)
-
-    assert found.planned < found.random < found.alone
-    assert found.live > found.planned
-
-
-def test_no_plan_is_larger_than_its_run():
-    """Labelling everything is always enough, and a plan has at least its pilot."""
-    assert compute_labels_needed([100, 50], [0.5, 0.5], within=0.001).planned == 150
-    assert compute_labels_needed([5000], [1.0], within=0.1).planned == 60
 
 
 # ---------------------------------------------------------------- where

@@ -1,4 +1,4 @@
-"""Which cases to label, and how many: strata without labels, a pilot, then labels where people disagree most.
+"""Strata of cases, and how labels are shared out among them: first a pilot, then where people disagree most.
 
 Cases are grouped by something that needs no label: the verdict of the judge, the votes of others, a score. A few of
 each group are labelled (the pilot). The remaining labels go where they narrow the interval most: in proportion to the
@@ -6,8 +6,7 @@ size of a group times the standard deviation of its labels (Neyman). The strata 
 wrong: within each stratum the cases are drawn at random.
 
 Sources: J. Neyman, "On the two different aspects of the representative method", JRSS 1934; T. Dalenius and J. L.
-Hodges, "Minimum variance stratification", JASA 1959, for strata of about equal sums of standard deviations;
-W. G. Cochran, "Sampling techniques", 1977, for the formulas of sample sizes.
+Hodges, "Minimum variance stratification", JASA 1959, for strata of about equal sums of standard deviations.
 """
 
 from __future__ import annotations
@@ -15,21 +14,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_above_zero, check_share, check_whole_number
-from adjudge.formats.record import write_record
+from adjudge.formats.arguments import check_share, check_whole_number
 from adjudge.formats.text import show
-from adjudge.trust.intervals import LEVEL, check_level
 
 MOST_STRATA = 6
 """More strata cover more than they promise, and are wider for it."""
 
 STRATA = 4
-"""How many strata are made of a score."""
+"""Strata that are made of a score."""
 
 LEAST_CASES = 10
 """A stratum of fewer cases is joined with its neighbour: too few to say anything about it."""
@@ -42,12 +36,6 @@ PILOT_SHARE = 0.25
 
 PILOT_EACH = 5
 """Labels of the pilot in each stratum, at least."""
-
-RESERVE = 1.2
-"""By how much more labels are needed than the formula for the normal distribution says: measured, not derived."""
-
-LIVE_WIDTH = 1.5
-"""How many times as wide the interval for every moment is as the one for a single look: see research/coverage_live."""
 
 
 def score_signals(*, verdict: bool | None, votes: Sequence[bool] = (), score: float | None = None) -> float:
@@ -76,7 +64,7 @@ def group_scores(scores: Sequence[float], *, most: int = STRATA) -> tuple[int, .
     check_whole_number("most", most, least=1, most=MOST_STRATA)
     counted = Counter(check_share("scores", score) for score in scores)
     # At 0 and 1 nothing would be expected to be disputed, which no judge earns.
-    masses = {score: count * _find_deviation(min(max(score, 0.02), 0.98)) for score, count in counted.items()}
+    masses = {score: count * find_deviation(min(max(score, 0.02), 0.98)) for score, count in counted.items()}
     total, before = sum(masses.values()), 0.0
     group_of_score: dict[float, int] = {}
     for score in sorted(masses):
@@ -104,71 +92,9 @@ def _join_small(group_of_score: dict[float, int], counted: Counter[float]) -> di
     return {score: number for number, group in enumerate(groups) for score in group}
 
 
-def _find_deviation(rate: float) -> float:
-    """The standard deviation of a label."""
+def find_deviation(rate: float) -> float:
+    """Return the standard deviation of a label, of which this share is good."""
     return math.sqrt(rate * (1 - rate))
-
-
-# ---------------------------------------------------------------- how many
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelsNeeded:
-    """About how many labels make an interval of plus or minus ``within``, for the rate of this run."""
-
-    within: float
-    alone: int
-    """Without a judge: cases drawn at random, nothing else known of them."""
-    random: int
-    """Cases drawn at random; the strata are used afterwards."""
-    planned: int
-    """A pilot, then where people disagree most. For one look, when all of them are labelled."""
-    live: int
-    """As ``planned``, with a look after every label, and an end as soon as it is enough."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return write_record(self)
-
-
-def compute_labels_needed(
-    sizes: Sequence[int], rates: Sequence[float], *, within: float, level: float = LEVEL
-) -> LabelsNeeded:
-    """About how many labels a width needs, from the sizes of the strata and the shares of good cases expected in them.
-
-    ``n0 = z² Σ w p (1 - p) / h²`` at random and ``z² (Σ w sqrt(p (1 - p)))² / h²`` as planned, then ``n0 / (1 + n0/M)``
-    for a run of M cases, and a fifth more, because real intervals are wider than the normal distribution says. It is an
-    estimate: the interval that comes out is what counts.
-    """
-    _check_sizes(sizes)
-    check_above_zero("within", within)
-    check_level(level)
-    if len(rates) != len(sizes):
-        raise UsageError(f"{len(sizes)} strata need as many expected shares, got {len(rates)}", argument="rates")
-    shares = [check_share("rates", rate) for rate in rates]
-    cases = sum(sizes)
-    weights = [size / cases for size in sizes]
-    mean = sum(w * p for w, p in zip(weights, shares, strict=True))
-    apart = sum(w * p * (1 - p) for w, p in zip(weights, shares, strict=True))
-    spread = sum(w * _find_deviation(p) for w, p in zip(weights, shares, strict=True)) ** 2
-    square = (NormalDist().inv_cdf((1 + level) / 2) / within) ** 2
-
-    def count(variance: float, wider: float = 1.0) -> int:
-        needed = square * variance * wider**2
-        return min(cases, math.ceil(RESERVE * needed / (1 + needed / cases)))
-
-    # Nobody knows beforehand that a stratum has one kind of case only, so no plan is smaller than its pilot.
-    least = min(cases, PILOT)
-    return LabelsNeeded(
-        within=within,
-        alone=max(count(mean * (1 - mean)), least),
-        random=max(count(apart), least),
-        planned=max(count(spread), least),
-        live=max(count(spread, LIVE_WIDTH), least),
-    )
-
-
-# ---------------------------------------------------------------- where
 
 
 def allocate_pilot(sizes: Sequence[int], labels: int) -> tuple[int, ...]:
@@ -176,7 +102,7 @@ def allocate_pilot(sizes: Sequence[int], labels: int) -> tuple[int, ...]:
 
     The pilot has a quarter of the labels and at least 60; a stratum never gets more than it has.
     """
-    _check_sizes(sizes)
+    check_sizes(sizes)
     check_whole_number("labels", labels, least=1)
     total = min(max(PILOT, math.ceil(PILOT_SHARE * labels)), sum(sizes))
     least = [min(PILOT_EACH, size) for size in sizes]
@@ -191,7 +117,7 @@ def allocate_labels(
     ``labelled`` and ``good`` are the counts so far. The share of good ones is smoothed, ``(x + 1) / (n + 2)``: a
     stratum in which everybody agreed so far still gets labels. One that has more than its part keeps them.
     """
-    _check_sizes(sizes)
+    check_sizes(sizes)
     if not len(sizes) == len(labelled) == len(good):
         raise UsageError(
             f"{len(sizes)} strata need as many counts, got {len(labelled)} and {len(good)}", argument="labelled"
@@ -201,7 +127,7 @@ def allocate_labels(
         check_whole_number("good", x, least=0, most=count)
     check_whole_number("labels", labels, least=0)
     spread = [
-        size * _find_deviation((x + 1) / (count + 2)) for size, count, x in zip(sizes, labelled, good, strict=True)
+        size * find_deviation((x + 1) / (count + 2)) for size, count, x in zip(sizes, labelled, good, strict=True)
     ]
     total = min(max(labels, sum(labelled)), sum(sizes))
     shared = _share_out(total, sizes, spread, list(labelled))
@@ -235,7 +161,8 @@ def _bound(value: float, least: int, most: int) -> float:
     return min(max(value, float(least)), float(most))
 
 
-def _check_sizes(sizes: Sequence[int]) -> None:
+def check_sizes(sizes: Sequence[int]) -> None:
+    """Raise ``UsageError`` unless these are the sizes of strata."""
     if not 0 < len(sizes) <= MOST_STRATA:
         raise UsageError(f"a plan has 1 to {MOST_STRATA} strata, got {show(len(sizes))}; join some", argument="sizes")
     for size in sizes:
