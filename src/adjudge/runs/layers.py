@@ -142,7 +142,7 @@ class RunLayers:
     @property
     def _waiting(self) -> float:
         """Dollars for requests in batches, which a run that is resumed holds again."""
-        return 0.0 if self._session is None else self._session.queue.held
+        return 0.0 if self._session is None else self._session.dispatcher.held
 
     def describe(self) -> dict[str, float] | None:
         """Describe the budget and its spent part, when nothing is under way here."""

@@ -6,7 +6,7 @@ looks the request up in ``batches.sqlite`` beside the run, by case, order, seat,
 * A reply that is there is returned at once.
 * A request that is at the provider is waited for.
 * Any other request waits until no judgement is about to ask more. Then all that wait are put together to jobs
-  (``BatchQueue``) and sent. Hours later each judgement goes on where it was.
+  (``BatchDispatcher``) and sent. Hours later each judgement goes on where it was.
 
 So a consensus takes one round of batches, and a fallback one round for each seat that is needed. A run that is resumed
 in another process asks the same questions, finds the same rows, and waits for the same jobs.
@@ -23,8 +23,7 @@ Three rules keep anything from being paid for twice. Keep their order when you c
    neither counts. A job is collected when each of its requests has an outcome. Where one has none and nothing says that
    it was not run, the job is doubtful as well.
 
-``store`` is the file. ``queue`` is the task that sends, polls and collects. ``batched_model`` is the model that a judge
-asks. ``session`` is the part of a run's engine that is only for this. ``first_cases`` is the live check before anything
-is sent. ``folder`` lists, collects and cancels the jobs of a run without its data set. ``secret`` is the run's own
-secret.
+``store`` is the file. ``dispatcher`` sends, polls and collects. ``batched_model`` is the model that a judge asks.
+``session`` is the part of a run's engine that is only for this. ``first_cases`` is the live check before anything is
+sent. ``folder`` lists, collects and cancels the jobs of a run without its data set. ``secret`` is the run's own secret.
 """

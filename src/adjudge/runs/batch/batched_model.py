@@ -15,7 +15,7 @@ from adjudge.models.price import Price, add_cost, bound_cost
 from adjudge.models.providers.base import HttpModel
 from adjudge.models.replies.key import describe_request, make_key, make_place
 from adjudge.models.wrapper import WrapperModel
-from adjudge.runs.batch.queue import TRIES, BatchQueue
+from adjudge.runs.batch.dispatcher import TRIES, BatchDispatcher
 from adjudge.runs.batch.store import KeptRequest
 
 
@@ -23,7 +23,7 @@ from adjudge.runs.batch.store import KeptRequest
 class BatchedTerms:
     """The shared state of the models of one run."""
 
-    queue: BatchQueue
+    dispatcher: BatchDispatcher
     live: asyncio.Semaphore
     """Held by what is asked at once, among thousands that wait."""
     then: Literal["batch", "live"]
@@ -56,32 +56,32 @@ class BatchedModel(WrapperModel):
         earlier_try: str | None = None
         left_out: frozenset[str] = frozenset()
         while True:
-            row = await terms.queue.fetch(model, request, place=place, key=key, held_usd=held_usd, after=earlier_try)
+            row = await terms.dispatcher.fetch(model, request, place=place, key=key, held_usd=held_usd, after=earlier_try)
             if row.state == "reply":
-                terms.queue.note_used(row)
+                terms.dispatcher.note_used(row)
                 return add_cost(model.read_body(row.body or b""), terms.find_batch_price(model))
             if row.state == "contradiction":
-                terms.queue.note_used(row)
+                terms.dispatcher.note_used(row)
                 raise ReplyError("contradiction", row.message)
             earlier_try = row.id
             if row.state == "never":
                 refused = model.find_refused(row.body or b"", request) - left_out
                 if not refused:
-                    terms.queue.note_place_used(place)
+                    terms.dispatcher.note_place_used(place)
                     raise _make_error(self.name, row)
                 # As a live request is sent again without a parameter that the provider does not take.
                 left_out |= refused
-                terms.queue.refuse_parameters(model, refused)
+                terms.dispatcher.refuse_parameters(model, refused)
             elif terms.then == "live":
-                terms.queue.note_place_used(place)
+                terms.dispatcher.note_place_used(place)
                 return await self._ask_live(request)
             else:
                 self._requeue(row, place, key)
 
     def _requeue(self, row: KeptRequest, place: str, key: str) -> None:
         """Let a request go into the next batch, unless it was in enough of them."""
-        if self._terms.queue.count_tries(place, key) >= TRIES:
-            self._terms.queue.note_place_used(place)
+        if self._terms.dispatcher.count_tries(place, key) >= TRIES:
+            self._terms.dispatcher.note_place_used(place)
             raise _make_error(self.name, row)
 
     def _bound_cost(self, request: Request) -> float:

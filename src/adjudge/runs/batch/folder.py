@@ -12,7 +12,7 @@ from adjudge.models.batch.open import require_batches
 from adjudge.models.open import open_model
 from adjudge.models.providers.base import HttpModel
 from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.queue import BatchQueue
+from adjudge.runs.batch.dispatcher import BatchDispatcher
 from adjudge.runs.batch.store import OPEN, BatchStore, KeptBatch
 from adjudge.runs.folder import RunLock, read_manifest
 
@@ -35,23 +35,23 @@ async def collect_batches(
 ) -> list[KeptBatch]:
     """Look at every batch of a run, keep what has come back, and return the batches as they are then.
 
-    ``wait`` goes on until nothing more can come; ``tell`` is called after each look. Nothing is sent and nothing is
+    ``wait`` goes on until nothing more can come; ``on_poll`` is called after each look. Nothing is sent and nothing is
     judged: the run does that when it is resumed. Raises ``UsageError`` for a folder without batches, and for one that
     another process writes to.
     """
     with _hold_store(folder) as store:
-        queue = BatchQueue(store, BatchOptions(poll=poll))
+        dispatcher = BatchDispatcher(store, BatchOptions(poll=poll))
         models = _open_models(store)
         try:
             for model in models:
-                queue.register(model)
-            queue.recover()
+                dispatcher.register(model)
+            dispatcher.recover()
             while True:
-                await queue.poll()
+                await dispatcher.poll()
                 on_poll(batches := store.list_batches())
                 if not wait or not any(batch.state in OPEN for batch in batches):
                     return batches
-                await asyncio.sleep(queue.find_wait())
+                await asyncio.sleep(dispatcher.find_wait())
         finally:
             for model in models:
                 await model.aclose()
@@ -65,21 +65,21 @@ async def cancel_batches(folder: Path, numbers: Sequence[int] = ()) -> list[Kept
     """
     with _hold_store(folder) as store:
         chosen = _choose_batches(store, numbers)
-        queue = BatchQueue(store, BatchOptions())
+        dispatcher = BatchDispatcher(store, BatchOptions())
         models = _open_models(store)
         try:
             for model in models:
-                queue.register(model)
-            queue.recover()
+                dispatcher.register(model)
+            dispatcher.recover()
             for number in chosen:
-                await _cancel_batch(queue, store, number)
+                await _cancel_batch(dispatcher, store, number)
         finally:
             for model in models:
                 await model.aclose()
         return [store.find_batch(number) for number in chosen]
 
 
-async def _cancel_batch(queue: BatchQueue, store: BatchStore, number: int) -> None:
+async def _cancel_batch(dispatcher: BatchDispatcher, store: BatchStore, number: int) -> None:
     batch = store.find_batch(number)
     if batch.state == "doubtful" and not batch.job:
         raise UsageError(
@@ -89,7 +89,7 @@ async def _cancel_batch(queue: BatchQueue, store: BatchStore, number: int) -> No
     if batch.state not in ("waiting", "cancelling"):
         return
     try:
-        await queue.cancel(batch)
+        await dispatcher.cancel(batch)
     except ModelError as error:
         raise ModelError(f"batch {number} was not cancelled: {error}", status=error.status) from None
 

@@ -19,7 +19,7 @@ from adjudge.models.price import Prices, make_finder
 from adjudge.models.wrapper import WrapperModel, find_innermost
 from adjudge.runs.batch.batched_model import BatchedModel, BatchedTerms, PromptModel
 from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.queue import BatchQueue
+from adjudge.runs.batch.dispatcher import BatchDispatcher
 from adjudge.runs.batch.secret import SECRET_FILE, open_secret
 from adjudge.runs.batch.store import OPEN, BatchStore
 from adjudge.runs.pool import Concurrency
@@ -133,7 +133,7 @@ class BatchSession:
         except BaseException:
             self._remove_files()
             raise
-        self.queue = BatchQueue(
+        self.dispatcher = BatchDispatcher(
             self.store,
             options,
             is_all_asked=is_all_asked,
@@ -144,7 +144,7 @@ class BatchSession:
         self.paid_again: Mapping[str, Any] | None = None
         """The requests that may be paid for twice, because they were sent again; known when the file is closed."""
         self._terms = BatchedTerms(
-            queue=self.queue,
+            dispatcher=self.dispatcher,
             live=asyncio.Semaphore(max(int(limit.current), 1)),
             then=options.then,
             timeout=timeout,
@@ -162,7 +162,7 @@ class BatchSession:
             inner = find_innermost(model)
             wrapped: Model
             if has_batches(inner):
-                self.queue.register(inner)
+                self.dispatcher.register(inner)
                 batched = BatchedModel(inner, self._terms, seat=number)
                 wrapped = model.around(batched) if isinstance(model, WrapperModel) else batched
             else:
@@ -173,7 +173,7 @@ class BatchSession:
 
     def begin(self, on_end: Callable[[BaseException | None], None]) -> None:
         """Send and collect in the background; ``on_end`` is called when that ends, with what went wrong."""
-        self._work = asyncio.get_running_loop().create_task(self.queue.work())
+        self._work = asyncio.get_running_loop().create_task(self.dispatcher.work())
 
         def report_end(task: asyncio.Task[None]) -> None:
             if not task.cancelled():
@@ -183,14 +183,14 @@ class BatchSession:
 
     def halt(self) -> None:
         """Send nothing more; what was sent goes on at the provider."""
-        self.queue.halt()
+        self.dispatcher.halt()
 
     async def stop(self) -> None:
         """Leave nothing running here."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.wait({self._work})
-        self.queue.write_used()
+        self.dispatcher.write_used()
 
     def close(self, *, complete: bool) -> None:
         """Close the file; with ``complete``, let go of what the run has kept as its own by now."""
@@ -238,7 +238,7 @@ class BatchSession:
         if self._counts is None:
             self._counts = self.store.count_requests()
         return BatchProgress(
-            unsent=self.queue.unsent,
+            unsent=self.dispatcher.unsent,
             requests=self._counts,
             batches=len(under_way),
             done=sum(batch.done for batch in under_way),

@@ -1,4 +1,4 @@
-"""The requests that wait for batches, and the one task that sends them, polls the jobs and collects the results.
+"""The dispatcher of batches: it sends the requests that wait, polls their jobs and collects the results.
 
 Where the code for each step of a job is:
 
@@ -107,8 +107,8 @@ class _NextPoll:
     """Seconds until the poll after that; they grow."""
 
 
-class BatchQueue:
-    """The requests of a run that wait for batches.
+class BatchDispatcher:
+    """Sends the requests of a run as batches, and hands each its outcome.
 
     ``fetch`` is for any number of tasks; ``work`` is the one that sends and collects. ``is_all_asked`` says that nobody
     will ask more until something is answered. ``on_change`` is called when something was sent or came back,
