@@ -121,7 +121,7 @@ def test_a_change_is_done_as_a_whole_or_not_at_all(path: Path):
 
 def test_a_file_that_cannot_be_written_is_no_wrong_usage(path: Path):
     """Another process holds it, or the disk is full: the file itself is in order."""
-    file = SqliteFile(path, KIND, mode="make", wait=0).open()
+    file = SqliteFile(path, KIND, mode="make", statement_wait=0).open()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(AdjudgeError, match="cannot be written: database is locked") as caught:

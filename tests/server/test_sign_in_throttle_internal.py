@@ -15,7 +15,7 @@ def count_tries(addresses: list[str]) -> int:
     throttle, tries = SignInThrottle(), 0
     for address in addresses:
         try:
-            throttle.count(address, "ana")
+            throttle.count_attempt(address, "ana")
         except Problem:
             continue
         tries += 1

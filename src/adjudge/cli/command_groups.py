@@ -31,7 +31,7 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """List the parameters, each with a quick conversion."""
-        return convert_quickly(super().get_params(ctx))
+        return use_quick_conversion(super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each heading, and those without one last."""
@@ -49,7 +49,7 @@ class CommandGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """List the parameters, each with a quick conversion."""
-        return convert_quickly(super().get_params(ctx))
+        return use_quick_conversion(super().get_params(ctx))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section."""
@@ -88,17 +88,17 @@ class CommandLine(CommandGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuickConversion:
-    """From what was typed for a parameter to its value, without pydantic where nothing has to be converted.
+    """Converts the text of a parameter to its value, with pydantic only where something has to be converted.
 
-    typer asks pydantic about every parameter, also one that was not given, and importing that takes longer than most
-    commands.
+    typer has pydantic convert every parameter, also one that was left out, and importing pydantic takes longer than
+    most commands.
     """
 
-    make_exact: Callable[[], Any]
-    """Makes what converts in typer's own way."""
+    make_typer_conversion: Callable[[], Any]
+    """Makes typer's own converter, which imports pydantic."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Convert a value: a text, and a default of the right type, stay as they are."""
+        """Convert a value as typer would; a text, and a default of the right type, stay as they are."""
         kind, repeats = param.type_descriptor.annotation, param.multiple or param.nargs == -1
         if value is None:
             return () if repeats else None
@@ -106,15 +106,19 @@ class QuickConversion:
             return value
         if isinstance(kind, type) and isinstance(value, kind):
             return value
-        return self.make_exact().coerce(value, param=param, ctx=ctx)
+        return self.make_typer_conversion().coerce(value, param=param, ctx=ctx)
 
 
-def convert_quickly(parameters: list[Any]) -> list[Any]:
-    """Give each parameter a ``QuickConversion``."""
+def use_quick_conversion(parameters: list[Any]) -> list[Any]:
+    """Put a ``QuickConversion`` in place of typer's own converter of each parameter, and return the parameters.
+
+    typer gets the converter of a parameter by calling its method ``get_runtime_param``, which is replaced here on the
+    parameter itself. typer lists the parameters several times, so one may have been changed already.
+    """
     for parameter in parameters:
-        # The method by which typer asks a parameter for its conversion; one that got ours already has it in its dict.
-        if "get_runtime_param" not in vars(parameter):
-            conversion = QuickConversion(make_exact=parameter.get_runtime_param)
+        is_changed = "get_runtime_param" in vars(parameter)
+        if not is_changed:
+            conversion = QuickConversion(make_typer_conversion=parameter.get_runtime_param)
             parameter.get_runtime_param = lambda conversion=conversion: conversion
     return parameters
 

@@ -17,12 +17,15 @@ from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
 from adjudge.formats.text import clean
 
-_HOLDERS = (dict, list, tuple, set, frozenset, Mapping)  # the one that is slow to ask for comes last
+_CONTAINERS = (dict, list, tuple, set, frozenset, Mapping)  # the one that is slow to ask for comes last
 
 AS_IS = frozenset((str, int, bool, type(None)))
 """Types whose values are plain as they are: nearly everything there is."""
 
 _LEAVES = (str, int, float, datetime, type(None))
+
+_UNKNOWN = object()
+"""Stands for what an object holds where it cannot be taken apart."""
 
 
 def to_plain(value: Any) -> Any:
@@ -40,13 +43,14 @@ def to_plain(value: Any) -> Any:
 
 
 def _copy(value: Any, depth: int) -> Any:
+    """Copy a value, and all that it holds, as plain data; ``depth`` values hold it."""
     kind = type(value)
-    if kind in AS_IS or (kind is float and math.isfinite(value)):  # known without asking what it could be taken for
+    if kind in AS_IS or (kind is float and math.isfinite(value)):  # the quick way, for nearly everything
         return value
-    if getattr(kind, "writes_flat", False) is True:  # holds nothing that could hold it, and has looked itself
+    if getattr(kind, "writes_flat", False) is True:  # a record whose ``to_dict`` gives plain data already
         return value.to_dict()
-    container = value if isinstance(value, _HOLDERS) else _open(value)
-    if not isinstance(container, _HOLDERS):
+    container = value if isinstance(value, _CONTAINERS) else _open(value)
+    if not isinstance(container, _CONTAINERS):  # a single value, which is plain now
         return container
     if depth >= MOST_DEPTH:  # in a value that holds itself there is always one more
         return _render_placeholder(value, f"nested more than {MOST_DEPTH} levels deep")
@@ -59,26 +63,33 @@ def _copy(value: Any, depth: int) -> Any:
 
 
 def _open(value: Any) -> Any:
-    """Convert a value that holds nothing to its form in JSON, and an object to the mapping or list of what it holds."""
+    """Convert one level of a value that is no container: an object to the mapping or list of what it holds.
+
+    A single value becomes plain, and an object that cannot be taken apart a text that says so.
+    """
+    if isinstance(value, _LEAVES):
+        return _write_leaf(value)
+    try:
+        members = _take_apart(value)
+    except (TypeError, ValueError, RecursionError):
+        members = _UNKNOWN
+    if isinstance(members, _CONTAINERS):
+        return members
+    if isinstance(members, _LEAVES):
+        return _write_leaf(members)
+    # An object that stands for a further object is not followed: it may stand for itself.
+    return _render_placeholder(value, "cannot be written as plain data")
+
+
+def _write_leaf(value: Any) -> Any:
+    """Write a value that holds no others as JSON has it."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(float(value))
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, _LEAVES):
-        return value
-    try:
-        opened = _take_apart(value)
-    except (TypeError, ValueError, RecursionError):
-        opened = value
-    if isinstance(opened, _HOLDERS):
-        return opened
-    # An object that stands for a further object is not followed: it may stand for itself.
-    return (
-        _open(opened) if isinstance(opened, _LEAVES) else _render_placeholder(value, "cannot be written as plain data")
-    )
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _take_apart(value: Any) -> Any:
+    """Return what an object holds, or stands for, one level deep."""
     for method in ("to_dict", "model_dump"):
         if hasattr(value, method):
             return getattr(value, method)()

@@ -52,8 +52,8 @@ class SqliteFile:
     """One connection to a file of ours, for one thread at a time; others wait.
 
     It is opened when it is first used, and again when it is used after ``close``. With the mode ``make``, opening
-    begins a file that is not there. With ``write``, a file that may not be written is opened to be read. ``patience``
-    is how many seconds opening waits for other processes, and ``wait`` how long a statement does; ``None`` is as long.
+    begins a file that is not there. With ``write``, a file that may not be written is opened to be read. Opening waits
+    ``open_wait`` seconds for other processes, and a statement ``statement_wait`` (``None``: as long as opening).
 
     Opening raises ``UsageError`` for a file that is not of the kind, before anything in it is changed: it may be
     somebody else's database. So does reading for a damaged one. Writing raises ``AdjudgeError`` where that fails.
@@ -65,15 +65,15 @@ class SqliteFile:
         kind: FileKind,
         *,
         mode: Mode = "write",
-        patience: float = BUSY_SECONDS,
-        wait: float | None = None,
+        open_wait: float = BUSY_SECONDS,
+        statement_wait: float | None = None,
     ) -> None:
         self.path = path
         self.kind = kind
         self.mode: Mode = mode
-        """How the next opening is done."""
-        self._patience = patience
-        self._wait = wait
+        """The mode of the next opening."""
+        self._open_wait = open_wait
+        self._statement_wait = statement_wait
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._finalizer: weakref.finalize[..., Any] | None = None
@@ -97,7 +97,7 @@ class SqliteFile:
         if not self.path.is_file():
             return False
         try:
-            with closing(open_sqlite(self.path, mode=self._choose_mode(), patience=self._patience)) as connection:
+            with closing(open_sqlite(self.path, mode=self._choose_mode(), patience=self._open_wait)) as connection:
                 return _has_tables(connection)
         except UNUSABLE as error:
             raise self.explain_unreadable(error) from None
@@ -232,7 +232,7 @@ class SqliteFile:
         if self.kind.check is not None:
             self.kind.check(self.path)
         try:
-            return open_sqlite(self.path, mode=mode, patience=self._patience, prepare=partial(self._prepare, mode))
+            return open_sqlite(self.path, mode=mode, patience=self._open_wait, prepare=partial(self._prepare, mode))
         except UsageError:  # of another schema; it is a ValueError, and so one of these
             raise
         except UNUSABLE as error:
@@ -246,8 +246,8 @@ class SqliteFile:
             enter_wal(connection, durable=self.kind.durable)
             for option in self.kind.options:
                 connection.execute(option)
-        if self._wait is not None:
-            connection.execute(f"PRAGMA busy_timeout={self._wait * 1000:.0f}")
+        if self._statement_wait is not None:
+            connection.execute(f"PRAGMA busy_timeout={self._statement_wait * 1000:.0f}")
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
         if _has_tables(connection):

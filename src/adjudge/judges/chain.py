@@ -218,10 +218,13 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
 
 # ``fail_open`` in nested chains
 #
-# ``fail_open`` belongs to the outermost chain. An inner chain that has it is refused when the chain is made; behind a
-# judge of somebody's own, where it cannot be seen, a pass by policy makes that seat undecided (``_find_problem``). It
-# turns an undecided verdict of the outermost chain into a pass by policy, unless a seat at any depth failed, or saw
-# tampering or a contradiction (``may_open``), or a counting chain stopped a seat that might have
+# ``fail_open`` belongs to the outermost chain. An inner chain that has it is refused when the chain is made. Behind a
+# judge of somebody's own it cannot be seen; there a pass by policy is refused as a result (``_find_problem``), and that
+# seat is itself undecided, an ``error``: it passes nothing and objects to nothing, so the outermost chain's own
+# ``fail_open`` may open over it as over any seat that failed to answer.
+#
+# ``fail_open`` turns an undecided verdict of the outermost chain into a pass by policy, unless a seat at any depth
+# failed, or saw tampering or a contradiction (``may_open``), or a counting chain stopped a seat that might have
 # (``has_stopped_seat``). A gate whose policy may let undecided content through asks with ``wants_objections`` as well,
 # and makes the same two checks.
 #

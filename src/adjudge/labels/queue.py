@@ -416,10 +416,10 @@ class LabelQueue:
         not say which content was read is taken in, and its case comes up all the same: nobody knows what it is about.
         Raises ``UsageError``, and takes in none, for what is no label.
         """
-        added = repeated = 0
-        elsewhere: dict[str, None] = {}
+        added = known = 0
+        elsewhere: dict[str, None] = {}  # as sets that keep their order
         other_contents: dict[str, None] = {}
-        touched: dict[tuple[str, str], None] = {}
+        answered: dict[tuple[str, str], None] = {}
         session = session or self._session
         with self._store.change():
             at = self._store.find_time()
@@ -427,21 +427,22 @@ class LabelQueue:
                 _check_import(label)
                 if not self._store.knows(label.case):
                     elsewhere[label.case] = None
-                elif label.subject not in (None, self._source.find_content(label.case, self._store)):
+                elif label.subject not in (None, self._source.find_subject(label.case, self._store)):
                     other_contents[label.case] = None
-                elif self._import(label, session, at):
+                elif not self._import(label, session, at):
+                    known += 1
+                else:
                     added += 1
                     if label.criterion is not None and label.kind == "person":
-                        touched[label.case, label.rater] = None
-                else:
-                    repeated += 1
-            for case, rater in touched:
-                source_case = self._source.read(case, self._store)
-                if not self._list_open(source_case, rater, "criteria"):
-                    self._mark_done(case, rater, session)
-        return LabelImport(
-            added=added, known=repeated, elsewhere=tuple(elsewhere), other_contents=tuple(other_contents)
-        )
+                        answered[label.case, label.rater] = None
+            for case, rater in answered:
+                self._mark_done_if_answered(case, rater, session)
+        return LabelImport(added=added, known=known, elsewhere=tuple(elsewhere), other_contents=tuple(other_contents))
+
+    def _mark_done_if_answered(self, case: str, rater: str, session: str) -> None:
+        """Mark a case as done by a rater who has answered for each of its criteria."""
+        if not self._list_open(self._source.read(case, self._store), rater, "criteria"):
+            self._mark_done(case, rater, session)
 
     def list_draws(self) -> LabelDraws | None:
         """List the labels so far as draws for a rate: each labelled case in its order, with the stratum it is from.
@@ -630,6 +631,7 @@ class LabelQueue:
         self._store.add(event, at=at)
 
     def _import(self, label: Label, session: str, at: datetime) -> bool:
+        """Keep a label from elsewhere; return whether it is a new one."""
         whole = label.criterion is None
         mode: LabelMode = "adjudicate" if label.kind == "adjudication" else "whole" if whole else "criteria"
         done = whole and label.kind == "person" and label.subject is not None

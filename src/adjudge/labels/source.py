@@ -71,7 +71,7 @@ class LabelSource(Protocol):
         """The contents of all cases; ``None`` while a run is not finished, because its cases are not all there."""
         ...
 
-    def find_content(self, name: str, store: LabelStore) -> str | None:
+    def find_subject(self, name: str, store: LabelStore) -> str | None:
         """The digest of the content of a case."""
         ...
 
@@ -150,10 +150,10 @@ class RunCases:
             self._contents = self._run.contents or self._run.find_contents()
         return self._contents
 
-    def find_content(self, name: str, store: LabelStore) -> str | None:
+    def find_subject(self, name: str, store: LabelStore) -> str | None:
         """The digest of the content of a case of the run."""
         del store
-        return self._run.store.find_content(name)
+        return self._run.store.find_subject(name)
 
     def find_plan_problem(self, drawn_from: ContentSet, contents: ContentSet | None) -> str | None:
         """Find why the plan in the run's folder is not followed."""
@@ -237,7 +237,7 @@ class DatasetCases:
         """The contents of the cases that were listed, else those of the file of labels."""
         return self._contents or store.find_contents()
 
-    def find_content(self, name: str, store: LabelStore) -> str | None:
+    def find_subject(self, name: str, store: LabelStore) -> str | None:
         """The digest of the content of a case, as the file of labels keeps it."""
         return digest_content(self.read(name, store).case.content)
 

@@ -246,14 +246,14 @@ def _compare_labels(work: _Computation) -> Agreement | None:
 
 
 def _compute_ceiling(work: _Computation) -> Ceiling | None:
+    """Measure how well people agree with each other, on the cases that at least two of them labelled."""
     ratings, places = work.tally.list_ratings()
     if not ratings:
         work.left_out["ceiling"] = "no case was labelled by two people"
         return None
     groups = work.tally.list_groups(places)
-    if groups is not None and len(set(groups)) < 2:
-        groups = None
-    return work.attempt("ceiling", lambda: make_ceiling(ratings, groups=groups))
+    has_groups = groups is not None and len(set(groups)) > 1  # of one group alone, nothing could vary
+    return work.attempt("ceiling", lambda: make_ceiling(ratings, groups=groups if has_groups else None))
 
 
 def _compute_correlation(work: _Computation) -> Correlation | None:

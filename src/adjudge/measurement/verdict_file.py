@@ -139,7 +139,7 @@ def _find_models(name: str, models: list[str], judge: str | None) -> list[str]:
 
 def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: MeasurementOptions) -> Measurement:
     comparison = Comparison(people, options)
-    truths = _OwnTruths()
+    truths = _StatedTruths()
     any_labels = False
     for place, case in enumerate(open_dataset(name)):
         labels = dict(case.labels)
@@ -150,7 +150,7 @@ def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: Measu
         verdicts = (
             _SHARED[judge_label] if judge_label is True or judge_label is False else {None: _read_value(judge_label)}
         )
-        stated_truth = truths.read_truth(case.label, labels)
+        stated_truth = truths.find_truth(case.label, labels)
         subject = digest_content(case.content)
         comparison.add(
             JudgedCase(
@@ -163,34 +163,37 @@ def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: Measu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OwnLabels:
-    """The labels of a case without those of the judge."""
+class _StatedLabels:
+    """The labels that a case states, without the judge's."""
 
     label: LabelValue
     labels: Mapping[str, LabelValue]
 
 
-class _OwnTruths:
-    """The truths that cases state themselves; for the same labels of the same people they are found once."""
+class _StatedTruths:
+    """The truths that cases state themselves. Most cases have the labels of an earlier one, whose truth is kept."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], CaseTruth | None] = {}
+        self._kept: dict[tuple[object, ...], CaseTruth | None] = {}
+        """By raters and labels."""
 
-    def read_truth(self, label: LabelValue, labels: Mapping[str, LabelValue]) -> CaseTruth | None:
-        values = (label, *labels.values())
-        # True equals 1, so numbers are left out; they are seldom the same twice.
-        key = (*labels, *values) if _WORDS.issuperset(map(type, values)) else None
-        if key is not None and key in self._known:
-            return self._known[key]
-        truth = read_stated_truth(_OwnLabels(label=label, labels=labels))
-        if key is not None and len(self._known) < _MOST_KNOWN:
-            self._known[key] = truth
+    def find_truth(self, label: LabelValue, labels: Mapping[str, LabelValue]) -> CaseTruth | None:
+        """Return the truth that these labels come to: kept, or computed now."""
+        if not _KEPT_TYPES.issuperset(map(type, (label, *labels.values()))):
+            return read_stated_truth(_StatedLabels(label=label, labels=labels))
+        key = (*labels, label, *labels.values())
+        if key in self._kept:
+            return self._kept[key]
+        truth = read_stated_truth(_StatedLabels(label=label, labels=labels))
+        if len(self._kept) < _MOST_KEPT:
+            self._kept[key] = truth
         return truth
 
 
-_WORDS = frozenset((bool, str, type(None)))
+_KEPT_TYPES = frozenset((bool, str, type(None)))
+"""Types of labels whose truth is kept: not numbers, of which 1 equals ``True``, and which are seldom equal anyway."""
 
-_MOST_KNOWN = 4_096
+_MOST_KEPT = 4_096
 
 
 def _read_value(value: LabelValue) -> CaseVerdict:

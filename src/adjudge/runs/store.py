@@ -296,8 +296,8 @@ class RunStore:
         for place, body in self._reader.stream("SELECT place, body FROM cases ORDER BY place"):
             yield _digest_content(place, body)
 
-    def find_content(self, name: str) -> str | None:
-        """The digest of the content of the case with this id."""
+    def find_subject(self, name: str) -> str | None:
+        """Return the digest of the content of the case with this id."""
         rows = self._reader.ask("SELECT place, body FROM cases WHERE id = ?", name)
         return _digest_content(*rows[0]) if rows else None
 

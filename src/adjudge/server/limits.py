@@ -134,28 +134,33 @@ class SignInThrottle:
     """Seconds for which a failure counts."""
     _failures: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
 
-    def count(self, address: str, name: str) -> None:
-        """Count an attempt that is to be made; raises ``Problem`` (429) where too many have failed.
+    def count_attempt(self, address: str, name: str) -> None:
+        """Count an attempt to sign in as failed, until ``forget`` is told that it was not.
 
-        Before the password is looked at, which takes its time: else any number of attempts that come at once would all
-        be let through before the first of them has failed.
+        Raises ``Problem`` (429), and counts nothing, where too many have failed. Called before the password is looked
+        at, which takes its time: else any number of attempts that come at once would all be let through before the
+        first of them has failed.
         """
         now = self.clock()
-        for key, most in _list_limits(address, name):
-            failed = self._failures.get(key)
-            while failed and failed[0] <= now - self.window:
-                failed.popleft()
-            if failed and len(failed) >= most:
-                wait = max(1, int(failed[-most] + self.window - now) + 1)
-                detail = "too many attempts to sign in have failed; wait, or ask the administrator of this server"
-                raise Problem(429, detail, code="throttled", headers={"Retry-After": str(wait)})
-
-        for key, most in _list_limits(address, name):
-            failed = self._failures.setdefault(key, deque(maxlen=most))
-            failed.append(now)
+        limits = _list_limits(address, name)
+        for key, most in limits:
+            self._check_failures(key, most, now)
+        for key, most in limits:
+            failed_at = self._failures.setdefault(key, deque(maxlen=most))
+            failed_at.append(now)
             self._failures.move_to_end(key)
         while len(self._failures) > _MOST_COUNTED:
             self._failures.popitem(last=False)
+
+    def _check_failures(self, key: str, most: int, now: float) -> None:
+        """Raise ``Problem`` where as many as ``most`` have failed in the window."""
+        failed_at = self._failures.get(key)
+        while failed_at and failed_at[0] <= now - self.window:
+            failed_at.popleft()
+        if failed_at and len(failed_at) >= most:
+            wait = max(1, int(failed_at[-most] + self.window - now) + 1)
+            detail = "too many attempts to sign in have failed; wait, or ask the administrator of this server"
+            raise Problem(429, detail, code="throttled", headers={"Retry-After": str(wait)})
 
     def forget(self, address: str, name: str) -> None:
         """Forget the failures of somebody who has signed in from there, whose attempt was no failure."""

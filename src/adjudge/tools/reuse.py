@@ -83,7 +83,7 @@ class ToolHistory:
         or more than 64 in all. Raises ``UsageError`` for an output that is not JSON.
         """
         _check_json(output)
-        return lies_outside(self, output)
+        return _lies_outside(self, output)
 
     def to_dict(self) -> dict[str, Any]:
         """Write this history as plain data."""
@@ -95,15 +95,16 @@ class ToolHistory:
         return read_record(cls, data)
 
 
-def lies_outside(history: ToolHistory, output: Any) -> bool:
-    """Do the same as ``is_unusual``, for an output that is known to be JSON."""
+def _lies_outside(history: ToolHistory, output: Any) -> bool:
+    """Return whether an output, known to be JSON, has a size or shape that the history makes unlikely."""
     if history.count < LEAST_OUTPUTS:
         return False
     size, shape = measure(output)
     if not history.smallest / SIZE_FACTOR <= size <= history.largest * SIZE_FACTOR:
         return True
-    is_stable = len(history.shapes) <= MOST_SHAPES and len(history.shapes) * OUTPUTS_PER_SHAPE <= history.count
-    return is_stable and shape not in history.shapes
+    shapes = history.shapes
+    brings_new_shapes_often = len(shapes) > MOST_SHAPES or len(shapes) * OUTPUTS_PER_SHAPE > history.count
+    return shape not in shapes and not brings_new_shapes_often
 
 
 def measure(output: Any) -> tuple[int, str]:
@@ -204,7 +205,7 @@ def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: 
     errors = _list_errors(output, compiled)
     if strict:
         errors += islice(_list_absent(output, compiled.schema, ""), MOST_ERRORS)
-    anomaly = history is not None and lies_outside(history, output)
+    anomaly = history is not None and _lies_outside(history, output)
     if not errors and not anomaly:
         return _VALID
     return ReuseVerdict(valid=not errors, schema_errors=tuple(errors[:MOST_ERRORS]), anomaly=anomaly)

@@ -56,6 +56,8 @@ from adjudge.trust.label_counts import GroupCounts as GroupCounts
 from adjudge.trust.label_counts import Heap as Heap
 from adjudge.trust.label_counts import HeapVerdict as HeapVerdict
 from adjudge.trust.label_counts import count_groups as count_groups
+from adjudge.trust.labels_needed import LabelsNeeded as LabelsNeeded
+from adjudge.trust.labels_needed import compute_labels_needed as compute_labels_needed
 from adjudge.trust.live import Allocation as Allocation
 from adjudge.trust.live import LiveRate as LiveRate
 from adjudge.trust.live import compute_live_rate as compute_live_rate
@@ -63,12 +65,6 @@ from adjudge.trust.live import estimate_more_labels as estimate_more_labels
 from adjudge.trust.multiplicity import adjust_benjamini_hochberg as adjust_benjamini_hochberg
 from adjudge.trust.multiplicity import adjust_benjamini_yekutieli as adjust_benjamini_yekutieli
 from adjudge.trust.multiplicity import adjust_holm as adjust_holm
-from adjudge.trust.labels_needed import LabelsNeeded as LabelsNeeded
-from adjudge.trust.strata import allocate_labels as allocate_labels
-from adjudge.trust.strata import allocate_pilot as allocate_pilot
-from adjudge.trust.labels_needed import compute_labels_needed as compute_labels_needed
-from adjudge.trust.strata import group_scores as group_scores
-from adjudge.trust.strata import score_signals as score_signals
 from adjudge.trust.ratings import Ratings as Ratings
 from adjudge.trust.ratings import compute_fleiss_kappa as compute_fleiss_kappa
 from adjudge.trust.repeatability import ErrorParts as ErrorParts
@@ -82,4 +78,8 @@ from adjudge.trust.resampling import find_bootstrap_interval as find_bootstrap_i
 from adjudge.trust.slices import Slice as Slice
 from adjudge.trust.slices import Slices as Slices
 from adjudge.trust.slices import make_slices as make_slices
+from adjudge.trust.strata import allocate_labels as allocate_labels
+from adjudge.trust.strata import allocate_pilot as allocate_pilot
+from adjudge.trust.strata import group_scores as group_scores
+from adjudge.trust.strata import score_signals as score_signals
 from adjudge.trust.weighting import weigh_agreement as weigh_agreement

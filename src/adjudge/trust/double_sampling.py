@@ -130,12 +130,15 @@ def compute_design_effects(good: Floats, labelled: Floats, cases: Floats) -> tup
     errors = each[..., None, :] * (good - shares[..., None, :] * labelled)
     across = np.sum((each * (shares - rate))[..., None, :] * labelled, axis=-1)
     # Groups of equal answers, if nothing varies in what was seen: a design effect of 1 would be a claim.
-    same = np.sum(np.sum(labelled, axis=-1) ** 2, axis=-1) / np.maximum(np.sum(labelled, axis=(-2, -1)), 1)
+    alike = np.sum(np.sum(labelled, axis=-1) ** 2, axis=-1) / np.maximum(np.sum(labelled, axis=(-2, -1)), 1)
     within = np.sum(errors, axis=-1)
-    seen = np.maximum(_compute_variance(within), _compute_jackknife(errors, labelled, number))
+    variance = np.maximum(_compute_variance(within), _compute_jackknife(errors, labelled, number))
+    # The variances of as many labels that do not come in groups.
+    ungrouped_within = np.sum(each * weights * shares * (1 - shares), axis=-1)
+    ungrouped_across = np.sum(each * weights * (shares - rate) ** 2, axis=-1)
     return (
-        _divide(seen, np.sum(each * weights * shares * (1 - shares), axis=-1), within, same),
-        _divide(_compute_variance(across), np.sum(each * weights * (shares - rate) ** 2, axis=-1), across, same),
+        _compute_effect(variance, ungrouped_within, within, alike),
+        _compute_effect(_compute_variance(across), ungrouped_across, across, alike),
     )
 
 
@@ -164,11 +167,14 @@ def _compute_jackknife(errors: Floats, labelled: Floats, number: Floats) -> Floa
     return (groups - 1) / groups * np.sum(np.sum(left_out, axis=-1) ** 2, axis=-1)
 
 
-def _divide(seen: Floats, expected: Floats, errors: Floats, same: Floats) -> Floats:
-    """The design effect from a variance and that of labels that are each for themselves."""
+def _compute_effect(variance: Floats, ungrouped: Floats, errors: Floats, alike: Floats) -> Floats:
+    """Compute the design effect: a variance of labels in groups, divided by that of labels that come one by one.
+
+    ``errors`` and ``alike`` are as for ``compute_design_effect``. Where no label varies, the effect is ``alike``.
+    """
     import numpy as np
 
     # Rounding leaves variances like 1e-34 where there is none.
-    some = expected > 1e-18
-    ratio = seen / np.where(some, expected, 1)
-    return np.where(some, compute_design_effect(ratio, errors, same), same)
+    varies = ungrouped > 1e-18
+    ratio = variance / np.where(varies, ungrouped, 1)
+    return np.where(varies, compute_design_effect(ratio, errors, alike), alike)

@@ -18,7 +18,7 @@ from adjudge.trust.intervals import LEVEL, check_level
 from adjudge.trust.strata import PILOT, check_sizes, find_deviation
 
 RESERVE = 1.2
-"""The factor by which more labels are needed than the formula for the normal distribution says: measured, not derived."""
+"""More labels are needed than the formula for the normal distribution says, by this factor: measured, not derived."""
 
 LIVE_WIDTH = 1.5
 """The width of the interval for every moment, in widths of the one for a single look: see research/coverage_live."""

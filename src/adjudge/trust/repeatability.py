@@ -259,25 +259,33 @@ def _estimate_share(flips: Floats, clusters: Clusters) -> Estimate:
     return estimate_clustered_share(add_up(flips, codes, groups), add_up(np.ones(number), codes, groups))
 
 
-def _gather(rows: Floats, clusters: Clusters) -> tuple[Floats, str]:
-    """Rows with a column of ones, added up over groups, and how the interval is then called."""
+def _make_units(rows: Floats, clusters: Clusters) -> tuple[Floats, str]:
+    """Make the units that a bootstrap draws, one row each, and name the bootstrap.
+
+    A unit is an item or, where items come in groups, the sums of a group. Its first column is the number of its items.
+    """
     import numpy as np
 
     counted = np.column_stack([np.ones(len(rows)), rows])
     if clusters is None:
         return counted, "bootstrap of items"
     codes, groups = clusters
-    together = np.zeros((groups, counted.shape[1]))
-    np.add.at(together, codes, counted)
-    return together, "bootstrap of groups"
+    sums = np.zeros((groups, counted.shape[1]))
+    np.add.at(sums, codes, counted)
+    return sums, "bootstrap of groups"
 
 
 def _estimate_means(rows: Floats, clusters: Clusters, seed: int, resamples: int) -> list[Estimate]:
-    gathered, method = _gather(rows, clusters)
-    drawn = resample(gathered, lambda sums: sums[:, 1:] / sums[:, :1], seed=seed, resamples=resamples)
+    """Estimate the mean of each column of ``rows``, which has a row for each item, with a bootstrap interval."""
+    units, method = _make_units(rows, clusters)
+
+    def compute_means(sums: Floats) -> Floats:  # of each resample: the number of items, then the sum of each column
+        return sums[:, 1:] / sums[:, :1]
+
+    drawn = resample(units, compute_means, seed=seed, resamples=resamples)
     return [
-        make_estimate(float(mean), len(rows), drawn[:, at], len(gathered), method, why="")
-        for at, mean in enumerate(rows.mean(axis=0))
+        make_estimate(float(mean), len(rows), drawn[:, column], len(units), method, why="")
+        for column, mean in enumerate(rows.mean(axis=0))
     ]
 
 
@@ -290,17 +298,16 @@ def _estimate_ratios(parts: Floats, clusters: Clusters, seed: int, resamples: in
     centre = parts[:, 5].sum() / parts[:, 4].sum()
     means = parts[:, 5] / parts[:, 4] - centre
     parts[:, 5], parts[:, 6] = parts[:, 4] * means, parts[:, 4] * means**2
-    gathered, method = _gather(parts, clusters)
+    units, method = _make_units(parts, clusters)
 
     def measure(sums: Floats) -> Floats:
         return np.stack([divide(sums[:, 2], sums[:, 1], np.nan), _measure_intraclass(sums)], axis=1)
 
-    drawn = resample(gathered, measure, seed=seed, resamples=resamples)
-    values = measure(gathered.sum(axis=0)[None, :])[0]
+    drawn = resample(units, measure, seed=seed, resamples=resamples)
+    values = measure(units.sum(axis=0)[None, :])[0]
     why = ("no repeat was wrong", "all repeats are equal, or there is one item")
     return [
-        make_estimate(float(values[at]), len(parts), drawn[:, at], len(gathered), method, why=why[at])
-        for at in range(2)
+        make_estimate(float(values[at]), len(parts), drawn[:, at], len(units), method, why=why[at]) for at in range(2)
     ]
 
 

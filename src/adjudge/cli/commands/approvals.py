@@ -27,8 +27,8 @@ from adjudge.formats.display import describe_models, describe_outcome, name_mark
 from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
-from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.casting import cast_vote
+from adjudge.guards.approval.completeness import digest_shown
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval

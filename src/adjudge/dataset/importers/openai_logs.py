@@ -14,8 +14,8 @@ from adjudge.dataset.formats import LARGEST_JSON
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 
-_KEPT = ("match", "metrics", "error")
-"""Events that say how the framework judged a sample."""
+_VERDICTS = ("match", "metrics", "error")
+"""The types of events that say how the framework judged a sample."""
 
 
 def is_log(row: object) -> bool:
@@ -42,18 +42,24 @@ def group_events(name: str, rows: Iterable[Mapping[str, Any] | UsageError]) -> I
                     f"a line of a log must be an event with a 'sample_id' and 'data', got {show(dict(row))}"
                 )
             continue
-        sample = samples.setdefault(str(row["sample_id"]), {"item": {}, "datasource_item_id": str(row["sample_id"])})
-        _add_event(sample, str(row.get("type")), event)
-        sample.setdefault("run_id", row.get("run_id"))
+        sample_id = str(row["sample_id"])
+        exported = samples.setdefault(sample_id, {"item": {}, "datasource_item_id": sample_id})
+        _add_event(exported, str(row.get("type")), event)
+        exported.setdefault("run_id", row.get("run_id"))
     yield from samples.values()
 
 
-def _add_event(sample: dict[str, Any], kind: str, event: Mapping[str, Any]) -> None:
-    if kind == "sampling" and "sample" not in sample:
-        sampled = event.get("sampled")
-        answer = sampled[0] if isinstance(sampled, list) and sampled else sampled
-        sample["sample"] = {"input": event.get("prompt"), "output_text": answer}
-    if kind in _KEPT:
-        sample.setdefault("results", []).append({"type": kind, **event})
+def _add_event(exported: dict[str, Any], kind: str, event: Mapping[str, Any]) -> None:
+    """Add one event of a sample to the sample's row, in the members that an export of the platform has."""
+    if kind == "sampling":
+        exported.setdefault("sample", {"input": event.get("prompt"), "output_text": _find_sampled_text(event)})
+    if kind in _VERDICTS:
+        exported.setdefault("results", []).append({"type": kind, **event})
     if kind == "match" and event.get("expected") is not None:
-        sample["item"].setdefault("expected", event["expected"])
+        exported["item"].setdefault("expected", event["expected"])
+
+
+def _find_sampled_text(event: Mapping[str, Any]) -> Any:
+    """Return the first text that was sampled; some versions record one text, others a list."""
+    sampled = event.get("sampled")
+    return sampled[0] if isinstance(sampled, list) and sampled else sampled

@@ -134,10 +134,10 @@ class ReplyCache:
         self.max_bytes = check_above_zero("max_bytes", max_bytes, otherwise="for no limit", where="a cache")
         self._wall = wall
         self._lock = threading.Lock()
-        self._lookups = SqliteFile(self.path, _KIND, mode="make", patience=BUSY_SECONDS, wait=LOOKUP_SECONDS)
+        self._lookups = SqliteFile(self.path, _KIND, mode="make", open_wait=BUSY_SECONDS, statement_wait=LOOKUP_SECONDS)
         # Writes have a connection and a lock of their own: a writer that waits for another process must not stop
         # lookups, which are made on the event loop.
-        self._writes = SqliteFile(self.path, _KIND, mode="make", patience=BUSY_SECONDS)
+        self._writes = SqliteFile(self.path, _KIND, mode="make", open_wait=BUSY_SECONDS)
         self._group: GroupCommit[Kept | Noted] = GroupCommit()
         self._waiting: dict[str, Kept] = {}
         """What is not in the file yet, for lookups; also while it is being written."""

@@ -56,7 +56,9 @@ class BatchedModel(WrapperModel):
         earlier_try: str | None = None
         left_out: frozenset[str] = frozenset()
         while True:
-            row = await terms.dispatcher.fetch(model, request, place=place, key=key, held_usd=held_usd, after=earlier_try)
+            row = await terms.dispatcher.fetch(
+                model, request, place=place, key=key, held_usd=held_usd, after=earlier_try
+            )
             if row.state == "reply":
                 terms.dispatcher.note_used(row)
                 return add_cost(model.read_body(row.body or b""), terms.find_batch_price(model))

@@ -89,13 +89,16 @@ class BatchExecutor:
         await self._session.stop()
 
     def close(self, ending: Ending, /) -> Mapping[str, Any]:
-        """Close the file of the batches, and take it away with a run that comes to nothing."""
+        """Close the file of the batches, and return what the manifest says of requests that may be paid for twice.
+
+        The files of an ``empty`` run are deleted, and of a ``withdrawn`` one those that this run has made.
+        """
         if ending == "withdrawn":
             self._session.withdraw()
             return {}
         self._session.close(complete=ending == "complete")
         if ending == "empty":
-            self._session.remove()
+            self._session.delete()
         paid_again = self._session.paid_again
         return {} if paid_again is None else {"paid_again": paid_again}
 

@@ -11,8 +11,8 @@ from adjudge.errors import ModelError, UsageError
 from adjudge.models.batch.open import require_batches
 from adjudge.models.open import open_model
 from adjudge.models.providers.base import HttpModel
-from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.batch.dispatcher import BatchDispatcher
+from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.batch.store import OPEN, BatchStore, KeptBatch
 from adjudge.runs.folder import RunLock, read_manifest
 

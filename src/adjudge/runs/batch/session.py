@@ -18,8 +18,8 @@ from adjudge.models.model import Model
 from adjudge.models.price import Prices, make_finder
 from adjudge.models.wrapper import WrapperModel, find_innermost
 from adjudge.runs.batch.batched_model import BatchedModel, BatchedTerms, PromptModel
-from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.batch.dispatcher import BatchDispatcher
+from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.batch.secret import SECRET_FILE, open_secret
 from adjudge.runs.batch.store import OPEN, BatchStore
 from adjudge.runs.pool import Concurrency
@@ -131,7 +131,7 @@ class BatchSession:
             self.store.open(make=True)
             self.secret = open_secret(folder, needed=bool(self.store.list_batches()))
         except BaseException:
-            self._remove_files()
+            self._delete_made()
             raise
         self.dispatcher = BatchDispatcher(
             self.store,
@@ -152,7 +152,7 @@ class BatchSession:
             find_batch_price=make_finder(prices, processing="batch"),
         )
         self._work: asyncio.Task[None] | None = None
-        self._last: BatchProgress | None = None
+        self._last_progress: BatchProgress | None = None
         self._is_closed = False
 
     def wrap(self, outer: Wrap | None) -> Wrap:
@@ -193,47 +193,53 @@ class BatchSession:
         self.dispatcher.write_used()
 
     def close(self, *, complete: bool) -> None:
-        """Close the file; with ``complete``, let go of what the run has kept as its own by now."""
-        requests, usd, unknown = self.store.read_paid_again()
-        self.paid_again = {"requests": requests, "at_most_usd": None if unknown else usd} if requests else None
-        self._counts = None
-        self._last = self._count(checking=False)
+        """Close the file, once what is asked of it later has been read: progress, and what may be paid for twice.
+
+        A ``complete`` run has every reply in its own file by now, so the replies here are dropped.
+        """
+        self.paid_again = self._read_paid_again()
+        self._forget_counts()
+        self._last_progress = self._read_progress(checking=False)
         if complete:
             self.store.drop_bodies()
-        self._close()
+        self._close_store()
 
-    def remove(self) -> None:
-        """Close the file, and take away all that was made for a run that never began."""
-        self._close()
+    def delete(self) -> None:
+        """Close and delete the files of a run that never began."""
+        self._close_store()
         self.store.remove()
         (self.store.path.parent / SECRET_FILE).unlink(missing_ok=True)
 
     def withdraw(self) -> None:
-        """Close the file of a run that is not resumed after all, and take away what was made for it here."""
-        self._last = self._count(checking=False)
-        self._remove_files()
+        """Close the files of a run that is not resumed after all, and delete those that this session has made."""
+        self._last_progress = self._read_progress(checking=False)
+        self._delete_made()
 
-    def _remove_files(self) -> None:
-        self._close()
+    def _delete_made(self) -> None:
+        self._close_store()
         for path in self._made:
             path.unlink(missing_ok=True)
 
-    def _close(self) -> None:
+    def _close_store(self) -> None:
         self.store.close()
         self._is_closed = True
 
+    def _read_paid_again(self) -> Mapping[str, Any] | None:
+        requests, usd, unknown = self.store.read_paid_again()
+        return {"requests": requests, "at_most_usd": None if unknown else usd} if requests else None
+
     def measure_progress(self, *, checking: bool) -> BatchProgress:
         """Return the progress of the requests; as it was last, once the file is closed."""
-        if self._is_closed and self._last is not None:  # a look must not open the file again
-            return self._last
+        if self._is_closed and self._last_progress is not None:  # a look must not open the file again
+            return self._last_progress
         try:
-            self._last = self._count(checking=checking)
+            self._last_progress = self._read_progress(checking=checking)
         except AdjudgeError:
-            if self._last is None:
+            if self._last_progress is None:
                 raise
-        return self._last
+        return self._last_progress
 
-    def _count(self, *, checking: bool) -> BatchProgress:
+    def _read_progress(self, *, checking: bool) -> BatchProgress:
         under_way = self.store.list_batches(OPEN)
         if self._counts is None:
             self._counts = self.store.count_requests()

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from adjudge.errors import DecisionRefused, UsageError
 from adjudge.formats.text import flatten
 from adjudge.guards.approval.approval import Approval, Status
+from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.queue import QueuedRequest, RequestSummary
 from adjudge.guards.approval.request import LONGEST_REASON
-from adjudge.guards.approval.casting import cast_vote
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem

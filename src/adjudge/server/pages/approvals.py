@@ -19,10 +19,10 @@ from starlette.responses import HTMLResponse, Response
 
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.queue import QueuedRequest
 from adjudge.guards.approval.request import LONGEST_REASON
-from adjudge.guards.approval.casting import cast_vote
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now

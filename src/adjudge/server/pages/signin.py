@@ -63,7 +63,7 @@ async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInF
             request, state, _add_error(view, "This form is too old. Nothing was sent on; try again."), status=403
         )
     address = request.client.host if request.client is not None else ""
-    state.throttle.count(address, form.name)
+    state.throttle.count_attempt(address, form.name)
     checked = await check_password(state.ledger, form.name, form.password)
     previous = request.cookies.get(name_cookie(state.settings))
     ident = None if checked is None else await begin_session(state.ledger, checked, previous=previous)
