@@ -46,6 +46,10 @@ def stricter(text: object) -> bool:
     return text is None
 
 
+def calls_a_helper(text: object) -> bool:
+    return strict(text)
+
+
 def make_gate(ledger: Any, approvals: Any, **changes: Any) -> Gate:
     given: dict[str, Any] = {"rubric": RUBRIC, "judge": failed(), "on_failed": "ask", "ask": ASK, "wait": False}
     given |= {"approvals": approvals, "ledger": ledger} | changes
@@ -153,6 +157,34 @@ def test_a_function_is_known_by_what_it_was_made_with():
 
     assert word(run_virtual(make(2).resume(pending))) == ("allowed", "human")
     assert "other rubric than" in run_virtual(make(3).resume(pending)).detail
+
+
+def test_a_function_is_known_by_the_words_it_was_made_with():
+    """A list counts by what it holds: the identity by which replies are kept knows it by its type alone."""
+
+    def make(words: list[str]) -> Gate:
+        def avoids(text: object) -> bool:
+            return not any(word in str(text) for word in words)
+
+        return Gate("door", rules=[avoids], on_failed="ask", approvals=Desk(), wait=False)
+
+    pending = check(make(["bad", "worse"]), "bad")
+
+    assert word(run_virtual(make(["bad", "worse"]).resume(pending))) == ("allowed", "human")
+    assert "other rules than" in run_virtual(make(["bad"]).resume(pending)).detail
+
+
+def test_a_function_is_known_by_the_functions_that_it_calls(monkeypatch: pytest.MonkeyPatch):
+    """A helper that was changed while a person decided makes the rule another one."""
+
+    def make() -> Gate:
+        return Gate("door", rules=[calls_a_helper], on_failed="ask", approvals=Desk(), wait=False)
+
+    pending = check(make(), "bad")
+
+    assert word(run_virtual(make().resume(pending))) == ("allowed", "human")
+    monkeypatch.setitem(globals(), "strict", stricter)
+    assert "other rules than" in run_virtual(make().resume(pending)).detail
 
 
 def test_a_judge_with_a_rubric_of_its_own_is_bound_to_it():

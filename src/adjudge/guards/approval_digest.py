@@ -11,13 +11,13 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from hashlib import sha256
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError
 from adjudge.formats.json import MOST_DEPTH
 from adjudge.formats.plain import to_plain
+from adjudge.models.function_identity import identify_function, read_cell
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import _Evaluate as Shipped
@@ -111,42 +111,19 @@ def _describe_rule(rule: Rule) -> dict[str, Any]:
 
 
 def _describe_function(function: Any, depth: int = 0) -> dict[str, Any]:
-    """Describe a function by its place, its code, and the plain values it was made with; the same in every process."""
+    """Describe a function by its identity, and by the values it was made with; the same in every process.
+
+    The identity knows a list or a mapping by its type alone, because a function may collect what it saw in one. A rule
+    is made with lists of words, so an approval looks at what they hold.
+    """
     if isinstance(function, functools.partial):
         arguments = [_describe(function.args, depth + 1), _describe(function.keywords, depth + 1)]
         return {"partial": _describe_function(function.func, depth + 1), "given": arguments}
     bound = getattr(function, "__func__", function)
-    if not hasattr(bound, "__code__"):  # an object that can be called
-        bound = getattr(type(function), "__call__", bound)  # noqa: B004 - what it runs is looked for, not whether
-    code = getattr(bound, "__code__", None)
-    place = [getattr(bound, "__module__", None), getattr(bound, "__qualname__", type(bound).__qualname__)]
-    description: dict[str, Any] = {"place": place}
-    if isinstance(code, CodeType):
-        description["code"] = _digest(_describe_code(code))
-        cells = [_read_cell(cell) for cell in getattr(bound, "__closure__", None) or ()]
-        defaults = [getattr(bound, "__defaults__", None), getattr(bound, "__kwdefaults__", None)]
-        description["made_with"] = [_describe(value, depth + 1) for value in (cells, *defaults)]
-    return description
-
-
-def _describe_code(code: CodeType) -> list[Any]:
-    """Describe what a code does, without where it stands: a moved line is no other rule."""
-    constants = [_describe_constant(constant) for constant in code.co_consts]
-    return [code.co_code.hex(), constants, list(code.co_names), list(code.co_varnames), list(code.co_freevars)]
-
-
-def _describe_constant(constant: object) -> object:
-    if isinstance(constant, CodeType):
-        return _describe_code(constant)
-    # A set has another order in every process.
-    return repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
-
-
-def _read_cell(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
+    values = [read_cell(cell) for cell in getattr(bound, "__closure__", None) or ()]
+    values += [getattr(bound, "__defaults__", None), getattr(bound, "__kwdefaults__", None)]
+    made_with = [_describe(value, depth + 1) for value in values]
+    return {"identity": identify_function(function).to_dict(), "made_with": made_with}
 
 
 def _describe_judge(judge: Any, depth: int = 0) -> Any:

@@ -7,9 +7,9 @@ and places in the file do not count.
 
 Not covered is what has no fixed value: other modules (they count by the names of what is used of them), lists,
 dictionaries and objects (they count by their type alone), files, and the network; nor what is written in C, of which
-only the name is known. If you need one of these covered,
-give an identity of your own. Another minor version of Python compiles to other byte code, and so to another digest: an
-answer is then asked for again, and never taken for that of other code.
+only the name is known. If you need one of these covered, give an identity of your own. An approval is bound to the
+lists and dictionaries as well (``guards/approval_digest.py``). Another minor version of Python compiles to other byte
+code, and so to another digest: an answer is then asked for again, and never taken for that of other code.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _Walk:
             "code": _describe_code(code),
             "defaults": [self._describe_value(default) for default in function.__defaults__ or ()],
             "keywords": {name: self._describe_value(default) for name, default in keywords.items()},
-            "closed": {name: self._describe_value(_read_cell(cell)) for name, cell in cells if name not in stored},
+            "closed": {name: self._describe_value(read_cell(cell)) for name, cell in cells if name not in stored},
             "globals": self._describe_globals(function, stored),
             "attributes": {name: self._describe_value(value) for name, value in sorted(attributes.items())},
         }
@@ -223,10 +223,11 @@ def _find_wrapped(value: Any) -> Any:
     return inner if issubclass(type(inner), _CALLED) else None
 
 
-def _read_cell(cell: Any) -> Any:
+def read_cell(cell: Any) -> Any:
+    """Return what a variable of a closure holds; ``None`` where it is not filled yet."""
     try:
         return cell.cell_contents
-    except ValueError:  # it is not filled yet
+    except ValueError:
         return None
 
 
