@@ -42,10 +42,14 @@ def make_example(kind: type[Any], *, full: bool = True) -> Any:
     hints = typing.get_type_hints(kind)
     chosen: dict[str, Any] = {}
     fixed = OVERRIDES.get(kind.__name__, {})
+    frozen = kind.__dataclass_params__.frozen
     for item in dataclasses.fields(kind):
         if not item.init:
             continue
-        has_default = item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
+        # What counts begins at its defaults, and nobody leaves one of its members out.
+        has_default = frozen and (
+            item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
+        )
         if item.name in fixed:
             if full or not has_default or item.name in ALWAYS:
                 value = fixed[item.name]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.report.report import ScoreTally, TimeTally, find_bin
+from adjudge.report.spread import ScoreTally, TimeTally, find_bin
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))

@@ -1,7 +1,7 @@
 """Records: frozen dataclasses that are written as plain data and read back from data that nobody vouches for.
 
-A record's members are written in the order of its fields, after its ``schema`` if it has one. A record that differs
-declares how in a ``Layout``::
+A record's members are written in the order of its fields, after its ``schema`` if it has one. A field whose name begins
+with an underscore is not written. A record that differs declares how in a ``Layout``::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Verdict:
@@ -102,13 +102,13 @@ def list_members(record: Any) -> dict[str, Any]:
 
 
 def is_record(value: object) -> bool:
-    """Return whether a value is a record that ``write_record`` writes."""
+    """Return whether a value is a record that ``write_record`` writes; it need not have a ``to_dict``."""
     return getattr(type(value), "writes_plain", False) is True
 
 
 def _write_value(value: Any) -> Any:
     if is_record(value):
-        return value.to_dict()
+        return value.to_dict() if hasattr(value, "to_dict") else write_record(value)
     if type(value) is tuple and (not value or is_record(value[0])):
         return [_write_value(member) for member in value]
     return to_plain(value)
@@ -128,7 +128,7 @@ class _Writer:
 @cache
 def _make_writer(kind: type[Any]) -> _Writer:
     layout = _get_layout(kind)
-    defaults = {member.name: member.default for member in fields(kind)}
+    defaults = {member.name: member.default for member in fields(kind) if not member.name.startswith("_")}
     names = [name for name in layout.members or defaults if name not in layout.last]
     names = [*(["schema"] if hasattr(kind, "schema") else []), *names, *layout.last]
     return _Writer(

@@ -6,60 +6,105 @@ within 0 to 1 and is of use for small numbers too.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.record import write_record
-from adjudge.judges.pair import PREFERENCES, Order, PairResult
-from adjudge.trust.intervals import Share
+from adjudge.judges.pair import PREFERENCES, PairResult
+from adjudge.trust.intervals import NO_SHARE, Share
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class PairSummary:
-    """The totals of many comparisons."""
+    """The totals of many comparisons; ``add`` counts one more."""
 
     schema: ClassVar[str] = "adjudge/pair-summary/1"
 
-    pairs: int
-    wins: int
+    pairs: int = 0
+    wins: int = 0
     """The first content was preferred."""
-    ties: int
-    losses: int
+    ties: int = 0
+    losses: int = 0
     """The second content was preferred."""
-    undecided: int
-    undecided_by: Mapping[str, int] = field(default_factory=dict)
+    undecided: int = 0
+    undecided_by: dict[str, int] = field(default_factory=dict)
     """The number of undecided pairs for each reason."""
-    win_rate: Share
+    win_rate: Share = NO_SHARE
     """Wins, and half of the ties, of the pairs that were decided; compare with ``undecided``."""
-    flips: Share
+    flips: Share = NO_SHARE
     """Pairs whose orders disagree, of those decided in both orders."""
-    reversals: int
+    reversals: int = 0
     """The flips in which the orders preferred different contents and neither was a tie: the judge followed the
     place.
     """
-    agreement: Share
+    agreement: Share = NO_SHARE
     """Pairs decided alike in both orders, of all that were asked in both; an undecided order agrees with nothing."""
-    shown_first: Share
+    shown_first: Share = NO_SHARE
     """Preferences for the content shown first, of all that were not ties, in both orders together. If both orders were
     asked and the judge has no favourite place, this is one half.
     """
-    labelled: int
+    labelled: int = 0
     """Pairs for which a person's preference is known; the following fields are about these."""
-    accuracy: Share
+    accuracy: Share = NO_SHARE
     """The judge agrees with the person. An undecided pair counts as a disagreement."""
-    accuracy_untied: Share
+    accuracy_untied: Share = NO_SHARE
     """The same for pairs that the judge decided, and that neither the judge nor the person calls a tie."""
-    accuracy_ab: Share
+    accuracy_ab: Share = NO_SHARE
     """The order ``ab`` alone."""
-    accuracy_ba: Share
+    accuracy_ba: Share = NO_SHARE
     """The order ``ba`` alone."""
-    both_right: Share
+    both_right: Share = NO_SHARE
     """Both orders agree with the person."""
-    confusion: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    confusion: dict[str, dict[str, int]] = field(default_factory=dict)
     """For each of the person's preferences, how often the judge gave which (including ``undecided``)."""
+
+    def add(self, pair: PairResult, label: object) -> None:
+        """Count one comparison; raises ``UsageError`` for a label that is no preference, or ``None``."""
+        if label is not None and label not in PREFERENCES:
+            raise UsageError(f"the label of a pair is first, second or tie, got {label!r}")
+        self.pairs += 1
+        self._add_preference(pair)
+        self._add_orders(pair)
+        if label is not None:
+            self._add_label(pair, str(label))
+
+    def _add_preference(self, pair: PairResult) -> None:
+        self.wins += pair.preferred == "first"
+        self.ties += pair.preferred == "tie"
+        self.losses += pair.preferred == "second"
+        self.undecided += pair.preferred is None
+        if pair.undecided_because is not None:
+            self.undecided_by[pair.undecided_because] = self.undecided_by.get(pair.undecided_because, 0) + 1
+        self.win_rate = Share(count=self.wins + self.ties / 2, of=self.wins + self.ties + self.losses)
+
+    def _add_orders(self, pair: PairResult) -> None:
+        for order in pair.orders:
+            place = order.result.value if order.preferred is not None else None
+            if place in {"first", "second"}:
+                self.shown_first = self.shown_first.add(place == "first")
+        if len(pair.orders) < 2:
+            return
+        self.agreement = self.agreement.add(pair.flipped is False)
+        self.reversals += {order.preferred for order in pair.orders} == {"first", "second"}
+        if pair.flipped is not None:
+            self.flips = self.flips.add(pair.flipped)
+
+    def _add_label(self, pair: PairResult, label: str) -> None:
+        self.labelled += 1
+        self.accuracy = self.accuracy.add(pair.preferred == label)
+        if label != "tie" and pair.preferred in {"first", "second"}:
+            self.accuracy_untied = self.accuracy_untied.add(pair.preferred == label)
+        for order in pair.orders:
+            if order.order == "ab":
+                self.accuracy_ab = self.accuracy_ab.add(order.preferred == label)
+            else:
+                self.accuracy_ba = self.accuracy_ba.add(order.preferred == label)
+        if len(pair.orders) == 2:
+            self.both_right = self.both_right.add(all(order.preferred == label for order in pair.orders))
+        counts = self.confusion.setdefault(label, {})
+        counts[pair.preferred or "undecided"] = counts.get(pair.preferred or "undecided", 0) + 1
 
     def to_dict(self) -> dict[str, Any]:
         """Write this summary as plain data."""
@@ -71,89 +116,7 @@ def summarise_pairs(judged: Iterable[tuple[PairResult, object]]) -> PairSummary:
 
     Takes one pass and keeps counts alone. Any other label raises ``UsageError``.
     """
-    tally = PairTally()
+    summary = PairSummary()
     for pair, label in judged:
-        tally.add(pair, label)
-    return tally.finish()
-
-
-class PairTally:
-    """Comparisons on their way to a ``PairSummary``."""
-
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
-        self._reasons: Counter[str] = Counter()
-        self._confusion: dict[str, Counter[str]] = {}
-
-    def add(self, pair: PairResult, label: object) -> None:
-        """Count one comparison; raises ``UsageError`` for a label that is no preference."""
-        counts = self._seen
-        counts["pairs"] += 1
-        counts[str(pair.preferred)] += 1
-        if pair.undecided_because is not None:
-            self._reasons[pair.undecided_because] += 1
-        _count_orders(pair, counts)
-        if label is not None:
-            if label not in PREFERENCES:
-                raise UsageError(f"the label of a pair is first, second or tie, got {label!r}")
-            self._confusion.setdefault(str(label), Counter())[pair.preferred or "undecided"] += 1
-            _count_label(pair, str(label), counts)
-
-    def finish(self) -> PairSummary:
-        """Return the summary of what was counted."""
-        return _summarise(self._seen, self._reasons, self._confusion)
-
-
-def _count_orders(pair: PairResult, counts: Counter[str]) -> None:
-    for order in pair.orders:
-        place = order.result.value if order.preferred is not None else None
-        counts["places"] += place in {"first", "second"}
-        counts["shown first"] += place == "first"
-    if len(pair.orders) == 2:
-        counts["asked twice"] += 1
-        counts["decided twice"] += pair.flipped is not None
-        counts["flipped"] += pair.flipped is True
-        counts["agreed"] += pair.flipped is False
-        counts["reversed"] += {order.preferred for order in pair.orders} == {"first", "second"}
-
-
-def _count_label(pair: PairResult, label: str, counts: Counter[str]) -> None:
-    counts["labelled"] += 1
-    counts["right"] += pair.preferred == label
-    untied = label != "tie" and pair.preferred in {"first", "second"}
-    counts["untied"] += untied
-    counts["untied right"] += untied and pair.preferred == label
-    for order in pair.orders:
-        counts[f"labelled {order.order}"] += 1
-        counts[f"right {order.order}"] += order.preferred == label
-    if len(pair.orders) == 2:
-        counts["labelled twice"] += 1
-        counts["right twice"] += all(order.preferred == label for order in pair.orders)
-
-
-def _summarise(counts: Counter[str], reasons: Counter[str], confusion: Mapping[str, Counter[str]]) -> PairSummary:
-    decided = counts["first"] + counts["second"] + counts["tie"]
-    orders: dict[Order, Share] = {
-        "ab": Share(count=counts["right ab"], of=counts["labelled ab"]),
-        "ba": Share(count=counts["right ba"], of=counts["labelled ba"]),
-    }
-    return PairSummary(
-        pairs=counts["pairs"],
-        wins=counts["first"],
-        ties=counts["tie"],
-        losses=counts["second"],
-        undecided=counts["None"],
-        undecided_by=dict(reasons),
-        win_rate=Share(count=counts["first"] + counts["tie"] / 2, of=decided),
-        flips=Share(count=counts["flipped"], of=counts["decided twice"]),
-        reversals=counts["reversed"],
-        agreement=Share(count=counts["agreed"], of=counts["asked twice"]),
-        shown_first=Share(count=counts["shown first"], of=counts["places"]),
-        labelled=counts["labelled"],
-        accuracy=Share(count=counts["right"], of=counts["labelled"]),
-        accuracy_untied=Share(count=counts["untied right"], of=counts["untied"]),
-        accuracy_ab=orders["ab"],
-        accuracy_ba=orders["ba"],
-        both_right=Share(count=counts["right twice"], of=counts["labelled twice"]),
-        confusion={label: dict(row) for label, row in confusion.items()},
-    )
+        summary.add(pair, label)
+    return summary

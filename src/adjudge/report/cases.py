@@ -101,6 +101,8 @@ class ShownResult:
 class ShownCase:
     """One case with its judgements. Texts are cut, and end in ``…`` where they are."""
 
+    writes_plain: ClassVar[bool] = True
+
     id: str
     place: int
     group: str | None

@@ -8,7 +8,8 @@ from adjudge.dataset.case import LabelValue
 from adjudge.formats.numbers import NOTHING, format_apart, format_dollars, format_rate, format_score
 from adjudge.report.cases import ShownResult
 from adjudge.report.document import Words
-from adjudge.report.report import CriterionSummary, OwnSummary, Report, RubricSummary
+from adjudge.report.report import Report
+from adjudge.report.summaries import CriterionSummary, OwnSummary, RubricSummary
 from adjudge.templates.figures import format_count, format_interval
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, ClassVar
 
@@ -13,6 +11,21 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import ShownCase
+from adjudge.report.spread import Spread
+from adjudge.report.summaries import (
+    CostSummary,
+    CriterionSummary,
+    GroupSummary,
+    LabelSummary,
+    ModelChange,
+    NumberSummary,
+    OwnSummary,
+    RepeatSummary,
+    RubricSummary,
+    RuleSummary,
+    SeatPair,
+    SeatSummary,
+)
 from adjudge.trust.intervals import Share
 
 _LONGEST = 300
@@ -120,296 +133,14 @@ def _read_number(members: Mapping[str, Any], name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-BINS = 20
-"""Bars of a histogram of scores; the last one includes 1."""
-
-
-_SCORE_STEPS = 1000
-
-_TIME_STEPS = 50
-"""Steps to a factor of e: one is 2 %, so the middle of a step is at most 1 % off."""
-
-_SHORTEST_MS, _LONGEST_MS = 1e-3, 1e9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """The distribution of some numbers: exact minimum, maximum and mean, and percentiles by nearest rank.
-
-    Percentiles of scores are exact to 0.001, those of durations to 1 %.
-    """
-
-    _layout: ClassVar[Layout] = Layout(omitted=("bins",))
-
-    count: int
-    mean: float
-    lowest: float
-    p5: float
-    p25: float
-    median: float
-    p75: float
-    p95: float
-    p99: float
-    highest: float
-    bins: tuple[int, ...] = ()
-    """The number of scores in each twentieth of 0 to 1; empty for numbers that are not scores."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """This value as plain data."""
-        return write_record(self)
-
-
-class SpreadTally:
-    """Numbers on their way to a ``Spread``."""
-
-    def __init__(self) -> None:
-        self._steps: Counter[int] = Counter()
-        self._count = 0
-        self._sum = 0.0
-        self._lowest, self._highest = math.inf, -math.inf
-
-    def _add(self, value: float, step: int) -> None:
-        self._steps[step] += 1
-        self._count += 1
-        self._sum += value
-        self._lowest, self._highest = min(self._lowest, value), max(self._highest, value)
-
-    def _finish(self, values: Iterable[tuple[float, int]], bins: tuple[int, ...]) -> Spread | None:
-        if not self._count:
-            return None
-        ranks = {name: math.ceil(share * self._count) for name, share in _PERCENTILES.items()}
-        percentiles: dict[str, float] = {}
-        passed = 0
-        for value, number in values:
-            passed += number
-            for name, rank in ranks.items():
-                if name not in percentiles and passed >= rank:
-                    # The middle of a step can lie outside of what was seen; a percentile cannot.
-                    percentiles[name] = min(max(value, self._lowest), self._highest)
-        mean = self._sum / self._count
-        return Spread(
-            count=self._count, mean=mean, lowest=self._lowest, highest=self._highest, bins=bins, **percentiles
-        )
-
-
-_PERCENTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
-
-
-class ScoreTally(SpreadTally):
-    """Scores, in 0 to 1."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._bins = [0] * BINS
-
-    def add(self, score: float) -> None:
-        """Count one."""
-        score = min(max(score, 0.0), 1.0)  # a weighted mean may end a last digit outside
-        self._bins[find_bin(score)] += 1
-        self._add(score, round(score * _SCORE_STEPS))
-
-    def finish(self) -> Spread | None:
-        """Return the spread of what was counted; ``None`` when there is none."""
-        steps = ((step / _SCORE_STEPS, number) for step, number in sorted(self._steps.items()))
-        return self._finish(steps, tuple(self._bins))
-
-
-class TimeTally(SpreadTally):
-    """Durations, in milliseconds."""
-
-    def add(self, duration_ms: float) -> None:
-        """Count one; what is no duration counts as none at all."""
-        value = duration_ms if math.isfinite(duration_ms) and duration_ms > 0 else 0.0
-        bounded = min(max(value, _SHORTEST_MS), _LONGEST_MS)
-        self._add(value, round(math.log(bounded) * _TIME_STEPS))
-
-    def finish(self) -> Spread | None:
-        """Return the spread of what was counted; ``None`` when there is none."""
-        steps = ((math.exp(step / _TIME_STEPS), number) for step, number in sorted(self._steps.items()))
-        return self._finish(steps, ())
-
-
-def find_bin(score: float) -> int:
-    """Find the bar a score belongs to: 0.05 begins the second, and 1 is in the last."""
-    # 0.3 / 0.05 is less than 6 in binary; a score on the edge of two bars belongs to the upper one all the same.
-    return min(int(score * BINS + 1e-9), BINS - 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriterionSummary:
-    """The scores of all judgements on one criterion."""
-
-    name: str
-    scores: Spread | None
-    """``None`` when no judgement has a score for it."""
-    passed: Share
-    """At or above its threshold, or 0.5 where it has none, of the judgements that name it."""
-    threshold: float | None
-    """The one that gates; ``None`` where none does."""
-    weight: float
-    rule: str | None
-    """The kind of rule that decides it, where no model is asked."""
-
-    @property
-    def gates(self) -> bool:
-        """Return whether it has a threshold of its own or a rule, and so something to pass."""
-        return self.threshold is not None or self.rule is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RubricSummary:
-    """The cases that were judged by one rubric."""
-
-    digest: str
-    """SHA-256 of the rubric."""
-    name: str
-    about: str
-    """The description of its first criterion."""
-    threshold: float
-    """Its passing threshold, as it applied."""
-    own: bool
-    """Whether cases brought this rubric, in whole or in part; false for the run's own."""
-    cases: int
-    passed: Share
-    """Cases that passed. A case judged repeatedly counts by the share of its judgements that passed."""
-    outcomes: Mapping[str, int]
-    """Judgements by outcome."""
-    criteria: tuple[CriterionSummary, ...]
-    """The lowest mean first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnSummary:
-    """The number of cases that bring their own criteria, rubric, rules or threshold."""
-
-    criteria: int
-    """Cases with criteria or a rubric of their own."""
-    rules: int
-    """Cases with rules of their own, in addition to those of the run."""
-    threshold: int
-    """Cases with a passing threshold of their own."""
-    below: int
-    """Cases that need less than the run asks for, by a threshold or a rubric of their own."""
-    below_passed: int
-    """The number of those that passed."""
-    needed: float
-    """The score the run asks for: its threshold, else 0.7."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSummary:
-    """The number of times that a rule found something."""
-
-    name: str
-    severity: str
-    checked: int
-    failed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSummary:
-    """The cases of one group."""
-
-    name: str | None
-    """``None`` for cases without a group."""
-    cases: int
-    passed: Share
-    outcomes: Mapping[str, int]
-    mean_score: float | None
-    """The mean score; ``None`` without scores, and for comparisons, whose scores only encode the preference."""
-    accuracy: Share | None
-    """The share of outcomes that agree with the label, of the cases that have one; ``None`` if none has."""
-    pairs: PairSummary | None
-    """For comparisons: those of this group."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeatSummary:
-    """One judge of a chain."""
-
-    judge: str
-    asked: int
-    outcomes: Mapping[str, int]
-    mean_duration_ms: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeatPair:
-    """The disagreement of two judges of a chain."""
-
-    first: str
-    second: str
-    disagreed: Share
-    """One passed what the other failed, of the judgements that both decided."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChange:
-    """Replies of another model than the one asked for, or than the one that answered before."""
-
-    judge: str
-    expected: str
-    reported: str
-    asked: bool
-    """Whether ``expected`` was asked for; otherwise it is what was reported first, where any name may be."""
-    judgements: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelSummary:
-    """Agreement of the judge with labels of true and false."""
-
-    labelled: int
-    """Cases whose label is true or false. The shares are of these; an undecided judgement never agrees."""
-    accuracy: Share
-    always_passing: Share
-    """The agreement of a judge that passes everything: a baseline to compare with."""
-    confusion: Mapping[str, Mapping[str, int]]
-    """Judgements by label (``true``, ``false``) and outcome."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberSummary:
-    """Agreement of scores with labels that are numbers."""
-
-    labelled: int
-    """Judgements that have a score, of cases that have a number."""
-    correlation: float | None
-    """Pearson's; ``None`` where either does not vary."""
-    mean_difference: float | None
-    """Mean absolute difference, where every such label is in 0 to 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatSummary:
-    """Cases that were judged more than once."""
-
-    cases: int
-    flipped: Share
-    """Cases whose judgements do not all have the same outcome."""
-    mean_range: float | None
-    """Mean difference between a case's highest and lowest score."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostSummary:
-    """Tokens and dollars. An unknown number is ``None``, never zero."""
-
-    calls: int | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cached_tokens: int | None
-    known_usd: float | None
-    """The sum of the costs that are known, those of single judges of a chain included."""
-    unknown: int
-    """Judgements whose cost is unknown, in whole or in part."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The summary of a run; made by ``make_report``."""
 
     schema: ClassVar[str] = "adjudge/report/1"
+    _layout: ClassVar[Layout] = Layout(
+        last=("cases_shown",), computed={"cases_shown": lambda report: len(report.shown)}
+    )
 
     about: RunDescription
     """The run: who judged what by which rubric."""
@@ -469,20 +200,4 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data that JSON can hold. ``cases_shown`` has at most 2,000 cases."""
-        data: dict[str, Any] = {"schema": self.schema}
-        for item in fields(self):
-            data[item.name] = _to_plain(getattr(self, item.name))
-        return data | {"cases_shown": len(self.shown)}
-
-
-def _to_plain(value: Any) -> Any:
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if isinstance(value, tuple):
-        return [_to_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): _to_plain(item) for key, item in value.items()}
-    if hasattr(value, "__dataclass_fields__"):
-        return {item.name: _to_plain(getattr(value, item.name)) for item in fields(value)}
-    # A file may hold any number; JSON has no form for these, and nobody knows what they mean.
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return write_record(self)

@@ -23,17 +23,16 @@ from adjudge.report.document import (
     stack_outcomes,
 )
 from adjudge.report.format import format_cost, format_criterion_share
-from adjudge.report.report import (
-    BINS,
+from adjudge.report.report import Report
+from adjudge.report.spread import BINS, Spread
+from adjudge.report.summaries import (
+    OUTCOMES,
     CriterionSummary,
     GroupSummary,
     LabelSummary,
     RepeatSummary,
-    Report,
     RubricSummary,
-    Spread,
 )
-from adjudge.report.tally import OUTCOMES
 from adjudge.templates.figures import format_count, format_duration, format_interval, format_number, format_share
 from adjudge.trust.intervals import Share
 

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -16,27 +17,27 @@ from adjudge.formats.display import list_answers
 from adjudge.formats.text import flatten
 from adjudge.hooks import logger
 from adjudge.judges.pair import PairResult
-from adjudge.judges.pair_summary import PairTally
+from adjudge.judges.pair_summary import PairSummary
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import MOST_CASES, Selection, find_worst
-from adjudge.report.report import Report, RunDescription, ScoreTally, TimeTally, read_description
-from adjudge.report.tally import (
-    CostTally,
-    CriterionTally,
-    GroupTally,
-    LabelTally,
-    ModelTally,
-    NamedTallies,
-    NumberTally,
-    OwnTally,
-    RepeatTally,
-    RuleTally,
-    SeatTally,
-    add_criteria,
+from adjudge.report.report import Report, RunDescription, read_description
+from adjudge.report.spread import ScoreTally, TimeTally
+from adjudge.report.summaries import (
+    ByName,
+    CostSummary,
+    Criteria,
+    GroupSummary,
+    LabelSummary,
+    ModelChanges,
+    NumberSummary,
+    OwnCases,
+    RepeatSummary,
+    RuleSummary,
+    Seats,
+    begin_outcomes,
     compute_share_passed,
-    finish_criteria,
+    cut_name,
     make_share,
-    order_outcomes,
     read_preference,
 )
 from adjudge.result import JudgeChainResult, JudgeResult
@@ -125,24 +126,26 @@ class ReportTally:
         self._cases = 0
         self._passed = 0.0
         self._text_after = 0
-        self._counts = {name: Counter[str]() for name in ("outcome", "worst", "undecided_because", "decided_by")}
+        self._outcomes, self._case_outcomes = begin_outcomes(), begin_outcomes()
+        self._undecided_because, self._decided_by = Counter[str](), Counter[str]()
         self._thresholds: set[float | None] = set()
-        self._scores, self._durations, self._cost = ScoreTally(), TimeTally(), CostTally()
-        self._criteria, self._rules = NamedTallies(CriterionTally), NamedTallies(RuleTally)
-        self._groups, self._seats = NamedTallies(GroupTally), SeatTally()
-        self._pairs = PairTally()
-        self._labels, self._numbers, self._repeats = LabelTally(), NumberTally(), RepeatTally()
-        self._models = ModelTally()
-        self._own = OwnTally(terms or Terms())
+        self._scores, self._durations, self._cost = ScoreTally(), TimeTally(), CostSummary()
+        self._criteria, self._seats, self._pairs = Criteria(), Seats(), PairSummary()
+        self._rules: ByName[RuleSummary] = ByName()
+        self._groups: ByName[GroupSummary] = ByName()
+        self._labels, self._numbers, self._repeats = LabelSummary(), NumberSummary(), RepeatSummary()
+        self._models = ModelChanges()
+        self._own = OwnCases(terms or Terms())
 
     def add(self, items: list[RunItem]) -> None:
         """Count a case with all its judgements."""
         self._cases += 1
         self._passed += compute_share_passed(items)
-        self._counts["worst"][find_worst([item.result.outcome for item in items])] += 1
+        self._case_outcomes[find_worst([item.result.outcome for item in items])] += 1
         self._selection.add(items)
         self._repeats.add(items)
-        group = self._groups.get(items[0].case.group)
+        name = None if items[0].case.group is None else cut_name(items[0].case.group)
+        group = self._groups.find(name, partial(GroupSummary, name=name))
         if group is not None:
             group.add(items)
         label = items[0].case.label
@@ -153,14 +156,14 @@ class ReportTally:
         for item in items:
             self._add_item(item)
             if not others:
-                add_criteria(self._criteria, item.result)
+                self._criteria.add(item.result)
 
     def _add_item(self, item: RunItem) -> None:
         result, label = item.result, item.case.label
-        self._counts["outcome"][result.outcome] += 1
-        self._counts["decided_by"][result.decided_by] += 1
+        self._outcomes[result.outcome] += 1
+        self._decided_by[result.decided_by] += 1
         if result.undecided_because is not None:
-            self._counts["undecided_because"][result.undecided_because] += 1
+            self._undecided_because[result.undecided_because] += 1
         self._text_after += sum(leaf.text_after for leaf in list_answers(result))
         self._durations.add(result.duration_ms)
         self._cost.add(result)
@@ -177,58 +180,62 @@ class ReportTally:
             self._thresholds.add(result.threshold)
         if result.score is not None:
             self._scores.add(result.score)
-        for rule in result.rule_results:
-            checked = self._rules.get(rule.name)
-            if checked is not None:
-                checked.add(rule)
+        for checked in result.rule_results:
+            name = cut_name(checked.name)
+            rule = self._rules.find(name, partial(RuleSummary, name=name))
+            if rule is not None:
+                rule.add(checked)
         if isinstance(result, JudgeChainResult):
             self._seats.add(result.results)
 
     def finish(self) -> Report:
         """Return the report."""
-        pairs = self._pairs.finish()
         seats, seat_pairs, split = self._seats.finish()
-        left_out = {"criteria": self._criteria.others, "rules": self._rules.others, "groups": self._groups.others}
-        left_out |= {"seats": self._seats.others, "models": self._models.others, "rubrics": self._own.others}
         own_summary, rubrics = self._own.finish()
-        outcomes, because = self._counts["outcome"], self._counts["undecided_because"]
         return Report(
             about=self._about,
             cases=self._cases,
-            judgements=outcomes.total(),
-            outcomes=order_outcomes(outcomes),
-            case_outcomes=order_outcomes(self._counts["worst"]),
+            judgements=sum(self._outcomes.values()),
+            outcomes=self._outcomes,
+            case_outcomes=self._case_outcomes,
             passed=make_share(self._passed, self._cases),
-            undecided_because=dict(because.most_common()),
+            undecided_because=dict(self._undecided_because.most_common()),
             text_after=self._text_after,
-            decided_by=dict(self._counts["decided_by"].most_common()),
+            decided_by=dict(self._decided_by.most_common()),
             scores=self._scores.finish(),
             threshold=next(iter(self._thresholds)) if len(self._thresholds) == 1 else None,
-            criteria=finish_criteria(self._criteria),
-            rules=self._finish_rules(),
+            criteria=self._criteria.finish(),
+            rules=tuple(sorted(self._rules.list(), key=lambda rule: -rule.failed)),
             groups=self._finish_groups(),
             seats=seats,
             seat_pairs=seat_pairs,
             split=split,
-            labels=self._labels.finish(),
-            numbers=self._numbers.finish(),
-            pairs=pairs if pairs.pairs else None,
-            repeats=self._repeats.finish(),
-            cost=self._cost.finish(),
+            labels=self._labels if self._labels.labelled else None,
+            numbers=self._numbers if self._numbers.labelled else None,
+            pairs=self._pairs if self._pairs.pairs else None,
+            repeats=self._repeats if self._repeats.cases else None,
+            cost=self._cost,
             durations=self._durations.finish(),
             shown=self._selection.finish(),
             model_changes=self._models.finish(),
-            left_out={name: number for name, number in left_out.items() if number},
+            left_out=self._count_left_out(),
             own=own_summary,
             rubrics=rubrics,
         )
 
-    def _finish_rules(self) -> Any:
-        summaries = [tally.finish(str(name)) for name, tally in self._rules.by_name.items()]
-        return tuple(sorted(summaries, key=lambda summary: -summary.failed))
-
-    def _finish_groups(self) -> Any:
-        if set(self._groups.by_name) <= {None}:
+    def _finish_groups(self) -> tuple[GroupSummary, ...]:
+        groups = self._groups.list()
+        if {group.name for group in groups} <= {None}:
             return ()
-        summaries = [tally.finish(name) for name, tally in self._groups.by_name.items()]
-        return tuple(sorted(summaries, key=lambda summary: summary.passed.rate or 0.0))
+        return tuple(sorted(groups, key=lambda group: group.passed.rate or 0.0))
+
+    def _count_left_out(self) -> dict[str, int]:
+        counts = {
+            "criteria": self._criteria.others,
+            "rules": self._rules.others,
+            "groups": self._groups.others,
+            "seats": self._seats.others,
+            "models": self._models.others,
+            "rubrics": self._own.others,
+        }
+        return {name: number for name, number in counts.items() if number}

@@ -52,6 +52,10 @@ class Share:
     of: int
     """Of how many."""
 
+    def add(self, part: float) -> Share:
+        """Return the share with one more: a whole one, none, or a part of one."""
+        return Share(count=self.count + part, of=self.of + 1)
+
     @property
     def rate(self) -> float | None:
         """The share, in 0 to 1; ``None`` of nothing."""
@@ -65,6 +69,10 @@ class Share:
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
         return write_record(self)
+
+
+NO_SHARE = Share(count=0, of=0)
+"""Where counting begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,632 @@
+"""The tables of a report, each counted one judgement at a time, in memory that does not grow with how many there are.
+
+A summary begins empty, and ``add`` keeps its members right. Members whose names begin with an underscore are what
+others are computed from; they are not written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from itertools import combinations
+from typing import ClassVar, Generic, TypeVar, get_args
+
+from adjudge.dataset.case import LabelValue
+from adjudge.formats.display import list_answers
+from adjudge.formats.model_name import is_same_model
+from adjudge.formats.text import clean
+from adjudge.judges.pair import PREFERENCES, PairResult
+from adjudge.judges.pair_summary import PairSummary
+from adjudge.report.cases import agrees_with_label, cut
+from adjudge.report.spread import ScoreTally, Spread
+from adjudge.result import CriterionResult, JudgeResult, Outcome, RuleResult
+from adjudge.rubric.rubric import Rubric
+from adjudge.runs.item import RunItem, lacks_cost
+from adjudge.runs.terms import Terms
+from adjudge.trust.intervals import NO_SHARE, Share
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+MOST_NAMES = 200
+"""Names of one kind that are told apart: a data set may give every case a group of its own."""
+
+MOST_CRITERIA = 50
+"""Criteria of one rubric that are told apart."""
+
+MOST_RUBRICS = 50
+"""Rubrics that are told apart: every case of a suite may bring one of its own."""
+
+MOST_SEATS = 50
+
+MOST_MODELS = 50
+
+T = TypeVar("T")
+
+
+class ByName(Generic[T]):
+    """Summaries by name, for a bounded number of names; what has another name is only counted."""
+
+    def __init__(self, most: int = MOST_NAMES) -> None:
+        self.others = 0
+        self._by_name: dict[str | None, T] = {}
+        self._most = most
+
+    def find(self, name: str | None, begin: Callable[[], T]) -> T | None:
+        """Find the summary of a name, or begin one; ``None`` where there are too many names already."""
+        if name not in self._by_name:
+            if len(self._by_name) >= self._most:
+                self.others += 1
+                return None
+            self._by_name[name] = begin()
+        return self._by_name[name]
+
+    def list(self) -> list[T]:
+        """List the summaries, in the order in which they were begun."""
+        return list(self._by_name.values())
+
+
+def cut_name(name: str) -> str:
+    """Cut a name that somebody else chose."""
+    return cut(name, 500)
+
+
+def begin_outcomes() -> dict[str, int]:
+    """Begin to count judgements by outcome: all three, in one order."""
+    return dict.fromkeys(OUTCOMES, 0)
+
+
+# ---------------------------------------------------------------- criteria and rubrics
+
+
+@dataclass(slots=True, kw_only=True)
+class CriterionSummary:
+    """The scores of all judgements on one criterion."""
+
+    writes_plain: ClassVar[bool] = True
+
+    name: str
+    scores: Spread | None = None
+    """``None`` when no judgement has a score for it; known once ``finish`` was called."""
+    passed: Share = NO_SHARE
+    """At or above its threshold, or 0.5 where it has none, of the judgements that name it."""
+    threshold: float | None = None
+    """The one that gates; ``None`` where none does."""
+    weight: float = 1.0
+    rule: str | None = None
+    """The kind of rule that decides it, where no model is asked."""
+    _scores: ScoreTally = field(default_factory=ScoreTally, init=False, repr=False, compare=False)
+
+    def add(self, criterion: CriterionResult) -> None:
+        """Count one judgement's result on it."""
+        self.passed = self.passed.add(criterion.passed)
+        self.threshold, self.weight, self.rule = criterion.threshold, criterion.weight, criterion.rule
+        if criterion.score is not None:
+            self._scores.add(criterion.score)
+
+    def finish(self) -> None:
+        """Compute the spread of the scores, which needs them all."""
+        self.scores = self._scores.finish()
+
+    @property
+    def gates(self) -> bool:
+        """Return whether it has a threshold of its own or a rule, and so something to pass."""
+        return self.threshold is not None or self.rule is not None
+
+
+class Criteria:
+    """The criteria of some judgements."""
+
+    def __init__(self, most: int = MOST_NAMES) -> None:
+        self._criteria: ByName[CriterionSummary] = ByName(most)
+
+    @property
+    def others(self) -> int:
+        """Mentions of criteria that were not told apart."""
+        return self._criteria.others
+
+    def add(self, result: JudgeResult | PairResult) -> None:
+        """Count each criterion of a judgement."""
+        for criterion in result.criteria if isinstance(result, JudgeResult) else ():
+            name = cut_name(criterion.name)
+            summary = self._criteria.find(name, partial(CriterionSummary, name=name))
+            if summary is not None:
+                summary.add(criterion)
+
+    def finish(self) -> tuple[CriterionSummary, ...]:
+        """Return the summaries, the lowest mean first."""
+        summaries = self._criteria.list()
+        for summary in summaries:
+            summary.finish()
+        return tuple(sorted(summaries, key=lambda summary: summary.scores.mean if summary.scores else 2.0))
+
+
+@dataclass(slots=True, kw_only=True)
+class RubricSummary:
+    """The cases that were judged by one rubric."""
+
+    writes_plain: ClassVar[bool] = True
+
+    digest: str
+    """SHA-256 of the rubric."""
+    name: str
+    about: str
+    """The description of its first criterion."""
+    threshold: float
+    """Its passing threshold, as it applied."""
+    own: bool
+    """Whether cases brought this rubric, in whole or in part; false for the run's own."""
+    cases: int = 0
+    passed: Share = NO_SHARE
+    """Cases that passed. A case judged repeatedly counts by the share of its judgements that passed."""
+    outcomes: dict[str, int] = field(default_factory=begin_outcomes)
+    """Judgements by outcome."""
+    criteria: tuple[CriterionSummary, ...] = ()
+    """The lowest mean first; known once ``finish`` was called."""
+    _passed: float = field(default=0.0, init=False, repr=False, compare=False)
+    _criteria: Criteria = field(default_factory=partial(Criteria, MOST_CRITERIA), init=False, repr=False, compare=False)
+
+    def add(self, items: Sequence[RunItem]) -> None:
+        """Count a case with its judgements."""
+        self.cases += 1
+        self._passed += compute_share_passed(items)
+        self.passed = make_share(self._passed, self.cases)
+        for item in items:
+            self.outcomes[item.result.outcome] += 1
+            self._criteria.add(item.result)
+
+    def finish(self) -> None:
+        """Summarise its criteria, once every case is counted."""
+        self.criteria = self._criteria.finish()
+
+
+def begin_rubric(rubric: Rubric, *, own: bool) -> RubricSummary:
+    """Begin the summary of the cases that are judged by a rubric."""
+    return RubricSummary(
+        digest=rubric.digest,
+        name=cut(rubric.name, 200),
+        about=cut(rubric.criteria[0].description, 200),
+        threshold=rubric.passing_threshold,
+        own=own,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class OwnSummary:
+    """The number of cases that bring their own criteria, rubric, rules or threshold."""
+
+    writes_plain: ClassVar[bool] = True
+
+    criteria: int = 0
+    """Cases with criteria or a rubric of their own."""
+    rules: int = 0
+    """Cases with rules of their own, in addition to those of the run."""
+    threshold: int = 0
+    """Cases with a passing threshold of their own."""
+    below: int = 0
+    """Cases that need less than the run asks for, by a threshold or a rubric of their own."""
+    below_passed: int = 0
+    """The number of those that passed."""
+    needed: float
+    """The score the run asks for: its threshold, else 0.7."""
+    _below_passed: float = field(default=0.0, init=False, repr=False, compare=False)
+
+    def add(self, brought: Mapping[str, int], share_passed: float) -> None:
+        """Count what a case brings, as ``Terms.count`` names it, and the share of its judgements that passed."""
+        self.criteria += brought.get("criteria", 0)
+        self.rules += brought.get("rules", 0)
+        self.threshold += brought.get("threshold", 0)
+        if "below" in brought:
+            self.below += 1
+            self._below_passed += share_passed
+            self.below_passed = round(self._below_passed)
+
+
+class OwnCases:
+    """The cases that bring criteria of their own, and the rubrics that all cases were judged by."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._run_digest = terms.rubric.digest if terms.rubric is not None else ""
+        self._rubrics: ByName[RubricSummary] = ByName(MOST_RUBRICS)
+        self._own = OwnSummary(needed=terms.needed)
+        self._is_any = False
+
+    @property
+    def others(self) -> int:
+        """Cases whose rubric was not told apart."""
+        return self._rubrics.others
+
+    def add(self, items: Sequence[RunItem]) -> bool:
+        """Count a case with its judgements; returns whether it was judged by a rubric other than the run's."""
+        case = items[0].case
+        brought = self._terms.count(case)
+        if brought:
+            self._is_any = True
+            self._own.add(brought, compute_share_passed(items))
+        rubric = items[0].rubric if items[0].rubric is not None else self._terms.rubric
+        if rubric is None:
+            return False
+        is_other = rubric.digest != self._run_digest
+        summary = self._rubrics.find(rubric.digest, partial(begin_rubric, rubric, own=is_other))
+        if summary is not None:
+            summary.add(items)
+        return case.brings_own and is_other
+
+    def finish(self) -> tuple[OwnSummary | None, tuple[RubricSummary, ...]]:
+        """Return the summary, and that of each rubric; nothing where no case brings anything."""
+        if not self._is_any:
+            return None, ()
+        rubrics = sorted(self._rubrics.list(), key=lambda rubric: -rubric.cases)
+        for rubric in rubrics:
+            rubric.finish()
+        return self._own, tuple(rubrics) if any(rubric.own for rubric in rubrics) else ()
+
+
+# ---------------------------------------------------------------- rules, groups, seats and models
+
+
+@dataclass(slots=True, kw_only=True)
+class RuleSummary:
+    """The number of times that a rule found something."""
+
+    writes_plain: ClassVar[bool] = True
+
+    name: str
+    severity: str = "error"
+    checked: int = 0
+    failed: int = 0
+
+    def add(self, rule: RuleResult) -> None:
+        """Count one finding, or none."""
+        self.severity = rule.severity
+        self.checked += 1
+        self.failed += not rule.passed
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupSummary:
+    """The cases of one group."""
+
+    writes_plain: ClassVar[bool] = True
+
+    name: str | None
+    """``None`` for cases without a group."""
+    cases: int = 0
+    passed: Share = NO_SHARE
+    outcomes: dict[str, int] = field(default_factory=begin_outcomes)
+    mean_score: float | None = None
+    """The mean score; ``None`` without scores, and for comparisons, whose scores only encode the preference."""
+    accuracy: Share | None = None
+    """The share of outcomes that agree with the label, of the cases that have one; ``None`` if none has."""
+    pairs: PairSummary | None = None
+    """For comparisons: those of this group."""
+    _passed: float = field(default=0.0, init=False, repr=False, compare=False)
+    _agreeing: float = field(default=0.0, init=False, repr=False, compare=False)
+    _scored: int = field(default=0, init=False, repr=False, compare=False)
+    _scores: float = field(default=0.0, init=False, repr=False, compare=False)
+
+    def add(self, items: Sequence[RunItem]) -> None:
+        """Count a case with its judgements."""
+        self.cases += 1
+        self._passed += compute_share_passed(items)
+        self.passed = make_share(self._passed, self.cases)
+        self._add_label(items)
+        for item in items:
+            self.outcomes[item.result.outcome] += 1
+            if isinstance(item.result, PairResult):
+                self.pairs = self.pairs or PairSummary()
+                self.pairs.add(item.result, read_preference(item.case.label))
+            elif item.result.score is not None:
+                self._scored += 1
+                self._scores += item.result.score
+                self.mean_score = self._scores / self._scored
+
+    def _add_label(self, items: Sequence[RunItem]) -> None:
+        agreements = [agrees_with_label(item.result, item.case.label) for item in items]
+        if None not in agreements:
+            self._agreeing += agreements.count(True) / len(agreements)
+            self.accuracy = make_share(self._agreeing, 1 + (self.accuracy.of if self.accuracy is not None else 0))
+
+
+@dataclass(slots=True, kw_only=True)
+class SeatSummary:
+    """One judge of a chain."""
+
+    writes_plain: ClassVar[bool] = True
+
+    judge: str
+    asked: int = 0
+    outcomes: dict[str, int] = field(default_factory=begin_outcomes)
+    mean_duration_ms: float = 0.0
+    _duration_ms: float = field(default=0.0, init=False, repr=False, compare=False)
+
+    def add(self, result: JudgeResult) -> None:
+        """Count one answer."""
+        self.asked += 1
+        self.outcomes[result.outcome] += 1
+        self._duration_ms += result.duration_ms if math.isfinite(result.duration_ms) else 0.0
+        self.mean_duration_ms = self._duration_ms / self.asked
+
+
+@dataclass(slots=True, kw_only=True)
+class SeatPair:
+    """The disagreement of two judges of a chain."""
+
+    writes_plain: ClassVar[bool] = True
+
+    first: str
+    second: str
+    disagreed: Share = NO_SHARE
+    """One passed what the other failed, of the judgements that both decided."""
+
+
+class Seats:
+    """The judges of a chain, and who disagrees with whom."""
+
+    def __init__(self) -> None:
+        self._seats: ByName[SeatSummary] = ByName(MOST_SEATS)
+        self._pairs: dict[tuple[str, str], SeatPair] = {}
+        self._split = NO_SHARE
+
+    @property
+    def others(self) -> int:
+        """Seats that were not told apart."""
+        return self._seats.others
+
+    def add(self, results: Sequence[JudgeResult]) -> None:
+        """Count one judgement of a chain by the results of its seats, in their order."""
+        self._split = self._split.add({"passed", "failed"} <= {result.outcome for result in results})
+        decided: list[tuple[str, str]] = []
+        for result in results:
+            name = cut_name(result.judge)
+            seat = self._seats.find(name, partial(SeatSummary, judge=name))
+            if seat is None:
+                continue
+            seat.add(result)
+            if result.outcome != "undecided":
+                decided.append((name, result.outcome))
+        for (first, outcome), (second, other_outcome) in combinations(decided, 2):
+            pair = self._pairs.setdefault((first, second), SeatPair(first=first, second=second))
+            pair.disagreed = pair.disagreed.add(outcome != other_outcome)
+
+    def finish(self) -> tuple[tuple[SeatSummary, ...], tuple[SeatPair, ...], Share | None]:
+        """Return each judge; each two of them, those that disagree most first; and the judgements that were split."""
+        pairs = sorted(self._pairs.values(), key=lambda pair: -(pair.disagreed.rate or 0.0))
+        return tuple(self._seats.list()), tuple(pairs), self._split if self._split.of else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChange:
+    """Replies of another model than the one asked for, or than the one that answered before."""
+
+    writes_plain: ClassVar[bool] = True
+
+    judge: str
+    expected: str
+    reported: str
+    asked: bool
+    """Whether ``expected`` was asked for; otherwise it is what was reported first, where any name may be."""
+    judgements: int
+
+
+class ModelChanges:
+    """The models that answered, where they are others than were asked for."""
+
+    def __init__(self) -> None:
+        self.others = 0
+        self._changes: Counter[tuple[str, str, str, bool]] = Counter()
+        self._names: dict[tuple[str, str], dict[str, tuple[datetime, int]]] = {}
+
+    def add(self, result: JudgeResult | PairResult) -> None:
+        """Count the answer of each judge in one judgement."""
+        for leaf in list_answers(result):
+            if leaf.model_differs:
+                expected = leaf.model_expected or leaf.model_requested or ""
+                names = _cut_model_name(leaf.judge), _cut_model_name(expected), _cut_model_name(leaf.model or "")
+                key = (*names, not leaf.model_expected)
+                if key in self._changes or len(self._changes) < MOST_MODELS:
+                    self._changes[key] += 1
+                else:
+                    self.others += 1
+            elif leaf.model_expected and leaf.model:
+                self._add_name(leaf, leaf.model)
+
+    def _add_name(self, leaf: JudgeResult, reported: str) -> None:
+        key = _cut_model_name(leaf.judge), _cut_model_name(leaf.model_requested or "")
+        names = self._names.setdefault(key, {}) if len(self._names) < MOST_MODELS else self._names.get(key, {})
+        name = _cut_model_name(reported)
+        if name in names or len(names) < MOST_MODELS:
+            first, number = names.get(name, (leaf.created_at, 0))
+            names[name] = min(first, leaf.created_at), number + 1
+
+    def finish(self) -> tuple[ModelChange, ...]:
+        """Return each change; that of a name between two processes of one run, which neither of them saw, as well."""
+        for (judge, _), names in self._names.items():
+            expected = min(names, key=lambda name: names[name][0], default="")
+            for name, (_, number) in names.items():
+                if not is_same_model(expected, name):
+                    self._changes[judge, expected, name, False] += number
+        return tuple(
+            ModelChange(judge=judge, expected=expected, reported=reported, asked=asked, judgements=number)
+            for (judge, expected, reported, asked), number in self._changes.items()
+        )
+
+
+def _cut_model_name(name: str) -> str:
+    return cut(clean(name[:200], keep_lines=False), 100)
+
+
+# ---------------------------------------------------------------- labels, repeats and costs
+
+
+def begin_confusion() -> dict[str, dict[str, int]]:
+    """Begin to count judgements by label and outcome."""
+    return {"true": begin_outcomes(), "false": begin_outcomes()}
+
+
+@dataclass(slots=True, kw_only=True)
+class LabelSummary:
+    """Agreement of the judge with labels of true and false."""
+
+    writes_plain: ClassVar[bool] = True
+
+    labelled: int = 0
+    """Cases whose label is true or false. The shares are of these; an undecided judgement never agrees."""
+    accuracy: Share = NO_SHARE
+    always_passing: Share = NO_SHARE
+    """The agreement of a judge that passes everything: a baseline to compare with."""
+    confusion: dict[str, dict[str, int]] = field(default_factory=begin_confusion)
+    """Judgements by label (``true``, ``false``) and outcome."""
+    _agreeing: float = field(default=0.0, init=False, repr=False, compare=False)
+
+    def add(self, items: Sequence[RunItem], label: bool) -> None:  # noqa: FBT001 - it is the value that is counted
+        """Count a case with its judgements."""
+        self.labelled += 1
+        self.always_passing = self.always_passing.add(label)
+        wanted = "passed" if label else "failed"
+        self._agreeing += sum(item.result.outcome == wanted for item in items) / len(items)
+        self.accuracy = make_share(self._agreeing, self.labelled)
+        for item in items:
+            self.confusion["true" if label else "false"][item.result.outcome] += 1
+
+
+class _Moments:
+    """Scores and numbers on their way to a correlation (Welford's recurrence, so that large ones do not cancel out)."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._mean_score = self._mean_label = 0.0
+        self._score_squares = self._label_squares = self._products = 0.0
+
+    def add(self, score: float, label: float) -> None:
+        self._count += 1
+        off_score, off_label = score - self._mean_score, label - self._mean_label
+        self._mean_score += off_score / self._count
+        self._mean_label += off_label / self._count
+        self._score_squares += off_score * (score - self._mean_score)
+        self._label_squares += off_label * (label - self._mean_label)
+        self._products += off_score * (label - self._mean_label)
+
+    def correlate(self) -> float | None:
+        scale = math.sqrt(self._score_squares) * math.sqrt(self._label_squares)
+        varies = scale > 0 and math.isfinite(scale)
+        return max(-1.0, min(self._products / scale, 1.0)) if varies else None
+
+
+@dataclass(slots=True, kw_only=True)
+class NumberSummary:
+    """Agreement of scores with labels that are numbers."""
+
+    writes_plain: ClassVar[bool] = True
+
+    labelled: int = 0
+    """Judgements that have a score, of cases that have a number."""
+    correlation: float | None = None
+    """Pearson's; ``None`` where either does not vary."""
+    mean_difference: float | None = None
+    """Mean absolute difference, where every such label is in 0 to 1."""
+    _moments: _Moments = field(default_factory=_Moments, init=False, repr=False, compare=False)
+    _difference: float | None = field(default=0.0, init=False, repr=False, compare=False)
+
+    def add(self, score: float, label: float) -> None:
+        """Count a judgement of a case with a number."""
+        if not math.isfinite(label):
+            return
+        self.labelled += 1
+        self._moments.add(score, label)
+        self.correlation = self._moments.correlate()
+        if self._difference is not None:
+            self._difference = self._difference + abs(score - label) if 0 <= label <= 1 else None
+        self.mean_difference = None if self._difference is None else self._difference / self.labelled
+
+
+@dataclass(slots=True, kw_only=True)
+class RepeatSummary:
+    """Cases that were judged more than once."""
+
+    writes_plain: ClassVar[bool] = True
+
+    cases: int = 0
+    flipped: Share = NO_SHARE
+    """Cases whose judgements do not all have the same outcome."""
+    mean_range: float | None = None
+    """Mean difference between a case's highest and lowest score."""
+    _ranges: int = field(default=0, init=False, repr=False, compare=False)
+    _range: float = field(default=0.0, init=False, repr=False, compare=False)
+
+    def add(self, items: Sequence[RunItem]) -> None:
+        """Count a case, if it has several judgements."""
+        if len(items) < 2:
+            return
+        self.cases += 1
+        self.flipped = self.flipped.add(len({item.result.outcome for item in items}) > 1)
+        scores = [item.result.score for item in items if item.result.score is not None]
+        if len(scores) > 1:
+            self._ranges += 1
+            self._range += max(scores) - min(scores)
+            self.mean_range = self._range / self._ranges
+
+
+@dataclass(slots=True, kw_only=True)
+class CostSummary:
+    """Tokens and dollars. An unknown number is ``None``, never zero."""
+
+    writes_plain: ClassVar[bool] = True
+
+    calls: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    known_usd: float | None = None
+    """The sum of the costs that are known, those of single judges of a chain included."""
+    unknown: int = 0
+    """Judgements whose cost is unknown, in whole or in part."""
+
+    def add(self, result: JudgeResult | PairResult) -> None:
+        """Count one judgement's."""
+        usage = result.usage
+        if usage is None:
+            self.unknown += lacks_cost(result)
+            return
+        self.calls = (self.calls or 0) + usage.calls
+        self.input_tokens = (self.input_tokens or 0) + usage.input_tokens
+        self.output_tokens = (self.output_tokens or 0) + usage.output_tokens
+        self.cached_tokens = (self.cached_tokens or 0) + usage.cached_tokens
+        costs = list(_list_costs(result))
+        # Usage comes from outside and may hold any number; a sum with infinity would hide the others.
+        known = [cost for cost in costs if math.isfinite(cost)]
+        self.unknown += lacks_cost(result) or len(known) < len(costs)
+        if known:
+            self.known_usd = (self.known_usd or 0.0) + sum(known)
+
+
+def _list_costs(result: JudgeResult | PairResult) -> Iterator[float]:
+    """Yield the known costs of a judgement: the whole, or that of the seats or orders whose price is known."""
+    if result.usage is not None and result.usage.cost_usd is not None:
+        yield result.usage.cost_usd
+        return
+    parts = (
+        [order.result for order in result.orders] if isinstance(result, PairResult) else getattr(result, "results", ())
+    )
+    for part in parts:
+        yield from _list_costs(part)
+
+
+def read_preference(label: LabelValue) -> str | None:
+    """Read a label as a preference; ``None`` where it says something else."""
+    return label if isinstance(label, str) and label in PREFERENCES else None
+
+
+def compute_share_passed(items: Sequence[RunItem]) -> float:
+    """Compute the share of a case's judgements that passed."""
+    return sum(item.result.outcome == "passed" for item in items) / len(items)
+
+
+def make_share(count: float, of: int) -> Share:
+    """Make a share whose parts are fractions: their sum may end a last digit beyond the whole."""
+    near = round(count)
+    return Share(count=float(near) if abs(count - near) < 1e-9 * max(of, 1) else count, of=of)
