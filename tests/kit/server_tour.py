@@ -158,7 +158,6 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
         "entry": f"/ledger/{tour.place}",
         "runs": "/runs",
         "run": "/runs/support",
-        "keys": "/keys",
         "empty": "/results?q=nothing+has+this",
         "missing": "/results/999999",
         "labels": "/labels",

@@ -63,39 +63,6 @@ def test_a_key_is_asked_for_once_a_second(tmp_path: Path, monkeypatch: pytest.Mo
     play(tmp_path, work)
 
 
-def test_a_key_that_is_revoked_here_ends_at_once(tmp_path: Path):
-    """Whoever revokes it in this process empties the memory."""
-
-    async def work(ledger: Ledger, memory: KeyMemory, clock: Clock) -> None:
-        key, text = await make(ledger)
-        assert await memory.find(text) == key
-        await revoke_key(ledger, key.prefix)
-        memory.forget()
-        assert await memory.find(text) is None
-
-    play(tmp_path, work)
-
-
-def test_what_was_read_while_a_key_was_revoked_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A look-up that began before the revocation and ended after it would bring the key back for a second."""
-
-    async def work(ledger: Ledger, memory: KeyMemory, clock: Clock) -> None:
-        key, text = await make(ledger)
-
-        async def find_slowly(ledger: Ledger, text: str) -> ApiKey | None:
-            found = await find_key(ledger, text)
-            await revoke_key(ledger, key.prefix)
-            memory.forget()
-            return found
-
-        monkeypatch.setattr(key_memory, "find_key", find_slowly)
-        assert await memory.find(text) == key
-        monkeypatch.setattr(key_memory, "find_key", find_key)
-        assert await memory.find(text) is None
-
-    play(tmp_path, work)
-
-
 def test_a_key_expires_also_while_it_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its end is compared with the clock at every request."""
 

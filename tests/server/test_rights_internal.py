@@ -24,16 +24,16 @@ from kit.server import PASSWORD, RunningServer, find_token, run_server
 pytestmark = pytest.mark.timed
 
 
-SCOPES = ("approve", "label", "adjudicate", "read", "admin", "judge")
+SCOPES = ("approve", "label", "adjudicate", "read", "judge")
 
 LIMITS = ("none", "one gate", "no names")
 
-SETS = [frozenset(scopes) or {"judge"} for size in range(6) for scopes in combinations(SCOPES[:5], size)]
+SETS = [frozenset(scopes) or {"judge"} for size in range(5) for scopes in combinations(SCOPES[:4], size)]
 """Every combination of the scopes that open pages, and the one that opens none."""
 
 NEEDS = {
     "/": {"read"}, "/approvals": {"approve"}, "/labels": {"label", "adjudicate"}, "/results": {"read"},
-    "/runs": {"read"}, "/ledger": {"read"}, "/keys": {"admin"},
+    "/runs": {"read"}, "/ledger": {"read"},
 }  # fmt: skip
 """The pages in the order of the navigation, but for the overview, which is everybody's first who may see it."""
 

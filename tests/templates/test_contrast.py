@@ -137,7 +137,7 @@ def test_the_text_of_pages_and_reports_can_be_read(scheme):
     """On every ground, in badges, notices, marks and differences."""
     pairs = list_page_pairs()
 
-    assert {"body on var(--paper)", ".badge.failed on var(--failed-soft)", ".plot on var(--sheet)"} <= set(pairs)
+    assert {"body on var(--paper)", ".badge.failed on var(--failed-soft)", ".legend on var(--sheet)"} <= set(pairs)
     assert {".btn.main-act on var(--press)", ".nav a on var(--well)"} <= set(pairs)
     assert find_faint(pairs, read_page_tokens(scheme)) == {}
 

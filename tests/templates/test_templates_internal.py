@@ -83,7 +83,6 @@ def test_a_name_that_is_not_known_is_an_error():
 
 PARTS = """
 {{ ui.state("passed", text) }}{{ ui.badge("failed", text) }}{{ ui.tag(text) }}{{ ui.digest(text) }}
-{{ ui.short_digest(text) }}
 {% call ui.page_head(text, trail=[("/results", text), ("", text)]) %}{{ text }}{% endcall %}
 {% call ui.verdict("held", text, text) %}{{ text }}{% endcall %}
 {{ ui.facts([(text, text)]) }}
@@ -98,8 +97,7 @@ PARTS = """
 {{ ui.pager(text, "/a", "/b", (text, text)) }}{{ ui.when(at) }}{{ ui.when(at, "clock") }}
 <a href="/results/{{ text | segment }}">x</a>
 {{ charts.bar(0.5, 0.4, 0.6, needs=0.7, alt=text) }}{{ charts.stack([("passed", 1), ("undecided", 2)], text) }}
-{{ charts.legend([("undecided", text)]) }}
-{{ charts.estimate(0.5, 0.1, 0.9, alt=text) }}{{ charts.range(text, 0.5, 0.4, 0.6) }}
+{{ charts.estimate(0.5, 0.1, 0.9, alt=text) }}
 {{ charts.histogram([0, 1, 2], text, 0.8) }}
 """
 

@@ -24,7 +24,6 @@ from adjudge.server.api.tools import router as tools_api
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
 from adjudge.server.pages.errors import add_page_handlers
-from adjudge.server.pages.keys import router as keys_router
 from adjudge.server.pages.labels import router as labels_router
 from adjudge.server.pages.ledger import router as ledger_router
 from adjudge.server.pages.overview import router as overview_router
@@ -53,7 +52,6 @@ ROUTERS = (
     static_router,
     preferences_router,
     signin_router,
-    keys_router,
     approvals_router,
     labels_router,
     overview_router,

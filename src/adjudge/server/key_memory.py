@@ -12,7 +12,7 @@ from adjudge.server.database import get_now
 from adjudge.server.keys import ApiKey, find_key
 
 REMEMBERED_SECONDS = 1.0
-"""How long a key is accepted without asking the database: so much longer lives one that another process revoked."""
+"""How long a key is accepted without asking the database: so much longer lives one that was revoked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,6 @@ class KeyMemory:
     def __init__(self, ledger: Ledger, clock: Callable[[], float] = monotonic) -> None:
         self._ledger, self._clock = ledger, clock
         self._remembered: dict[bytes, _Remembered] = {}
-        self._changes = 0
 
     async def find(self, text: str) -> ApiKey | None:
         """Find the valid key that a text is, or ``None``, whatever is wrong with it."""
@@ -36,19 +35,13 @@ class KeyMemory:
         remembered = self._remembered.get(digest)
         if remembered is not None and self._clock() < remembered.until:
             return remembered.key if remembered.key.is_valid(get_now()) else None
-        changes, until = self._changes, self._clock() + REMEMBERED_SECONDS
+        until = self._clock() + REMEMBERED_SECONDS
         key = await find_key(self._ledger, text)
-        # What is not valid is not remembered: anybody could fill the memory with it. Nor is what was read while a key
-        # was revoked here: it may be that key.
-        if key is not None and changes == self._changes:
+        # What is not valid is not remembered: anybody could fill the memory with it.
+        if key is not None:
             self._drop_old()
             self._remembered[digest] = _Remembered(key, until)
         return key
-
-    def forget(self) -> None:
-        """Forget every key, after one was revoked or rotated in this process."""
-        self._changes += 1
-        self._remembered.clear()
 
     def _drop_old(self) -> None:
         now = self._clock()

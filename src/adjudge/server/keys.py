@@ -80,15 +80,12 @@ async def rotate_key(
     prefix: str,
     *,
     old_until: datetime | None = None,
-    shown_to: Permissions | None = None,
     by: str | None = None,
 ) -> tuple[ApiKey, str]:
     """Store a new key with the name and permissions of another, and revoke that one, at once or from a moment on.
 
-    The new key expires when the old one would have. With ``shown_to``, the permissions of the person who gets the new
-    key, a key under another person's name as an approver or rater is refused: else they could decide as that person.
-    The ledger records it as ``key.rotated``; ``by`` says there who did it. Raises ``UsageError`` for a key that is
-    unknown or not valid, or that acts under another person's name.
+    The new key expires when the old one would have. The ledger records it as ``key.rotated``; ``by`` says there who
+    did it. Raises ``UsageError`` for a key that is unknown or not valid.
     """
     now = get_now()
 
@@ -97,8 +94,6 @@ async def rotate_key(
         old = _load_key(connection, prefix)
         if not old.is_valid(now):
             raise UsageError(f"key {prefix} is revoked or expired; create another")
-        if shown_to is not None:
-            _check_own_name(old, shown_to)
         expires = None if old.expires_at is None else datetime.fromisoformat(old.expires_at)
         key, text, digest = _make_key(old.name, old.permissions, now, expires)
         _insert_key(connection, key, digest)
@@ -165,25 +160,6 @@ def _has_ended(connection: Connection, row: Any) -> bool:
     statement = select(func.max(entries.c.seq)).where(entries.c.subject == f"key:{row.prefix}")
     last_seq = connection.execute(statement).scalar_one() if ends else None
     return last_seq is not None and has_passed(connection, last_seq, min(ends))
-
-
-def find_other_name(key: ApiKey, person: Permissions) -> tuple[str, str] | None:
-    """Find a name of another person under which a key acts, with its role (``approver`` or ``rater``), or ``None``."""
-    for role in ("approver", "rater"):
-        name = getattr(key.permissions, role)
-        if name is not None and name != getattr(person, role):
-            return role, name
-    return None
-
-
-def _check_own_name(key: ApiKey, person: Permissions) -> None:
-    acting_name = find_other_name(key, person)
-    if acting_name is not None:
-        role, name = acting_name
-        raise UsageError(
-            f"key {key.prefix} acts as the {role} {show(name)}, and its new secret is for nobody else; revoke it, and "
-            "have `adjudge keys create` make another for them"
-        )
 
 
 def _make_entry(ledger: Ledger, kind: str, key: ApiKey, by: str | None, replaces: str | None = None) -> Draft:

@@ -11,12 +11,11 @@ from adjudge.formats.arguments import check_choice
 from adjudge.guards.approval.approval import read_name
 from adjudge.server.database import read_names, write_names
 
-PermissionScope = Literal["judge", "approve", "label", "adjudicate", "read", "admin"]
+PermissionScope = Literal["judge", "approve", "label", "adjudicate", "read"]
 
 SCOPES: tuple[PermissionScope, ...] = get_args(PermissionScope)
 """``judge`` puts content through gates, firewalls and judges; ``approve`` decides about approvals; ``label`` labels
-cases; ``adjudicate`` settles labels that differ; ``read`` reads results, runs and the ledger; ``admin`` manages keys.
-None contains another."""
+cases; ``adjudicate`` settles labels that differ; ``read`` reads results, runs and the ledger. None contains another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -405,7 +405,7 @@ def test_a_key_that_comes_while_an_answer_is_on_its_way_answers_nothing(server: 
         assert [label.value for label in queue.labels() if label.rater == "Zoe"] == [True]
 
 
-@pytest.mark.parametrize("path", ["/", "/runs", "/ledger", "/keys"])
+@pytest.mark.parametrize("path", ["/", "/runs", "/ledger", "/results"])
 def test_a_search_that_is_not_there_takes_no_text(visit: Visit, path: str):
     """``/`` is off on such a page, and the words after it lead nowhere; where there is a search they are in it."""
     page = visit("Ana", path)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 HOSTILE = '<script>window.ran = 1</script><img src=x onerror=window.ran=2>" onfocus=window.ran=3 hx-get=/x ' + "W" * 300
 
 
-PAGES = ("/", "/results", "/results/{place}", "/ledger", "/ledger/{place}", "/runs", "/runs/support", "/keys", "/none")
+PAGES = ("/", "/results", "/results/{place}", "/ledger", "/ledger/{place}", "/runs", "/runs/support", "/none")
 
 Open = Callable[..., Any]
 

@@ -30,9 +30,7 @@ T = TypeVar("T")
 
 ScopeNames = Annotated[
     list[str] | None,
-    typer.Option(
-        "--scope", metavar="S", help="What it may do: judge, approve, label, adjudicate, read, admin. Give several."
-    ),
+    typer.Option("--scope", metavar="S", help="What it may do: judge, approve, label, adjudicate, read. Give several."),
 ]
 
 GateNames = Annotated[

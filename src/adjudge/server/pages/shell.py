@@ -33,7 +33,6 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ..
         ),
     ),
     ("Why believe it", (("/ledger", "Ledger", "k", ("read",)),)),
-    ("This server", (("/keys", "API keys", "", ("admin",)),)),
 )
 
 _OVERVIEW = "/"
@@ -46,7 +45,7 @@ THEME = "theme"
 LETTERS = "letters"
 """The cookie of somebody who switched the letters off that are keys."""
 
-_ROLES = {"approve": "approver", "label": "labeller", "adjudicate": "adjudicator", "admin": "admin"}
+_ROLES = {"approve": "approver", "label": "labeller", "adjudicate": "adjudicator"}
 
 
 def make_shell(
