@@ -143,6 +143,25 @@ def test_what_people_approve_at_the_server_goes_on_here(client, server):
     assert gate.resume_sync(waits, content=LONG).allowed is True
 
 
+@pytest.mark.parametrize("status", ["open", None])
+def test_requests_are_listed_by_title_agent_and_customer(client, server, status):
+    """A part of the title, the agent and the customer; a text that no store holds is refused."""
+    about = {"title": f"Refund 20 EUR, {status}", "agent": "support", "customer": f"C-1 {status}"}
+    first = client.gate("held").check_sync("x" * 50, metadata=about)
+    second = client.gate("held").check_sync("x" * 51, metadata=about | {"agent": "sales"})
+    approvals = Client(server.url, key=server.make_key("read")).approvals()
+
+    def find(**filters):
+        return {approval.id for approval in approvals.list_sync(status=status, **filters)}
+
+    both = {first.approval_id, second.approval_id}
+    assert find(title=f"refund 20 eur, {status}") == find(customer=f"C-1 {status}") == both
+    assert find(customer=f"C-1 {status}", agent="sales") == {second.approval_id}
+    assert find(customer="C-1") == find(title="%_%") == set()
+    with pytest.raises(UsageError):
+        find(agent="a\0b")
+
+
 def test_resuming_what_nobody_decides_returns_within_the_timeout(client, server):
     """The decision is pending still, and is resumed later."""
     timeout = 2.0

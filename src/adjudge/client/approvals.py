@@ -19,9 +19,21 @@ class RemoteApprovals:
 
     connection: Connection
 
-    async def list(self, *, status: Status | None = "open", limit: int = 1_000) -> tuple[Approval, ...]:
-        """List the requests that the key may look at, the oldest first; ``None`` is any status."""
-        reply = await self.connection.get("v1", "approvals", status=status or "all", limit=limit)
+    async def list(
+        self,
+        *,
+        status: Status | None = "open",
+        title: str | None = None,
+        agent: str | None = None,
+        customer: str | None = None,
+        limit: int = 1_000,
+    ) -> tuple[Approval, ...]:
+        """List the requests that the key may look at, the oldest first; ``None`` is any status.
+
+        ``title`` is a part of the title, ``agent`` and ``customer`` are what the requests' metadata say.
+        """
+        filters = {"title": title, "agent": agent, "customer": customer}
+        reply = await self.connection.get("v1", "approvals", status=status or "all", limit=limit, **filters)
         return read_answer(_read_list, reply, self.connection.url, "list of approvals")
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in Approvals

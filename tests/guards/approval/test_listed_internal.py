@@ -78,11 +78,17 @@ WANTED: list[tuple[dict[str, Any], tuple[list[int], int]]] = [
     ({"approver": "ana", "status": "denied"}, ([3], 1)),
     ({"approver": "nobody"}, ([], 0)),
     ({"gates": ["door"]}, ([], 0)),
+    ({"title": "THE letter"}, ([0, 2], 2)),
+    ({"title": "%"}, ([], 0)),
+    ({"agent": "writer"}, ([0], 1)),
+    ({"agent": "writ"}, ([], 0)),
+    ({"customer": "acme", "agent": "reader"}, ([2], 1)),
+    ({"customer": "acme", "status": "open"}, ([0], 1)),
 ]
 
 
 def test_requests_are_found_by_what_their_entries_say(url: str):
-    """By status, approver and gate, and counted beyond those that are returned."""
+    """By status, approver, gate, title, agent and customer, and counted beyond those that are returned."""
     run(url, fill)
 
     for wanted, matching in WANTED:

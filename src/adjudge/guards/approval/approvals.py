@@ -29,6 +29,7 @@ from adjudge.guards.approval.approval import (
 )
 from adjudge.guards.approval.completeness import Gap, digest_shown, find_gaps
 from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
+from adjudge.guards.approval.listed import RequestFilters
 from adjudge.guards.approval.pending import (
     PendingDecision,
     find_by_key,
@@ -411,18 +412,22 @@ class Approvals:
         status: Status | None = None,
         approver: str | None = None,
         gates: Collection[str] | None = None,
+        title: str | None = None,
+        agent: str | None = None,
+        customer: str | None = None,
         most: int = 100,
     ) -> tuple[tuple[str, ...], int]:
         """Return the ids of the requests that match, the oldest first and at most ``most``, and how many match.
 
         None of them is read for it. ``gates`` finds those of these gates alone; ``None`` finds all, those of no gate
-        included.
+        included. ``title`` is a part of the title, ``agent`` and ``customer`` are what the metadata say.
         """
+        filters = _read_filters(title, agent, customer)
         if status is not None:
             check_choice("status", status, STATUSES)
         name = read_name(approver, "approver") if approver is not None else None
         await self.close_due()
-        work = partial(find_requests, status=status, approver=name, gates=gates, most=most)
+        work = partial(find_requests, filters=filters, status=status, approver=name, gates=gates, most=most)
         ids, total = await self._look_up(work) or ([], 0)
         return tuple(ids), total
 
@@ -440,15 +445,23 @@ class Approvals:
         await self._close_due(ids)
         return len(ids)
 
-    async def list_queue(self, *, after: str = "") -> tuple[QueuedRequest, ...]:
+    async def list_queue(
+        self,
+        *,
+        after: str = "",
+        title: str | None = None,
+        agent: str | None = None,
+        customer: str | None = None,
+    ) -> tuple[QueuedRequest, ...]:
         """Return whom each open request asks, without its texts; the one that expires next comes first.
 
-        Requests whose time is over are left out, closed or not. ``after`` gives those with later ids alone; raises
-        ``UsageError`` for what no store can hold.
+        Requests whose time is over are left out, closed or not. ``after`` gives those with later ids alone; ``title``,
+        ``agent`` and ``customer`` as in ``find_requests``. Raises ``UsageError`` for what no store can hold.
         """
         check_words("after", after, 1_000)
+        filters = _read_filters(title, agent, customer)
         await self._notice_time()
-        return tuple(await self._look_up(partial(read_queue, now=self._time(), after=after)) or ())
+        return tuple(await self._look_up(partial(read_queue, filters=filters, now=self._time(), after=after)) or ())
 
     async def summarise(self, ids: Sequence[str]) -> tuple[RequestSummary, ...]:
         """Return what a list shows of these requests, in this order; unknown ones are left out."""
@@ -733,6 +746,13 @@ class Approvals:
         with self._latest_lock:
             self._latest = max(self._latest, now.astimezone(UTC))
             return self._latest
+
+
+def _read_filters(title: str | None, agent: str | None, customer: str | None) -> RequestFilters:
+    for name, text in (("title", title), ("agent", agent), ("customer", customer)):
+        if text is not None:
+            check_words(name, text, 1_000)
+    return RequestFilters(title=title, agent=agent, customer=customer)
 
 
 def _keep_storable(ids: Iterable[str]) -> Sequence[str]:

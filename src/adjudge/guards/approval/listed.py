@@ -23,7 +23,7 @@ from adjudge.ledger.store import make_table as make_ledger_table
 from adjudge.ledger.verification import Verification
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
 
 REQUEST_SCHEMA = "adjudge/approval-request/1"
@@ -39,6 +39,23 @@ class RequestColumns(NamedTuple):
     title: str | None
     agent: str | None
     customer: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFilters:
+    """What a list of requests is narrowed to by their columns; ``None`` is no condition."""
+
+    title: str | None = None
+    """A part of the title, in capitals or not."""
+    agent: str | None = None
+    customer: str | None = None
+
+    def make_conditions(self) -> list[ColumnElement[bool]]:
+        """Make the conditions on the table of columns."""
+        table = make_tables().tables[REQUEST_COLUMNS]
+        exact = {"agent": self.agent, "customer": self.customer}
+        conditions = [table.c[name] == value for name, value in exact.items() if value is not None]
+        return conditions + ([table.c.title.icontains(self.title, autoescape=True)] if self.title else [])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.errors import LedgerError, Reason
 from adjudge.formats.typed import read_typed, read_typed_json
 from adjudge.guards.approval.approval import Approval, Status, Vote
+from adjudge.guards.approval.listed import RequestFilters
 from adjudge.guards.approval.store import READ_AT_ONCE, list_votes, read_votes
 from adjudge.guards.approval.tables import (
     APPROVALS,
@@ -68,8 +69,13 @@ class RequestSummary:
     pending_votes: tuple[Vote, ...] = ()
 
 
-def read_queue(connection: Connection, *, now: datetime, after: str = "") -> list[QueuedRequest]:
-    """Read the open requests whose time is not over, in the order of the queue; ``after``: those with later ids."""
+def read_queue(
+    connection: Connection, filters: RequestFilters, *, now: datetime, after: str = ""
+) -> list[QueuedRequest]:
+    """Read the open requests that match and whose time is not over, in the order of the queue.
+
+    ``after`` reads those with later ids alone.
+    """
     from sqlalchemy import select
 
     tables = make_tables().tables
@@ -99,7 +105,7 @@ def read_queue(connection: Connection, *, now: datetime, after: str = "") -> lis
             gate=row.gate,
             voters=frozenset(voters.get(row.id, ())),
         )
-        for row in connection.execute(statement.where(where))
+        for row in connection.execute(statement.where(where, *filters.make_conditions()))
     ]
     return sorted(requests, key=place_in_queue)
 

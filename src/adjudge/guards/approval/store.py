@@ -13,7 +13,14 @@ from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote, expire, is_due
 from adjudge.guards.approval.completeness import digest_shown, find_gaps
-from adjudge.guards.approval.listed import CLOSING_SCHEMA, REQUEST_SCHEMA, ListedRequest, derive_request, insert_columns
+from adjudge.guards.approval.listed import (
+    CLOSING_SCHEMA,
+    REQUEST_SCHEMA,
+    ListedRequest,
+    RequestFilters,
+    derive_request,
+    insert_columns,
+)
 from adjudge.guards.approval.pending import (
     PendingRow,
     forget_pending,
@@ -513,7 +520,13 @@ def _select_asked(approver: str) -> Select[Any]:
 
 
 def find_requests(
-    connection: Connection, *, status: str | None, approver: str | None, gates: Collection[str] | None, most: int
+    connection: Connection,
+    filters: RequestFilters,
+    *,
+    status: str | None,
+    approver: str | None,
+    gates: Collection[str] | None,
+    most: int,
 ) -> tuple[list[str], int]:
     """Find the ids of the requests that match, the oldest first and at most so many; and how many match.
 
@@ -523,7 +536,8 @@ def find_requests(
 
     table, listed = _approvals(), make_tables().tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)
-    conditions = [] if status is None else [table.c.status == status]
+    conditions = filters.make_conditions()
+    conditions += [] if status is None else [table.c.status == status]
     conditions += [] if gates is None else [listed.c.gate.in_(sorted(gates))]
     conditions += [] if approver is None else [table.c.id.in_(_select_asked(approver))]
     ids = select(table.c.id).select_from(joined).where(*conditions).order_by(table.c.id).limit(most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from fastapi import Depends, Query
@@ -27,6 +27,8 @@ MOST = 1_000
 
 MOST_CLOSED = 50
 """Of the requests that expired, those that one look at the queue closes; the next looks close the rest."""
+
+Word = Annotated[str | None, Query(max_length=1_000)]
 
 Looking = Annotated[Caller, Depends(require("approve", "read", by_gate=True))]
 
@@ -56,27 +58,36 @@ class VoteBody(StrictModel):
 
 
 @router.get("/approvals")
-async def list_approvals(
+async def list_approvals(  # noqa: PLR0917 - each is a member of the query
     state: CurrentState,
     caller: Looking,
     status: Literal["open", "approved", "denied", "all"] = "open",
+    title: Annotated[str | None, Query(max_length=1_000, description="A part of the title.")] = None,
+    agent: Word = None,
+    customer: Word = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
 ) -> Response:
-    """Requests, the oldest first: those of the caller as an approver, or all of their gates with the scope ``read``."""
-    if status == "open":
-        await state.approvals.close_due(most=MOST_CLOSED)
-        # Only those that are given are read in full: a queue that was flooded has thousands.
-        ids = sorted(request.id for request in await state.approvals.list_queue() if can_see(request, caller))
-        approvals, total = await state.approvals.load_several(ids[:limit]), len(ids)
-    else:
-        ids, total = await _find_ended(state, caller, None if status == "all" else status, limit)
-        approvals = await state.approvals.load_several(ids)
+    """Requests, the oldest first: those of the caller as an approver, or all of their gates with the scope ``read``.
+
+    ``title``, ``agent`` and ``customer`` are members of the request's metadata.
+    """
+    filters = {"title": title, "agent": agent, "customer": customer}
+    with explaining_usage():
+        if status == "open":
+            await state.approvals.close_due(most=MOST_CLOSED)
+            # Only those that are given are read in full: a queue that was flooded has thousands.
+            queue = await state.approvals.list_queue(**filters)
+            ids = sorted(request.id for request in queue if can_see(request, caller))
+            total = len(ids)
+        else:
+            ids, total = await _find_ended(state, caller, None if status == "all" else status, filters, limit)
+    approvals = await state.approvals.load_several(ids[:limit])
     rows = [approval.to_dict() for approval in approvals]
     return answer({"schema": "adjudge/approvals/1", "approvals": rows, "total": total})
 
 
 async def _find_ended(
-    state: ServerState, caller: Caller, status: Status | None, limit: int
+    state: ServerState, caller: Caller, status: Status | None, filters: Mapping[str, str | None], limit: int
 ) -> tuple[Sequence[str], int]:
     """Find what ``can_see`` shows the caller, without reading the others: the ids of the oldest, and how many."""
     reads = caller.may("read")
@@ -84,7 +95,7 @@ async def _find_ended(
         return (), 0
     approver = None if reads else caller.approver
     return await state.approvals.find_requests(
-        status=status, approver=approver, gates=caller.permissions.gates, most=limit
+        status=status, approver=approver, gates=caller.permissions.gates, most=limit, **filters
     )
 
 
