@@ -28,8 +28,8 @@ DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
 app = make_command_line("Ask judges whether something is good enough, and act on the answer safely.")
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         print_line(f"adjudge {__version__}")
         raise typer.Exit
 
@@ -73,13 +73,13 @@ def run(arguments: list[str] | None = None) -> int:
     return status if isinstance(status, int) else DONE
 
 
-def _complete(asked: str) -> int:
+def _complete(request: str) -> int:
     """Write the script that completes ``adjudge`` in a shell, or, asked by that script, what a line can go on with."""
-    action, _, shell = asked.partition("_")
+    action, _, shell = request.partition("_")
     if shell in ("source", "complete"):  # bash_source, as other programs have it
         action, shell = shell, action
     if action not in ("source", "complete") or shell not in SHELLS:
-        complain(f"{COMPLETE} is one of {', '.join(f'{name}_source' for name in SHELLS)}; got {show(asked)}")
+        complain(f"{COMPLETE} is one of {', '.join(f'{name}_source' for name in SHELLS)}; got {show(request)}")
         return USAGE
     from typer.completion import completion_init
 
@@ -123,9 +123,11 @@ _NO_COMMAND = re.compile(r"no such command '(.*?)'", re.DOTALL)
 def _list_options(error: Any) -> list[str]:
     """The long options of the command that was called, the nearest of which was perhaps meant."""
     command = getattr(getattr(error, "ctx", None), "command", None)
-    shown = [item for item in getattr(command, "params", ()) if not getattr(item, "hidden", False)]
-    named = [name for item in shown for name in (*item.opts, *item.secondary_opts) if name.startswith("--")]
-    return [*named, "--help"]
+    visible = [parameter for parameter in getattr(command, "params", ()) if not getattr(parameter, "hidden", False)]
+    names = [
+        name for parameter in visible for name in (*parameter.opts, *parameter.secondary_opts) if name.startswith("--")
+    ]
+    return [*names, "--help"]
 
 
 def _list_commands(error: Any) -> list[str]:
@@ -139,7 +141,7 @@ _NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_f
 
 
 def _explain_argument(error: Any) -> str:
-    """What typer found, with the value, and where the remedy is."""
+    """Explain what typer refused, with the value, and where the remedy is."""
     sentence = error.format_message().rstrip(".?").replace(". Did you", "; did you")
     sentence = sentence[:1].lower() + sentence[1:]
     details = getattr(error.__cause__, "errors", list)()

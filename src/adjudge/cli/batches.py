@@ -1,4 +1,4 @@
-"""What a command says of batches: its options, what they save, where the requests are, and how to go on without it."""
+"""Batches in commands: their options, what they save, where the requests are, and how to go on after an interrupt."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from adjudge.runs.batch.session import BatchProgress
 
 
-def read_batch(folders: Sequence[Path | None], asked: BatchingOptions, *, resume: bool) -> BatchOptions | None:
-    """Read what was said of batches; raises ``UsageError`` for what does not fit.
+def read_batch(folders: Sequence[Path | None], options: BatchingOptions, *, resume: bool) -> BatchOptions | None:
+    """Read the options of batches; raises ``UsageError`` for those that do not fit together.
 
     ``folders`` are those of the runs that are begun or resumed. Where one of them began by batches, all go on so.
     """
-    kept = (_recall_batch(folder) for folder in folders if resume)
-    before = next((options for options in kept if options is not None), None)
-    named: dict[str, Any] = {
-        "check": asked.batch_check,
-        "then": asked.batch_then,
-        "size": asked.batch_size,
-        "tokens": asked.batch_tokens,
-        "poll": asked.batch_poll,
+    all_recorded = (_recall_batch(folder) for folder in folders if resume)
+    resumed = next((recorded for recorded in all_recorded if recorded is not None), None)
+    fields: dict[str, Any] = {
+        "check": options.batch_check,
+        "then": options.batch_then,
+        "size": options.batch_size,
+        "tokens": options.batch_tokens,
+        "poll": options.batch_poll,
     }
-    changes = {name: value for name, value in named.items() if value is not None}
-    if not asked.batch and before is None:
-        if changes or asked.pay_again:
+    changes = {name: value for name, value in fields.items() if value is not None}
+    if not options.batch and resumed is None:
+        if changes or options.pay_again:
             raise UsageError(f"{(*[f'--batch-{name}' for name in changes], '--pay-again')[0]} belongs to --batch")
         return None
-    if asked.pay_again and not resume:
+    if options.pay_again and not resume:
         raise UsageError("--pay-again belongs to --resume: it sends again what an earlier process may have sent")
-    return replace(before or BatchOptions(), **changes, pay_again=asked.pay_again)
+    return replace(resumed or BatchOptions(), **changes, pay_again=options.pay_again)
 
 
 def _recall_batch(folder: Path | None) -> BatchOptions | None:
@@ -56,7 +56,7 @@ def _recall_batch(folder: Path | None) -> BatchOptions | None:
 
 
 def list_batch_prices(judge: Any, prices: Any) -> Iterator[str]:
-    """What a batch saves, of each model of which it is not half: said before anything is sent."""
+    """List what a batch saves of each model for which that is not half; said before anything is sent."""
     priced = set(prices or ())
     met: set[str] = set()
     for leaf in list_judges(judge):

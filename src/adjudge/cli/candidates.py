@@ -32,11 +32,11 @@ class NamedCandidate:
     folder: Path
     """Where its run is, or will be kept."""
     is_run: bool
-    """Whether the name is that of a run, so that nobody is asked."""
+    """True if the name is that of a run, so that nobody is asked."""
 
 
 def read_candidates(names: Sequence[str], folder: Path) -> list[NamedCandidate]:
-    """What ``--candidate`` names; runs of those that are asked are kept in ``folder``.
+    """Read what ``--candidate`` names; runs of those that are asked are kept in ``folder``.
 
     Raises ``UsageError`` for a name that is given twice.
     """
@@ -71,7 +71,7 @@ class Inquiry:
     """Those of ``ask_successor`` that are the same for every candidate."""
     batch: BatchOptions | None
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)
-    _asked: list[_Asked] = field(default_factory=list)
+    _runs: list[_CandidateRun] = field(default_factory=list)
 
     async def ask(self, candidates: Sequence[NamedCandidate]) -> list[Run] | None:
         """The run of each candidate; ``None`` when that was interrupted, and a person was told how to go on.
@@ -83,14 +83,14 @@ class Inquiry:
 
         judges: list[Any] = []
         try:
-            judges.extend(choose(Panel(judges=(item.name,)), self.config).judge for item in candidates)
+            judges.extend(choose(Panel(judges=(candidate.name,)), self.config).judge for candidate in candidates)
             # Everybody is checked before anybody is asked: a slip in the last name must not cost what the first takes.
             batches = self._choose_batches(candidates, judges)
             for candidate, judge, batch in zip(candidates, judges, batches, strict=True):
                 running = await ask_successor(
                     self.before, judge, self.cases, out=candidate.folder, batch=batch or False, **self.options
                 )
-                self._asked.append(_Asked(candidate=candidate, running=running))
+                self._runs.append(_CandidateRun(candidate=candidate, running=running))
             with watch(self._describe), catching_interrupts(self._wind_down, self.interrupted):
                 runs = await finish_or_leave(self._ask_all(), self.interrupted)
         except asyncio.CancelledError:
@@ -106,7 +106,7 @@ class Inquiry:
         return runs
 
     def _choose_batches(self, candidates: Sequence[NamedCandidate], judges: Sequence[Any]) -> list[BatchOptions | None]:
-        """How each candidate goes about batches; a function, which has none, is asked at once beside one that has."""
+        """Choose the batches of each candidate; a function, which has none, is asked at once beside one that has."""
         if self.batch is None:
             return [None] * len(judges)
         from adjudge.runs.batch.session import check_judge, sends_batches
@@ -131,14 +131,14 @@ class Inquiry:
     async def _ask_all(self) -> list[Run]:
         if self.batch is None:
             runs = []
-            for asked in self._asked:
+            for candidate_run in self._runs:
                 if self.interrupted.is_set():
                     break
-                runs.append(await asked.running)
+                runs.append(await candidate_run.running)
             return runs
         # All at once: each waits for hours, and they do not wait for each other.
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_ask_beside_others(asked)) for asked in self._asked]
+            tasks = [group.create_task(_ask_beside_others(candidate_run)) for candidate_run in self._runs]
         runs = []
         for end in (task.result() for task in tasks):
             if isinstance(end, AdjudgeError):
@@ -147,27 +147,27 @@ class Inquiry:
         return runs
 
     def _wind_down(self) -> None:
-        for asked in self._asked:
-            asked.running.wind_down()
+        for candidate_run in self._runs:
+            candidate_run.running.wind_down()
 
     def _describe(self) -> str:
-        return "; ".join(asked.describe() for asked in self._asked)
+        return "; ".join(candidate_run.describe() for candidate_run in self._runs)
 
     def _explain_going_on(self) -> None:
-        for asked in self._asked:
-            note_batches_left(asked.running.progress, asked.candidate.folder)
+        for candidate_run in self._runs:
+            note_batches_left(candidate_run.running.progress, candidate_run.candidate.folder)
         note("what was answered is kept; to resume, repeat the command with --resume")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """A candidate that is asked."""
+class _CandidateRun:
+    """A candidate that is asked, and its run."""
 
     candidate: NamedCandidate
     running: Running
 
     def describe(self) -> str:
-        """How far it is."""
+        """Describe how far the run is."""
         progress = self.running.progress
         if progress is None:
             return f"{self.candidate.name}: waiting"
@@ -175,11 +175,11 @@ class _Asked:
         return f"{self.candidate.name}: {progress.done:,} of {progress.total or 0:,} cases{by_batch}"
 
 
-async def _ask_beside_others(asked: _Asked) -> Run | AdjudgeError:
+async def _ask_beside_others(candidate_run: _CandidateRun) -> Run | AdjudgeError:
     """The run of a candidate, or why there is none; an error of one does not end the others."""
     try:
-        return await asked.running
+        return await candidate_run.running
     except AdjudgeError as error:
         # Now, and not when the others have ended, which may be tomorrow.
-        note(f"{asked.candidate.name}, kept in {asked.candidate.folder}: {spell(error)}")
+        note(f"{candidate_run.candidate.name}, kept in {candidate_run.candidate.folder}: {spell(error)}")
         return error

@@ -29,7 +29,7 @@ from adjudge.runs.item import RunItem
 from adjudge.templates.figures import format_duration
 
 STEP = "  "
-"""What a line is indented by, below its heading."""
+"""The indentation of a line below its heading."""
 
 Line = tuple[int, str]
 """A line of ours: how deep it is indented, and what it says."""
@@ -51,8 +51,8 @@ def write_case(items: Sequence[RunItem], run: str) -> None:
 
 def print_case(items: Sequence[RunItem]) -> None:
     """A case with all its judgements, for a person; longer than a screen as often as not, so it may be paged."""
-    for depth, said in _list_lines(items):
-        print_line(STEP * depth + clean(said, keep_lines=False) if said else "")
+    for depth, text in _list_lines(items):
+        print_line(STEP * depth + clean(text, keep_lines=False) if text else "")
 
 
 def _list_lines(items: Sequence[RunItem]) -> Iterator[Line]:
@@ -79,8 +79,8 @@ def _list_case(item: RunItem) -> Iterator[Line]:
         if value is not None:
             yield 0, ""
             yield from _list_text(name, _find_text(value) or "(empty)", 0)
-    beside = {f"label of {name}": said for name, said in case.labels.items()}
-    beside |= {f"metadata {name}": said for name, said in case.metadata.items()}
+    beside = {f"label of {name}": value for name, value in case.labels.items()}
+    beside |= {f"metadata {name}": value for name, value in case.metadata.items()}
     yield from [(0, "")] if beside else []
     for name, value in beside.items():
         text = _find_text(value)
@@ -113,8 +113,8 @@ def _list_judgement(result: JudgeResult | PairResult, head: str, depth: int) -> 
     if isinstance(result, PairResult):
         for order in result.orders:
             shown = "first content shown first" if order.order == "ab" else "second content shown first"
-            said = f"prefers the {order.preferred}" if order.preferred in ("first", "second") else order.preferred
-            yield from _list_judgement(order.result, f"{shown}, {said or 'undecided'}", depth + 1)
+            preference = f"prefers the {order.preferred}" if order.preferred in ("first", "second") else order.preferred
+            yield from _list_judgement(order.result, f"{shown}, {preference or 'undecided'}", depth + 1)
         return
     yield from _list_reasons(result, depth + 1)
     yield from _list_replies(result, depth + 1)
@@ -137,13 +137,13 @@ def _describe_origin(result: JudgeResult | PairResult) -> str:
 
 
 def _list_reasons(result: JudgeResult, depth: int) -> Iterator[Line]:
-    for item in result.criteria:
-        needs = f", needs {format_criterion(item)[1]}" if item.threshold is not None else ""
-        rule = f", by the rule {item.rule}" if item.rule else ""
+    for criterion in result.criteria:
+        needs = f", needs {format_criterion(criterion)[1]}" if criterion.threshold is not None else ""
+        rule = f", by the rule {criterion.rule}" if criterion.rule else ""
         yield from _list_text(
-            f"criterion {item.name}, {format_criterion_score(item)}{needs}{rule}", item.reasoning, depth
+            f"criterion {criterion.name}, {format_criterion_score(criterion)}{needs}{rule}", criterion.reasoning, depth
         )
-        for quoted in item.evidence:
+        for quoted in criterion.evidence:
             yield from _list_text("quoted", quoted, depth + 1)
     for rule_result in result.rule_results:
         mark = "passed" if rule_result.passed else rule_result.severity

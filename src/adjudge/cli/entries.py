@@ -1,4 +1,4 @@
-"""What an entry of a ledger says, in a few words: who did what to what was judged.
+"""Entries of a ledger in a few words: who did what to what was judged.
 
 A ledger holds whatever was appended to it, so nothing here trusts the form of a payload.
 """
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def describe_entry(entry: Entry) -> str:
-    """What happened, as far as the entry says; nothing for kinds that say it with their outcome."""
+    """Describe what happened, as far as the entry says; empty for kinds that say it with their outcome."""
     if entry.payload is None:
         return "(erased)"
-    member, tell = _TOLD.get(entry.kind, ("", None))
-    return tell(entry.payload) if tell is not None and member in entry.payload else ""
+    member, describe = _DESCRIPTIONS.get(entry.kind, ("", None))
+    return describe(entry.payload) if describe is not None and member in entry.payload else ""
 
 
 def _describe_decision(payload: Mapping[str, Any]) -> str:
@@ -71,7 +71,7 @@ def _list_names(payload: Mapping[str, Any], name: str) -> str:
     return names or str(payload.get("decided_by") or "nobody")
 
 
-_TOLD: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+_DESCRIPTIONS: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "decision": ("allowed", _describe_decision),
     "approval.requested": ("approvers", _describe_requested),
     "approval.voted": ("by", _describe_voted),
@@ -82,4 +82,4 @@ _TOLD: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "override": ("by", _describe_override),
     "erasure": ("seq", _describe_erasure),
 }
-"""Of each kind the member without which an entry says nothing, and how it is told."""
+"""By kind: the member without which an entry says nothing, and the function that describes it."""

@@ -16,7 +16,7 @@ from adjudge.errors import UsageError
 LOOKED_AT = 8_192
 """Bytes of a file that are looked at to tell a text from something else."""
 
-_SAID = {"hidden": "hidden", "binary": "binary", "link": "links, or no files"}
+_LEFT_OUT = {"hidden": "hidden", "binary": "binary", "link": "links, or no files"}
 
 
 def list_texts(folder: str) -> tuple[list[str], str | None]:
@@ -27,7 +27,7 @@ def list_texts(folder: str) -> tuple[list[str], str | None]:
     """
     left_out: Counter[str] = Counter()
     texts = sorted(_walk(folder, left_out), key=lambda path: Path(path).parts)
-    sentence = ", ".join(f"{left_out[kind]:,} {words}" for kind, words in _SAID.items() if left_out[kind])
+    sentence = ", ".join(f"{left_out[kind]:,} {words}" for kind, words in _LEFT_OUT.items() if left_out[kind])
     if not texts:
         raise UsageError(
             f"{folder} holds no text file{f' ({sentence})' if sentence else ''}; name a folder with texts in it"
@@ -55,7 +55,7 @@ def _walk(folder: str, left_out: Counter[str]) -> Iterator[str]:
 
 
 def _find_kind(path: str, name: str) -> str | None:
-    """Why a file is left out; ``None`` for a text, and for what cannot be opened: that is said where it is judged."""
+    """Find why a file is left out; ``None`` for a text, and for a file that cannot be opened, which judging reports."""
     if name.startswith("."):
         return "hidden"
     if Path(path).is_symlink() or not Path(path).is_file():

@@ -1,4 +1,4 @@
-"""What is judged: files, standard input and the cases of data sets, read as they are needed.
+"""The contents to judge: files, standard input and the cases of data sets, read as they are needed.
 
 What cannot be read is an item that says so; it stops nothing else, and it is never judged as something empty.
 """
@@ -6,9 +6,9 @@ What cannot be read is an item that says so; it stops nothing else, and it is ne
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from adjudge.cli.folder import list_texts
 from adjudge.cli.options import DataOptions, MaterialOptions
 from adjudge.cli.output import is_terminal
 from adjudge.cli.spelling import spell
+from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.dataset.label_file import load_labels
@@ -24,7 +25,6 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.files import open_regular
 from adjudge.formats.text import QUOTED, show
-from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
 
 SUITES = frozenset(("promptfoo", "openai-evals"))
@@ -51,7 +51,7 @@ class InputItem:
 
     @property
     def label(self) -> str:
-        """What a person is shown: an id is in every message about its case, so a huge one is cut."""
+        """The name that a person is shown: an id is in every message about its case, so a huge one is cut."""
         if self.case is None:
             return self.name
         return f"{self.name}: {self.case if len(self.case) <= QUOTED else show(self.case)}"
@@ -59,40 +59,26 @@ class InputItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What the command line names, in its order."""
+    """The contents that the command line names, in its order."""
 
     items: Iterable[InputItem]
     """Read once, while it is judged."""
     total: int | None
-    """How many there are; ``None`` where the rows of a data set cannot be counted before they are read."""
+    """Their number; ``None`` where the rows of a data set cannot be counted before they are read."""
     single: bool
-    """Whether exactly one thing was named that is no data set and no folder, so that there is one result."""
+    """True if exactly one content was named, and no data set or folder, so that there is one result."""
     left_out: tuple[str, ...] = ()
     """A sentence for each folder of which something is not judged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnCriteria:
-    """What ``--case-criteria`` and ``--criteria-field`` say, and the rubrics that cases may name."""
-
-    members: bool = False
-    criteria_field: str | None = None
-    rubrics: Mapping[str, Rubric] = field(default_factory=dict)
-
-    @property
-    def asked(self) -> bool:
-        """Whether a case may say how it is judged, so that no rubric is needed for all."""
-        return self.members or self.criteria_field is not None
-
-
 def list_inputs(
     paths: Sequence[str] | None,
-    own: OwnCriteria | None = None,
+    case_criteria: CaseCriteria | None = None,
     *,
     label_map: str | None = None,
     folders: bool = False,
 ) -> Inputs:
-    """What to judge; raises ``UsageError`` when nothing is named and nobody writes to standard input.
+    """List what to judge; raises ``UsageError`` when nothing is named and nobody writes to standard input.
 
     With ``folders``, a folder means the text files in it.
     """
@@ -103,22 +89,22 @@ def list_inputs(
         names = ["-"]
     if names.count("-") > 1:
         raise UsageError("- means standard input, which can be read once; name it once")
-    alone = len(names) == 1 and not _is_set(names[0]) and not (folders and _is_folder(names[0]))
+    single = len(names) == 1 and not _is_set(names[0]) and not (folders and _is_folder(names[0]))
     sources, left_out = _expand(names) if folders else (names, [])
-    sets = [isinstance(source, str) and _is_set(source) for source in sources]
-    own = own or OwnCriteria()
-    if own.asked and not all(sets):
+    are_sets = [isinstance(source, str) and _is_set(source) for source in sources]
+    case_criteria = case_criteria or CaseCriteria()
+    if case_criteria.is_asked and not all(are_sets):
         raise UsageError("--case-criteria and --criteria-field are about cases; name data sets, like CASES.jsonl")
-    if label_map is not None and not any(sets):
+    if label_map is not None and not any(are_sets):
         raise UsageError("--label-map is for the labels of a data set, and none is named; leave it out")
-    sizes = [count_rows(str(source)) if is_set else 1 for source, is_set in zip(sources, sets, strict=True)]
+    sizes = [count_rows(str(source)) if is_set else 1 for source, is_set in zip(sources, are_sets, strict=True)]
     # What is not a plain file may keep us waiting (a pipe); read now, before a judge's time begins to run.
-    read = [_read_path(source, own, label_map) for source in sources]
+    read = [_read_path(source, case_criteria, label_map) for source in sources]
     parts = [part if _is_file(source) else list(part) for source, part in zip(sources, read, strict=True)]
     return Inputs(
         items=(item for part in parts for item in part),
         total=None if None in sizes else sum(size or 0 for size in sizes),
-        single=alone,
+        single=single,
         left_out=tuple(left_out),
     )
 
@@ -129,12 +115,12 @@ def _expand(paths: Sequence[str]) -> tuple[list[str | InputItem], list[str]]:
     left_out: list[str] = []
     for path in paths:
         try:
-            texts, said = list_texts(path) if _is_folder(path) else ([path], None)
+            texts, sentence = list_texts(path) if _is_folder(path) else ([path], None)
         except UsageError as error:
             sources.append(InputItem(name=path, error=spell(error)))
             continue
         sources += texts
-        left_out += [said] if said is not None else []
+        left_out += [sentence] if sentence is not None else []
     return sources, left_out
 
 
@@ -146,9 +132,9 @@ ANNOTATED = ("langfuse", "langsmith", "mlflow", "phoenix")
 
 
 def open_from_options(
-    path: str, options: DataOptions, *, own: OwnCriteria | None = None, check_ids: bool = True
+    path: str, options: DataOptions, *, case_criteria: CaseCriteria | None = None, check_ids: bool = True
 ) -> Dataset:
-    """Open the data set that a command line describes; ``own`` is what rows may say of how they are judged."""
+    """Open the data set that a command line describes; its rows may bring ``case_criteria``."""
     from adjudge import dataset
 
     kind, label_name = options.kind, options.label_name
@@ -157,16 +143,20 @@ def open_from_options(
     if label_name is not None and options.label_file is None and kind not in ANNOTATED:
         raise UsageError("--label-name chooses among the annotations of a tool or of --label-file; leave it out here")
     words = parse_label_map(options.label_map) if options.label_map is not None else None
-    own = own or OwnCriteria()
-    choice: Any = {"fields": _map_fields(options), "on_bad_row": options.on_bad_row, "label_map": words}
+    case_criteria = case_criteria or CaseCriteria()
+    arguments: Any = {"fields": _map_fields(options), "on_bad_row": options.on_bad_row, "label_map": words}
     if kind in KINDS:
-        if own.asked:
+        if case_criteria.is_asked:
             raise UsageError(f"--case-criteria and --criteria-field are for rows of ours; leave them out with {kind}")
-        choice |= {"label_name": label_name} if kind in ANNOTATED else {}
-        opened: Dataset = getattr(dataset, f"import_{kind.replace('-', '_')}")(path, **choice)
+        arguments |= {"label_name": label_name} if kind in ANNOTATED else {}
+        opened: Dataset = getattr(dataset, f"import_{kind.replace('-', '_')}")(path, **arguments)
     else:
-        choice |= {"case_criteria": own.members, "criteria_field": own.criteria_field, "rubrics": own.rubrics}
-        opened = dataset.open_dataset(path, format=kind, check_ids=check_ids, **choice)
+        arguments |= {
+            "case_criteria": case_criteria.members,
+            "criteria_field": case_criteria.criteria_field,
+            "rubrics": case_criteria.rubrics,
+        }
+        opened = dataset.open_dataset(path, format=kind, check_ids=check_ids, **arguments)
     if options.label_file is None:
         return opened
     return opened.with_labels(load_labels(options.label_file, label_map=words), name=label_name)
@@ -231,7 +221,7 @@ def read_rule(text: str) -> Rule:
         raise error if str(error).startswith("--rule") else error.within(f"--rule {text!r}") from None
 
 
-def _read_path(path: str | InputItem, own: OwnCriteria, label_map: str | None) -> Iterator[InputItem]:
+def _read_path(path: str | InputItem, case_criteria: CaseCriteria, label_map: str | None) -> Iterator[InputItem]:
     if isinstance(path, InputItem):
         yield path
         return
@@ -240,17 +230,17 @@ def _read_path(path: str | InputItem, own: OwnCriteria, label_map: str | None) -
             text = _decode(sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"", "standard input")
             yield InputItem(name=path, content=_check_some(text, "standard input"))
         elif _is_set(path):
-            yield from _read_set(path, own, label_map)
+            yield from _read_set(path, case_criteria, label_map)
         else:
             yield InputItem(name=path, content=_check_some(read_text_file(Path(path), what="the content"), path))
     except UsageError as error:
         yield InputItem(name=path, error=spell(error))
 
 
-def _read_set(path: str, own: OwnCriteria, label_map: str | None) -> Iterator[InputItem]:
+def _read_set(path: str, case_criteria: CaseCriteria, label_map: str | None) -> Iterator[InputItem]:
     begun = False
     try:
-        for case in open_from_options(path, DataOptions(label_map=label_map), own=own):
+        for case in open_from_options(path, DataOptions(label_map=label_map), case_criteria=case_criteria):
             begun = True
             yield InputItem(name=path, case=case.id, content=case)
     except UsageError as error:

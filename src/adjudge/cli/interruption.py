@@ -47,7 +47,7 @@ def catching_interrupts(wind_down: Callable[[], None], interrupted: asyncio.Even
 
 
 async def finish_or_leave(work: Awaitable[Done], interrupted: asyncio.Event) -> Done | None:
-    """What is awaited; ``None`` when it did not end in time after an interrupt, and was cancelled."""
+    """Return what is awaited; ``None`` when it did not end in time after an interrupt, and was cancelled."""
     # A bare task: an interrupt has to wind down what is awaited, then cancel it and wait.
     finishing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(interrupted.wait())
     try:

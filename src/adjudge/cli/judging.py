@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjudge.cli.input import OwnCriteria, read_rule
+from adjudge.cli.input import read_rule
 from adjudge.cli.options import CostOptions, CriteriaOptions, JudgeOptions
 from adjudge.config.file import Config, ConfiguredRubrics
 from adjudge.config.judges import Panel
+from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.rubric.rubric import Rubric
@@ -34,12 +35,12 @@ def make_panel(options: JudgeOptions) -> Panel:
     )
 
 
-def read_own_criteria(options: CriteriaOptions, config: Config) -> OwnCriteria:
-    """Read what cases may say of how they are judged; they may name the rubrics of the configuration."""
+def make_case_criteria(options: CriteriaOptions, config: Config) -> CaseCriteria:
+    """Make the criteria that cases may bring; they may name the rubrics of the configuration."""
     if options.criteria_field == "":
         raise UsageError("--criteria-field must name a field")
     rubrics = ConfiguredRubrics(config)
-    return OwnCriteria(members=options.case_criteria, criteria_field=options.criteria_field, rubrics=rubrics)
+    return CaseCriteria(members=options.case_criteria, criteria_field=options.criteria_field, rubrics=rubrics)
 
 
 def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = True) -> Rubric | None:

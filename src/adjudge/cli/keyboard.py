@@ -20,7 +20,7 @@ NAMES = {
 """Keys that send more than their character, as POSIX and Windows have them."""
 
 _PASTE = "\x1b[200~"
-"""What a terminal sends before pasted text, where it was asked to."""
+"""The characters that a terminal sends before pasted text, where it was asked to."""
 
 
 def read_key() -> str:

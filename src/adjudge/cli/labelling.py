@@ -1,4 +1,4 @@
-"""One person's labelling on the command line: what is asked, what each key does, and what is said of it."""
+"""One person's labelling on the command line: the questions, what each key does, and the message about it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANSWERS: Mapping[str, bool | str] = {"1": True, "2": False, "0": CANNOT_TELL}
 PREFERENCES: Mapping[str, Literal["first", "second", "tie", "cannot_tell"]] = {
     "1": "first", "2": "second", "3": "tie", "0": "cannot_tell",
 }  # fmt: skip
-"""What each key says of a pair, in the order in which it is shown."""
+"""The answer that each key gives about a pair, in the order in which it is shown."""
 
 _WORDS = {"True": "good", "False": "bad", CANNOT_TELL: "cannot tell", "tie": "equal"}
 
@@ -59,7 +59,7 @@ def describe_value(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabellingOptions:
-    """How somebody labels."""
+    """The way in which somebody labels."""
 
     rater: str
     blind: bool = True
@@ -76,8 +76,8 @@ class Labelling:
     options: LabellingOptions
     estimate: Callable[[LabelQueue], LiveEstimate | None]
     task: LabelTask | None = None
-    said: str = ""
-    """What became of the last key."""
+    message: str = ""
+    """The outcome of the last key, which the person is shown."""
     answered: int = 0
     _revisits: bool = False
     _again: set[str] = field(default_factory=set)
@@ -92,7 +92,7 @@ class Labelling:
         task = None if self._revisits else self.queue.next(rater, blind=blind)
         if task is None and self.queue.progress(rater).skipped:
             if not self._revisits:
-                self.said = "only what you skipped is left"
+                self.message = "only what you skipped is left"
             self._revisits = True
             task = self.queue.next(rater, blind=blind, skipped=True)
         # What was skipped once more in this second round is enough for today.
@@ -121,20 +121,20 @@ class Labelling:
             self.queue.skip(self.options.rater, task.case)
         if self._revisits:
             self._again.add(task.case)
-        self.said = f"{_shorten(task.case)}: skipped"
+        self.message = f"{_shorten(task.case)}: skipped"
 
     def _undo(self) -> None:
         undo = self.queue.undo_difference if self.options.adjudicate else self.queue.undo
         undone = undo(self.options.rater)
         if undone is None:
-            self.said = "there is nothing to undo"
+            self.message = "there is nothing to undo"
             return
         self._again.discard(undone.case)
         self._revisits = False
         if undone.label is not None:
             self.answered -= 1
-        what = "the skip" if undone.label is None else describe_value(undone.label.value)
-        self.said = f"{_shorten(undone.case)}: {what} is undone"
+        undone_answer = "the skip" if undone.label is None else describe_value(undone.label.value)
+        self.message = f"{_shorten(undone.case)}: {undone_answer} is undone"
 
     def _answer(self, task: LabelTask, key: str) -> None:
         value: bool | str = PREFERENCES[key] if task.is_pair else ANSWERS[key]
@@ -146,10 +146,10 @@ class Labelling:
         self.answered += 1
         shown = {"1": "A is better", "2": "B is better"}.get(key) if task.is_pair else None
         about = "" if name is None else f", {_shorten(name)}"
-        self.said = f"{_shorten(task.case)}{about}: {shown or describe_value(value)}"
+        self.message = f"{_shorten(task.case)}{about}: {shown or describe_value(value)}"
 
     def comment(self, text: str) -> None:
-        """Keep a comment for the question; what is wrong with it is said, and nothing ends."""
+        """Keep a comment for the question; ``message`` says what is wrong with it, and nothing ends."""
         if self.task is None:
             return
         name = None if self.task.criterion is None else self.task.criterion.name
@@ -158,21 +158,21 @@ class Labelling:
         try:
             self.queue.comment(self.options.rater, self.task.case, written, criterion=name)
             self.task = replace(self.task, comment=written or None)
-            self.said = "comment kept" if written else "no comment"
+            self.message = "comment kept" if written else "no comment"
         except UsageError as error:
-            self.said = spell(error)
+            self.message = spell(error)
 
     # ---------------------------------------------------------------- words
 
     def describe_head(self) -> str:
-        """Who labels what, and how."""
+        """Describe who labels what, and how."""
         kind = "differences" if self.options.adjudicate else "labels"
         hidden = "without the judge's verdict" if self.options.adjudicate else "blind"
         seen = hidden if self.options.blind else "with the judge's verdict"
         return f"{kind} of {self.options.source} as {self.options.rater}; {seen}"
 
     def describe_progress(self) -> str:
-        """How far it is, and how fast."""
+        """Describe how far it is, and how fast."""
         if self.options.adjudicate:
             left = len(self.queue.list_differences())
             return f"{left:,} difference{'s' * (left != 1)} to settle"
@@ -183,7 +183,7 @@ class Labelling:
         return "; ".join(parts)
 
     def describe_rate(self) -> str | None:
-        """How well the rate of good cases is known, and how many labels are still needed; ``None`` says nothing."""
+        """Describe how well the rate of good cases is known; ``None`` where that is not known at all."""
         if self.options.adjudicate:
             return None
         done = self.queue.progress(self.options.rater).mine
@@ -193,16 +193,16 @@ class Labelling:
         return None if live is None else describe_live(live)
 
     def describe_question(self) -> str:
-        """What is asked, in one line."""
+        """Write the question in one line."""
         task = self.task
         if task is None:
             return ""
-        what = "this" if task.criterion is None else f"“{clean(task.criterion.name, keep_lines=False)}”"
+        subject = "this" if task.criterion is None else f"“{clean(task.criterion.name, keep_lines=False)}”"
         if self.options.adjudicate:
-            return f"How is {'it' if task.criterion is None else what} settled?"
+            return f"How is {'it' if task.criterion is None else subject} settled?"
         if task.is_pair:
-            return "Which is better?" if task.criterion is None else f"Which is better on {what}?"
-        return "Is it good?" if task.criterion is None else f"Is it good on {what}?"
+            return "Which is better?" if task.criterion is None else f"Which is better on {subject}?"
+        return "Is it good?" if task.criterion is None else f"Is it good on {subject}?"
 
     def describe_keys(self, columns: int = 1_000) -> str:
         """The keys, in one line; only those with an answer are explained where there is no room."""
@@ -212,7 +212,7 @@ class Labelling:
         return whole if len(whole) <= columns else f"{answers}  s u c q, ? keys"
 
     def list_text(self) -> list[Passage]:
-        """What is judged, after what people said of it where they differ."""
+        """List what is judged, after what people said of it where they differ."""
         if self.task is None:
             return []
         parts = [Passage(name, text or "(empty)") for name, text in self.task.parts]
@@ -221,7 +221,7 @@ class Labelling:
         return [Passage(f"case {_shorten(self.task.case)}"), *others, *parts]
 
     def list_notes(self) -> list[Passage]:
-        """What it is judged by, and what the judge made of it where that is shown."""
+        """List what it is judged by, and what the judge made of it where that is shown."""
         if self.task is None:
             return []
         task = self.task
@@ -231,7 +231,7 @@ class Labelling:
         return notes + ([Passage("your comment", task.comment)] if task.comment else [])
 
     def describe_end(self) -> list[str]:
-        """What somebody did, where it is, and what to do next."""
+        """Describe what somebody did, where it is kept, and what to do next."""
         progress = self.queue.progress(self.options.rater)
         what = "settlement" if self.options.adjudicate else "answer"
         sentences = [f"{self.answered:,} {what}{'s' * (self.answered != 1)} kept in {self.queue.path}"]
@@ -247,7 +247,7 @@ class Labelling:
         return sentences
 
     def describe_nothing(self) -> str:
-        """Why no question comes."""
+        """Explain why no question comes."""
         if self.options.adjudicate:
             return "no difference is left for you to settle"
         progress = self.queue.progress(self.options.rater)
@@ -262,7 +262,7 @@ class Labelling:
 
 
 def describe_live(live: LiveEstimate) -> str:
-    """How well the rate is known, and how many labels are still needed."""
+    """Describe how well the rate is known, and how many labels are still needed."""
     aim = f"± {live.within * 100:g} points"
     rate = f"people pass {format_points(live.value)} % ({format_range(live.low, live.high).removesuffix(' %')})"
     if live.ignored_groups:
@@ -291,11 +291,11 @@ def _describe_pace(progress: LabelProgress) -> list[str]:
 def _list_rubric(rubric: Rubric, task: LabelTask) -> list[Passage]:
     criteria = rubric.criteria if task.criterion is None else (task.criterion,)
     passages = [Passage(f"rubric: {rubric.name}")]
-    for item in criteria:
-        levels = "".join(f"\n{score:g}: {meaning}" for score, meaning in item.levels)
-        rule = "\n(a rule decides this)" if item.rule is not None else ""
-        weight = f" (weight {item.weight:g})" if item.weight != 1 and task.criterion is None else ""
-        passages.append(Passage(f"{item.name}{weight}", f"{item.description}{levels}{rule}"))
+    for criterion in criteria:
+        levels = "".join(f"\n{score:g}: {meaning}" for score, meaning in criterion.levels)
+        rule = "\n(a rule decides this)" if criterion.rule is not None else ""
+        weight = f" (weight {criterion.weight:g})" if criterion.weight != 1 and task.criterion is None else ""
+        passages.append(Passage(f"{criterion.name}{weight}", f"{criterion.description}{levels}{rule}"))
     return passages
 
 
@@ -308,9 +308,9 @@ def _describe_result(result: JudgeResult | PairResult) -> str:
     if isinstance(result, PairResult):
         return f"preferred: {result.preferred or 'undecided'} (of the case's own sides)"
     lines = [describe_outcome(result)]
-    for item in result.criteria:
-        score = "-" if item.score is None else format_score(item.score)
-        lines.append(f"{score}  {item.name}" + (f": {item.reasoning}" if item.reasoning else ""))
+    for criterion in result.criteria:
+        score = "-" if criterion.score is None else format_score(criterion.score)
+        lines.append(f"{score}  {criterion.name}" + (f": {criterion.reasoning}" if criterion.reasoning else ""))
     return "\n".join([*lines, *([result.reasoning] if result.reasoning else [])])
 
 

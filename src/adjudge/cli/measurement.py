@@ -50,7 +50,7 @@ def read_limits(name: str | None) -> IntervalMethod | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureRequest:
-    """What a command was asked to measure a run with."""
+    """The options by which a command is to measure a run."""
 
     labels: tuple[Label, ...] | None
     """``None``: those of the run's own queue."""
@@ -69,25 +69,25 @@ class MeasureRequest:
             check_share("fail_under_corrected", self.fail_under)
 
     @property
-    def asked(self) -> bool:
-        """Whether somebody asked for it, so that what keeps it from being measured is an error."""
-        given = (self.labels, self.labels_are, self.measured_on, self.fail_under, self.limits)
-        return any(value is not None for value in given) or self.target != "run"
+    def is_explicit(self) -> bool:
+        """Return whether somebody asked for the measurement, so that what keeps it from being made is an error."""
+        options = (self.labels, self.labels_are, self.measured_on, self.fail_under, self.limits)
+        return any(value is not None for value in options) or self.target != "run"
 
     def check_extra(self) -> None:
         """Raise ``UsageError`` where it was asked for and what computes it is absent, before a judge is asked."""
         from adjudge.trust.extra import check_extra
 
-        if self.asked:
+        if self.is_explicit:
             check_extra()
 
     def measure(self, run: Run) -> Measurement | None:
         """The measurement of a run; ``None`` where nobody asked for it and nobody labelled the run."""
         from adjudge.labels.source import STORE_FILE
 
-        if not self.asked and not (run.folder / STORE_FILE).is_file():
+        if not self.is_explicit and not (run.folder / STORE_FILE).is_file():
             return None
-        if not self.asked and find_missing():
+        if not self.is_explicit and find_missing():
             note("the run is labelled; to measure its judge: pip install 'adjudge[trust]'")
             return None
         from adjudge.measurement.measure import make_measurement
@@ -103,13 +103,13 @@ class MeasureRequest:
                 limits=self.limits,
             )
         except UsageError as error:
-            if self.asked:
+            if self.is_explicit:
                 raise
             # Nobody asked: a file that is damaged must not keep them from what the run itself says.
             complain(f"what people said of this run is left out: {spell(error)}")
             return None
         # A queue that was opened and left says nothing.
-        return measurement if self.asked or measurement.labelled else None
+        return measurement if self.is_explicit or measurement.labelled else None
 
     def find_status(self, measurement: Measurement | None, run: Run) -> int:
         """The exit status of ``--fail-under-corrected`` for a run, with its reason said.
@@ -149,7 +149,7 @@ def make_request(
 
 
 def find_missing() -> bool:
-    """Whether the extra ``trust`` is not installed."""
+    """Return whether the extra ``trust`` is not installed."""
     from adjudge.trust.extra import check_extra
 
     try:

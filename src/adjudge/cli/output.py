@@ -73,14 +73,14 @@ def write_lines(lines: Iterable[str]) -> None:
     _write(sys.stdout, "".join(f"{line}\n" for line in lines))
 
 
-def write_file(path: Path, parts: Iterable[str], *, tell: bool = True) -> None:
-    """Write a file, and tell a person its name; raises ``UsageError`` where it cannot be written."""
+def write_file(path: Path, parts: Iterable[str], *, announce: bool = True) -> None:
+    """Write a file, and name it to a person with ``announce``; raises ``UsageError`` where it cannot be written."""
     try:
         with path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(parts)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}; name another file") from None
-    if tell:
+    if announce:
         note(f"wrote {path}")
 
 
@@ -115,7 +115,7 @@ def print_blocks(blocks: Iterable[Block]) -> None:
 
 
 def find_screen() -> Screen:
-    """What standard output is drawn on."""
+    """Return the screen that standard output is drawn on."""
     import shutil
 
     from adjudge.report.terminal import Screen
@@ -124,14 +124,14 @@ def find_screen() -> Screen:
 
 
 def is_narrow(columns: int) -> bool:
-    """Whether boxes are drawn on a terminal of fewer columns than these."""
+    """Return whether boxes are drawn on a terminal of fewer columns than these."""
     import shutil
 
     return draws() and shutil.get_terminal_size().columns < columns
 
 
 def draws() -> bool:
-    """Whether standard output is a terminal that can show boxes."""
+    """Return whether standard output is a terminal that can show boxes."""
     if not is_terminal(sys.stdout) or os.environ.get("TERM") == "dumb":
         return False
     return (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
@@ -155,7 +155,7 @@ def add_row(table: Table, *cells: str, style: str | None = None) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person sees what is written to a stream."""
+    """Return whether a person sees what is written to a stream."""
     return stream is not None and stream.isatty()
 
 
@@ -189,10 +189,10 @@ def _turn_away(stream: TextIO) -> None:
 
 
 class ProgressBar:
-    """How far a long command is, on standard error, once it takes longer than a second; silent in pipes."""
+    """Progress of a long command on standard error, once it takes longer than a second; silent in pipes."""
 
-    def __init__(self, what: str, total: int | None) -> None:
-        self.what, self.total, self.done = what, total, 0
+    def __init__(self, action: str, total: int | None) -> None:
+        self.action, self.total, self.done = action, total, 0
 
     def step(self) -> None:
         """One more is done."""
@@ -201,7 +201,7 @@ class ProgressBar:
     def describe(self, seconds: float | None = None) -> str:
         """The line that is shown, ``seconds`` after the first step could begin."""
         of = f" of {self.total:,} ({format_points(self.done / self.total, digits=0)} %)" if self.total else ""
-        line = f"{self.what}: {self.done:,}{of}"
+        line = f"{self.action}: {self.done:,}{of}"
         if seconds is None:
             return line
         line += f", {format_seconds(seconds)}"
@@ -218,9 +218,9 @@ def format_seconds(seconds: float) -> str:
 
 
 @contextmanager
-def show_progress(what: str, total: int | None = None) -> Iterator[ProgressBar]:
+def show_progress(action: str, total: int | None = None) -> Iterator[ProgressBar]:
     """Show progress while a block runs."""
-    progress, started = ProgressBar(what, total), time.monotonic()
+    progress, started = ProgressBar(action, total), time.monotonic()
     if not _can_redraw():
         yield progress
         return

@@ -1,4 +1,4 @@
-"""How the results of ``judge`` are written, and the prompts it would send."""
+"""The results of ``judge`` for people and programs, and the prompts it would send."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def write_results(done: Sequence[Done], *, single: bool) -> None:
 
 def _to_dict(item: InputItem, result: JudgeResult) -> dict[str, Any]:
     case = get_case(item)
-    own = {"own": list(case.own)} if case is not None and case.brings_own else {}
-    return name_item(item) | own | result.to_dict() | {"ledger_seq": item.ledger_seq}
+    brought = {"own": list(case.own)} if case is not None and case.brings_own else {}
+    return name_item(item) | brought | result.to_dict() | {"ledger_seq": item.ledger_seq}
 
 
 def print_results(done: Sequence[Done], *, single: bool) -> None:
@@ -95,7 +95,7 @@ def complain_about(done: Sequence[Done], *, single: bool, shown: bool) -> None:
 
 
 def explain_undecided(result: JudgeResult, *, shown: bool = False) -> str:
-    """Why nobody decided, in one sentence: which judge said what, and what may help.
+    """Explain in one sentence why nobody decided: which judge said what, and what may help.
 
     With ``shown``, what may help alone; an empty text where nothing is known to.
     """
@@ -106,13 +106,13 @@ def explain_undecided(result: JudgeResult, *, shown: bool = False) -> str:
 
 
 def list_seats(result: JudgeResult) -> str:
-    """What each judge said that could not decide, in one line."""
+    """List what each judge said that could not decide, in one line."""
     seats = [seat for seat in getattr(result, "results", ()) if seat.outcome == "undecided"]
     return "; ".join(f"{seat.judge}: {seat.detail}" for seat in seats) or f"{result.judge}: {result.detail}"
 
 
 def list_prompts(item: InputItem, question: Question, judge: Judge | JudgeChain) -> list[dict[str, Any]]:
-    """What each single judge would be sent for a question."""
+    """List what each single judge would be sent for a question."""
     return [_describe_request(item, leaf, leaf.preview(question)) for leaf in list_judges(judge)]
 
 
@@ -145,7 +145,7 @@ def _describe_request(item: InputItem, judge: Judge, request: Request) -> dict[s
 
 
 def name_item(item: InputItem) -> dict[str, Any]:
-    """How an item is named in a JSON document."""
+    """Name an item in a JSON document."""
     # A file's name need not be Unicode, and JSON must be.
     name = item.name.encode("utf-8", "replace").decode()
     return {"input": name} if item.case is None else {"input": name, "case": item.case}
@@ -155,10 +155,9 @@ def _print_line(item: InputItem, result: JudgeResult) -> None:
     from rich.text import Text
 
     undecided = result.outcome == "undecided"
-    said = list_seats(result) if undecided else result.detail or result.reasoning
-    said = clean(said, keep_lines=False)
+    reason = clean(list_seats(result) if undecided else result.detail or result.reasoning, keep_lines=False)
     line = Text(f"{describe_outcome(result)}  {clean(item.label, keep_lines=False)}", style=COLOURS[result.outcome])
-    show_drawing(line + Text(f"  {said[: 400 if undecided else 160]}" if said else "", style="default"))
+    show_drawing(line + Text(f"  {reason[: 400 if undecided else 160]}" if reason else "", style="default"))
 
 
 def _print_summary(done: Sequence[Done]) -> None:
@@ -173,9 +172,9 @@ def _print_one(result: JudgeResult) -> None:
         show_drawing(result)
         return
     print_line(describe_outcome(result))
-    for item in result.criteria:
-        score = "-" if item.score is None else format_apart(item.score, item.threshold)[0]
-        _print_fields(name_mark(item, "-"), score, item.name, item.reasoning)
+    for criterion in result.criteria:
+        score = "-" if criterion.score is None else format_apart(criterion.score, criterion.threshold)[0]
+        _print_fields(name_mark(criterion, "-"), score, criterion.name, criterion.reasoning)
     for text in (result.detail, result.reasoning, *result.suggestions):
         if text:
             _print_fields(text)
@@ -193,12 +192,13 @@ def _print_fields(*fields: str) -> None:
     print_line("\t".join(" ".join(text.split()) for text in fields))
 
 
-def list_own(own: Any, needed: float) -> Iterator[str]:
-    """What cases say themselves of how they are judged: what one lowers has to be seen where the outcome is."""
+def describe_case_terms(counts: Mapping[str, int], needed: float) -> Iterator[str]:
+    """Describe the terms that cases bring: what one of them lowers has to be seen where the outcome is."""
     parts = {"criteria": "criteria of their own", "rules": "rules of their own", "threshold": "their own threshold"}
-    sentences = [f"{own[name]:,} with {what}" for name, what in parts.items() if own.get(name)]
+    sentences = [f"{counts[name]:,} with {words}" for name, words in parts.items() if counts.get(name)]
     if sentences:
         yield f"cases judged by what they bring: {', '.join(sentences)}"
-    if own.get("below"):
-        verb = "needs" if own["below"] == 1 else "need"
-        yield f"{own['below']:,} of the cases {verb} less than the {format_score(needed)} that is asked for"
+    below = counts.get("below")
+    if below:
+        verb = "needs" if below == 1 else "need"
+        yield f"{below:,} of the cases {verb} less than the {format_score(needed)} that is asked for"

@@ -61,17 +61,17 @@ class Wrapped:
         return self._lines[start:stop]
 
     def has(self, number: int) -> bool:
-        """Whether there is a line of this number, from 0."""
+        """Return whether there is a line of this number, from 0."""
         self._reach(number + 1)
         return len(self._lines) > number
 
     def count(self) -> int:
-        """How many lines there are; wraps all of them."""
+        """Count the lines; wraps all of them."""
         self._reach(None)
         return len(self._lines)
 
     def known(self) -> int | None:
-        """How many lines there are, where the end was looked at."""
+        """Return the number of lines where the end was looked at, else ``None``."""
         return len(self._lines) if self._ended else None
 
     def _reach(self, number: int | None) -> None:
@@ -119,7 +119,7 @@ def _wrap_line(line: str, width: int) -> Iterator[str]:
 
 
 def _count_fitting(line: str, width: int) -> int:
-    """How many characters of a line fit; at least one, and no more than a few for each column.
+    """Count the characters of a line that fit; at least one, and no more than a few for each column.
 
     Hundreds of marks on one letter take no room, and a terminal would still have to draw them.
     """
@@ -151,7 +151,7 @@ def pad(text: str, width: int) -> str:
 
 
 def reads_leftward(texts: Sequence[str]) -> bool:
-    """Whether a text has letters of a script that is read from right to left, at least near its beginning.
+    """Return whether a text has letters of a script that is read from right to left, at least near its beginning.
 
     A terminal may turn such a line around as a whole, and what is beside it would be in the middle of it.
     """
@@ -162,8 +162,8 @@ class Pages:
     """The body of a screen: a text with notes beside it, or below it where the screen is narrow."""
 
     def __init__(self, text: Sequence[Passage], notes: Sequence[Passage], width: int) -> None:
-        shown = [item.text for item in (*text, *notes)] + [item.heading for item in (*text, *notes)]
-        self.split = width >= WIDE and bool(notes) and not reads_leftward(shown)
+        texts = [passage.text for passage in (*text, *notes)] + [passage.heading for passage in (*text, *notes)]
+        self.split = width >= WIDE and bool(notes) and not reads_leftward(texts)
         self._left = (width * 3) // 5
         self._main = Wrapped(text if self.split else [*text, *notes], self._left - 1 if self.split else width)
         self._notes = Wrapped(notes, width - self._left - 2) if self.split else None
@@ -199,7 +199,7 @@ class Pages:
         return max(self._main.count(), 0 if self._notes is None else self._notes.count())
 
     def has_more(self, height: int) -> bool:
-        """Whether something is below what is seen."""
+        """Return whether something is below what is seen."""
         return self._has(self.top + height)
 
     def describe(self, height: int) -> str | None:

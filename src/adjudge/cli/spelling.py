@@ -32,7 +32,7 @@ _OTHER_NAMES = {
 """Options whose names are not those of the arguments that they give."""
 
 _KEYS = {"approvals": "[approvals]", "judge": "judge", "prices": "[prices]", "rubric": "rubric"}
-"""What adjudge.toml has for arguments for which a command has no option."""
+"""Keys of adjudge.toml for arguments for which a command has no option."""
 
 _call: ContextVar[tuple[Any, Sequence[str]] | None] = ContextVar("call", default=None)
 """The program's command and the arguments that it was called with."""

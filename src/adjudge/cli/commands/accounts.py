@@ -61,8 +61,8 @@ def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place
     check_installed()
     from adjudge.server.accounts import set_password
 
-    found, password = read_config(config), read_password()
-    use_database(found, ledger, lambda opened: set_password(opened, name, password))
+    configuration, password = read_config(config), read_password()
+    use_database(configuration, ledger, lambda opened: set_password(opened, name, password))
     note(f"account {flatten(name, 80)} has another password, and its sessions are ended")
     return 0
 

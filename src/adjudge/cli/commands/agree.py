@@ -93,7 +93,7 @@ def agree(
 
         document = make_measurement_document(measurements, top=_LISTED if top is None else top)
         print_document(document, more="--top shows more, --html FILE those to read")
-    if not any(item.labelled for item in measurements):
+    if not any(measurement.labelled for measurement in measurements):
         note("no judged case has a label; label some (adjudge label RUN), or name a file (--labels FILE)")
         return UNKNOWN
     return DONE
@@ -131,4 +131,4 @@ def _measure(source: Path, labels: list[Path] | None, judge: str | None, **optio
 
 
 def _gather(measurements: Sequence[Measurement]) -> dict[str, object]:
-    return {"schema": "adjudge/measurements/1", "measurements": [item.to_dict() for item in measurements]}
+    return {"schema": "adjudge/measurements/1", "measurements": [measurement.to_dict() for measurement in measurements]}

@@ -47,16 +47,16 @@ _LONGEST = 100
 def draw_approvals(approvals: Sequence[Approval]) -> None:
     """A table of requests."""
     now = datetime.now(UTC)
-    several = len({item.status for item in approvals}) > 1 or approvals[0].status != "open"
+    several = len({approval.status for approval in approvals}) > 1 or approvals[0].status != "open"
     columns = ("id", *["status"] * several, "what", "who may decide", "expires in", "score", "reason")
     table = make_table("", columns, whole=1)
-    for item in approvals:
-        ident = item.id[-_SHORT:] if draws() else item.id
-        what = f"gate {item.gate}" if item.gate is not None else _cut(item.message)
-        score = "-" if item.score is None else format_score(item.score)
-        left = _format_time_left(item, now)
-        texts = (what, _describe_voters(item), left, score, _cut(item.reason))
-        add_row(table, ident, *[item.status] * several, *texts)
+    for approval in approvals:
+        ident = approval.id[-_SHORT:] if draws() else approval.id
+        what = f"gate {approval.gate}" if approval.gate is not None else _cut(approval.message)
+        score = "-" if approval.score is None else format_score(approval.score)
+        left = _format_time_left(approval, now)
+        texts = (what, _describe_voters(approval), left, score, _cut(approval.reason))
+        add_row(table, ident, *[approval.status] * several, *texts)
     show_drawing(table)
     if draws():
         note("adjudge approvals show ID shows one; the end of an id, as here, will do")
@@ -126,7 +126,7 @@ def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
     yield "result", f"{approval.reason or approval.outcome} [by {approval.judge}, {approval.result_id}]"
     yield "subject", approval.subject
     if approval.result is not None:
-        yield from _list_said(approval.result)
+        yield from _list_judgement(approval.result)
     if approval.first_said:
         yield "judge first", approval.first_said
 
@@ -151,14 +151,14 @@ def _repeat_ledger(url: str | None) -> str:
     return "" if url is None else f" --ledger {shlex.quote(url)}"
 
 
-def _list_said(result: JudgeResult) -> Iterator[tuple[str, str]]:
-    for item in result.criteria:
-        score, needed = format_apart(item.score, item.threshold)
-        score = "-" if item.score is None else score
-        needs = "" if item.threshold is None else f" (needs {needed})"
-        reason = f": {item.reasoning}" if item.reasoning else ""
-        yield "criterion", f"{name_mark(item, '-')}  {score}{needs}  {item.name}{reason}"
-        yield from (("  quoted", text) for text in item.evidence)
+def _list_judgement(result: JudgeResult) -> Iterator[tuple[str, str]]:
+    for criterion in result.criteria:
+        score, needed = format_apart(criterion.score, criterion.threshold)
+        score = "-" if criterion.score is None else score
+        needs = "" if criterion.threshold is None else f" (needs {needed})"
+        reason = f": {criterion.reasoning}" if criterion.reasoning else ""
+        yield "criterion", f"{name_mark(criterion, '-')}  {score}{needs}  {criterion.name}{reason}"
+        yield from (("  quoted", text) for text in criterion.evidence)
     for rule in result.rule_results:
         word = "pass" if rule.passed else rule.severity
         yield "rule", f"{word}  {rule.name}" + (f": {rule.message}" if rule.message and not rule.passed else "")
@@ -240,12 +240,12 @@ def list_approvals(
     """
     if status not in _STATUSES:
         raise UsageError(f"--status is one of {', '.join(_STATUSES)}, got {quote(status)}")
-    wanted: Any = None if status == "all" else status
-    found = _use(ledger, config, key, lambda approvals: approvals.list(status=wanted, approver=approver))
+    only_status: Any = None if status == "all" else status
+    approvals = _use(ledger, config, key, lambda store: store.list(status=only_status, approver=approver))
     if as_json:
-        write_json({"schema": "adjudge/approvals/1", "approvals": [item.to_dict() for item in found]})
-    elif found:
-        draw_approvals(found)
+        write_json({"schema": "adjudge/approvals/1", "approvals": [approval.to_dict() for approval in approvals]})
+    elif approvals:
+        draw_approvals(approvals)
     else:
         whose = "" if approver is None else f", for {quote(approver)} to decide"
         which = "" if status == "all" else f" that are {status}"
@@ -265,8 +265,8 @@ def show_approval(
     """
 
     async def find(approvals: Approvals) -> tuple[Approval, tuple[Entry, ...], PendingDecision | None]:
-        found = await approvals.get(await approvals.find(ident))
-        return found, await approvals.history(found.id), await approvals.pending(found.id)
+        approval = await approvals.get(await approvals.find(ident))
+        return approval, await approvals.history(approval.id), await approvals.pending(approval.id)
 
     approval, history, pending = _use(ledger, config, key, find)
     if as_json:
@@ -337,16 +337,16 @@ def wait(
         raise UsageError(f"--timeout is a number of seconds from 0 on, got {timeout}")
 
     async def work(approvals: Approvals) -> tuple[Approval, bool | None, PendingDecision | None]:
-        found = await approvals.find(ident)
+        approval_id = await approvals.find(ident)
         # Not the table's word: what the ledger does not confirm is nothing to go on with.
         answer = None
-        if timeout != 0 or (await approvals.get(found)).status != "open":
+        if timeout != 0 or (await approvals.get(approval_id)).status != "open":
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout or None):
-                    answer = await approvals.wait(found)
-        approval = await approvals.get(found)
-        said = answer.approved if answer is not None else None
-        return approval, said, await _find_pending(approvals, approval)
+                    answer = await approvals.wait(approval_id)
+        approval = await approvals.get(approval_id)
+        approved = answer.approved if answer is not None else None
+        return approval, approved, await _find_pending(approvals, approval)
 
     approval, approved, pending = _use(ledger, config, key, work)
     _print_approval(approval, pending, ledger=ledger, as_json=as_json)
@@ -376,10 +376,10 @@ def link(
     settings = read_server(read_config(config))
 
     async def work(approvals: Approvals) -> str:
-        found = await approvals.get(await approvals.find(ident))
+        approval = await approvals.get(await approvals.find(ident))
         now = datetime.now(UTC)
-        until = find_end(found, now) if hours is None else now + timedelta(hours=hours)
-        return await make_link(approvals.ledger, settings.base_url, found.id, until=until)
+        until = find_end(approval, now) if hours is None else now + timedelta(hours=hours)
+        return await make_link(approvals.ledger, settings.base_url, approval.id, until=until)
 
     print_line(_use(ledger, config, key, work))
 
@@ -437,23 +437,23 @@ def _decide(
     by = find_user()
 
     async def work(approvals: Approvals) -> tuple[Approval, PendingDecision | None]:
-        found = await approvals.find(ident)
+        approval_id = await approvals.find(ident)
         try:
             decided = await cast_vote(
                 approvals,
-                found,
+                approval_id,
                 by,
                 approved=approved,
                 reason=reason,
-                seen=_complete_digest(seen, await approvals.get(found), by, approved=approved),
+                seen=_complete_digest(seen, await approvals.get(approval_id), by, approved=approved),
                 require_complete=False,  # whoever runs the command has the file, which `gate resume` compares
             )
         except DecisionRefused as error:
             if error.because != "unauthorised":
                 raise
-            who = ", ".join((await approvals.get(found)).approvers)
-            said = f"{who} may decide this, and the command decides as the account it runs under"
-            raise DecisionRefused(f"{said}: ", error, because=error.because) from None
+            who = ", ".join((await approvals.get(approval_id)).approvers)
+            explanation = f"{who} may decide this, and the command decides as the account it runs under"
+            raise DecisionRefused(f"{explanation}: ", error, because=error.because) from None
         return decided, await _find_pending(approvals, decided)
 
     approval, pending = _use(ledger, config, key, work, decides=True)
@@ -474,7 +474,7 @@ def _complete_digest(seen: str, approval: Approval, by: str, *, approved: bool) 
 
 
 async def _find_pending(approvals: Approvals, approval: Approval) -> PendingDecision | None:
-    """What waits for the approval; ``None`` also where the ledger does not confirm it; the vote is recorded."""
+    """Find what waits for the approval; ``None`` also where the ledger does not confirm it; the vote is recorded."""
     with suppress(LedgerError):
         return await approvals.pending(approval.id)
     return None
@@ -507,7 +507,7 @@ def _use(
     *,
     decides: bool = False,
 ) -> T:
-    """What some work makes of the approvals beside the ledger that was named."""
+    """Return what some work makes of the approvals beside the ledger that was named."""
     configuration = read_config(config)
     if decides and is_secret_missing(configuration):
         name = configuration.approvals["webhook"]["secret_env"]

@@ -50,14 +50,14 @@ def collect(
     from adjudge.runs.batch.store import OPEN
 
     check_above_zero("poll", poll)
-    known: list[Sequence[KeptBatch]] = [()]
+    polled: list[Sequence[KeptBatch]] = [()]
 
     def describe() -> str:
-        left = [item for item in known[-1] if item.state in OPEN]
-        return f"waiting for {len(left):,} of {len(known[-1]):,} batches"
+        left = [batch for batch in polled[-1] if batch.state in OPEN]
+        return f"waiting for {len(left):,} of {len(polled[-1]):,} batches"
 
     with watch(describe):
-        batches = asyncio.run(collect_batches(folder, wait=wait, poll=poll, on_poll=known.append))
+        batches = asyncio.run(collect_batches(folder, wait=wait, poll=poll, on_poll=polled.append))
     show(folder, batches, as_json=as_json)
 
 
@@ -79,7 +79,7 @@ def show(folder: Path, batches: Sequence[KeptBatch], *, as_json: bool) -> None:
             {
                 "schema": "adjudge/batch-list/1",
                 "folder": str(folder),
-                "batches": [_make_dict(item) for item in batches],
+                "batches": [_make_dict(batch) for batch in batches],
             }
         )
         return
@@ -89,34 +89,34 @@ def show(folder: Path, batches: Sequence[KeptBatch], *, as_json: bool) -> None:
     table = make_table(
         "", ("batch", "state", "requests", "answered", "model", "sent", "provider's id", "provider says")
     )
-    for item in batches:
-        cells = (str(item.number), item.state, f"{item.requests:,}", f"{item.done:,}", item.model)
-        add_row(table, *cells, _show_time(item.created_at), item.job, item.word)
+    for batch in batches:
+        cells = (str(batch.number), batch.state, f"{batch.requests:,}", f"{batch.done:,}", batch.model)
+        add_row(table, *cells, _show_time(batch.created_at), batch.job, batch.word)
     show_drawing(table)
-    for item in batches:
-        if item.message:
-            note(f"batch {item.number}: {item.message}")
-    if any(item.state == "doubtful" for item in batches):
+    for batch in batches:
+        if batch.message:
+            note(f"batch {batch.number}: {batch.message}")
+    if any(batch.state == "doubtful" for batch in batches):
         note(
             "a doubtful batch may be at its provider, or has ended without an answer to each request; adjudge batch "
             "collect looks again, and nothing sends it again but adjudge run --resume --pay-again"
         )
 
 
-def _make_dict(item: KeptBatch) -> dict[str, Any]:
+def _make_dict(batch: KeptBatch) -> dict[str, Any]:
     return {
-        "number": item.number,
-        "state": item.state,
-        "model": item.model,
-        "requests": item.requests,
-        "answered": item.done,
-        "answered_twice": item.differing,
-        "provider_id": item.job,
-        "provider_state": item.word,
-        "label": item.label,
-        "created_at": _show_time(item.created_at),
-        "overdue_at": None if item.deadline is None else _show_time(item.deadline),
-        "message": item.message,
+        "number": batch.number,
+        "state": batch.state,
+        "model": batch.model,
+        "requests": batch.requests,
+        "answered": batch.done,
+        "answered_twice": batch.differing,
+        "provider_id": batch.job,
+        "provider_state": batch.word,
+        "label": batch.label,
+        "created_at": _show_time(batch.created_at),
+        "overdue_at": None if batch.deadline is None else _show_time(batch.deadline),
+        "message": batch.message,
     }
 
 

@@ -48,15 +48,15 @@ def explain(
     arguments = list_arguments(criteria)
     chosen = choose(make_panel(judging), configuration, rubric)
     opened = None if cache is None else _open(cache)
-    session = Session(choice=chosen, how=arguments, inputs=list_inputs(paths), as_json=as_json)
-    status, explained = asyncio.run(_explain_all(session, opened))
+    session = Session(choice=chosen, arguments=arguments, inputs=list_inputs(paths), as_json=as_json)
+    status, explanations = asyncio.run(_explain_all(session, opened))
     if opened is not None:
         opened.close()
-    if as_json and explained:
-        write_json({"schema": "adjudge/cache-explanations/1", "explanations": explained})
+    if as_json and explanations:
+        write_json({"schema": "adjudge/cache-explanations/1", "explanations": explanations})
     elif not as_json:
-        for item in explained:
-            _print_explanation(item)
+        for explanation in explanations:
+            _print_explanation(explanation)
     return status
 
 
@@ -66,13 +66,14 @@ def list_replies(file: File, as_json: option.AsJson = False) -> None:
         entries = list(opened.entries())
     if as_json:
         listed = [
-            {"key": item.key, "at": _show_time(item.at), "model": item.model, "bytes": item.size} for item in entries
+            {"key": entry.key, "at": _show_time(entry.at), "model": entry.model, "bytes": entry.size}
+            for entry in entries
         ]
         write_json({"schema": "adjudge/cached-replies/1", "replies": listed})
         return
     table = make_table("", ("key", "kept at", "model", "bytes"))
-    for item in entries:
-        add_row(table, item.key, _show_time(item.at), item.model, str(item.size))
+    for entry in entries:
+        add_row(table, entry.key, _show_time(entry.at), entry.model, str(entry.size))
     show_drawing(table)
 
 
@@ -80,8 +81,8 @@ def stats(file: File, as_json: option.AsJson = False) -> None:
     """Count the replies in a cache, by model."""
     with _open(file) as opened:
         entries = list(opened.entries())
-    models = Counter(item.model for item in entries)
-    size = sum(item.size for item in entries)
+    models = Counter(entry.model for entry in entries)
+    size = sum(entry.size for entry in entries)
     times = [_show_time(entries[at].at) if entries else None for at in (0, -1)]
     if as_json:
         about = {"replies": len(entries), "bytes": size, "oldest": times[0], "newest": times[1]}
@@ -150,11 +151,11 @@ async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int,
     return status, explained
 
 
-def _print_explanation(item: dict[str, Any]) -> None:
-    found = "" if "found" not in item else ", found" if item["found"] else ", not found"
-    print_line(f"=== {item['judge']}: {item['input']}{found}")
-    print_line(f"key\t{item['key']}")
-    for name, value in _flatten(item["ingredients"]):
+def _print_explanation(explanation: dict[str, Any]) -> None:
+    lookup = "" if "found" not in explanation else ", found" if explanation["found"] else ", not found"
+    print_line(f"=== {explanation['judge']}: {explanation['input']}{lookup}")
+    print_line(f"key\t{explanation['key']}")
+    for name, value in _flatten(explanation["ingredients"]):
         print_line(f"{name}\t{' '.join(str(value).split())}")
 
 

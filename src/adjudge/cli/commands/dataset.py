@@ -13,8 +13,8 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.input import ANNOTATED, OwnCriteria, open_from_options
-from adjudge.cli.judging import read_own_criteria
+from adjudge.cli.input import ANNOTATED, open_from_options
+from adjudge.cli.judging import make_case_criteria
 from adjudge.cli.option_sets import Only, Without
 from adjudge.cli.output import (
     add_row,
@@ -28,6 +28,7 @@ from adjudge.cli.output import (
 )
 from adjudge.cli.spelling import spell
 from adjudge.config.file import Config, read_config
+from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import flatten
@@ -50,17 +51,17 @@ ForSpreadsheet = Annotated[
 
 _PARTS = ("reference", "task", "context", "label", "labels", "group", "metadata")
 
-_OWN = ("criteria", "rubric", "rules", "threshold")
+_CRITERIA = ("criteria", "rubric", "rules", "threshold")
 """Parts that are there only where they were asked for."""
 
 
-CaseCriteria = Annotated[option.CriteriaOptions, Only("case_criteria", "criteria_field")]
+CaseCriteriaOptions = Annotated[option.CriteriaOptions, Only("case_criteria", "criteria_field")]
 
 
 def check_dataset(
     data: option.DataPath,
     fields: Annotated[option.DataOptions, Without("on_bad_row")],
-    criteria: CaseCriteria,
+    criteria: CaseCriteriaOptions,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
 ) -> int:
@@ -70,7 +71,9 @@ def check_dataset(
 
     Exit status: 0 every row is a case, 1 some rows are not, 2 it cannot be read or holds no case.
     """
-    dataset = open_from_options(data, replace(fields, on_bad_row="skip"), own=_read_own(criteria, config))
+    dataset = open_from_options(
+        data, replace(fields, on_bad_row="skip"), case_criteria=_read_criteria(criteria, config)
+    )
     tally = _Tally()
     for case in _follow(dataset, "read"):
         tally.add(case)
@@ -87,7 +90,7 @@ def convert_dataset(
     data: option.DataPath,
     to: Annotated[str, typer.Argument(metavar="OUT|-", hidden=True)],
     fields: option.DataOptions,
-    criteria: CaseCriteria,
+    criteria: CaseCriteriaOptions,
     for_spreadsheet: ForSpreadsheet = False,
     config: option.ConfigFile = None,
 ) -> None:
@@ -96,7 +99,7 @@ def convert_dataset(
     DATA is as in `adjudge dataset check`. OUT must not exist. Its suffix gives the format; - writes lines of JSON
     to standard output.
     """
-    dataset = open_from_options(data, fields, own=_read_own(criteria, config))
+    dataset = open_from_options(data, fields, case_criteria=_read_criteria(criteria, config))
     count = _write(dataset, to, for_spreadsheet=for_spreadsheet)
     if not count:
         if to != "-":
@@ -106,10 +109,10 @@ def convert_dataset(
     note(f"{count:,} case{'s' * (count != 1)} written" + ("" if to == "-" else f" to {to}"))
 
 
-def _read_own(criteria: option.CriteriaOptions, config: Path | None) -> OwnCriteria:
+def _read_criteria(criteria: option.CriteriaOptions, config: Path | None) -> CaseCriteria:
     # The configuration is read for the rubrics that rows name, and matters to nothing else here.
     needed = criteria.case_criteria or criteria.criteria_field is not None or config is not None
-    return read_own_criteria(criteria, read_config(config) if needed else Config())
+    return make_case_criteria(criteria, read_config(config) if needed else Config())
 
 
 def write_label_file(
@@ -141,14 +144,14 @@ def write_label_file(
     if not imported.labels:
         raise UsageError(f"{data} holds no annotation that is a label, so nothing was written; --label-map maps words")
     count = write_labels(to, imported.labels, for_spreadsheet=for_spreadsheet)
-    people = sum(item.kind == "person" for item in imported.labels)
+    people = sum(label.kind == "person" for label in imported.labels)
     note(f"{count:,} label{'s' * (count != 1)} written to {to}, {people:,} of people")
 
 
 def report_skipped(source: Dataset | ImportedLabels) -> None:
-    """What was skipped or could not be carried over, on standard error."""
-    for item in source.bad_rows:
-        note(f"skipped: {item.where}: {spell(item.error)}")
+    """Write what was skipped or could not be carried over to standard error."""
+    for bad_row in source.bad_rows:
+        note(f"skipped: {bad_row.where}: {spell(bad_row.error)}")
     more = source.skipped - len(source.bad_rows)
     if more:
         note(f"skipped: {more:,} more; {source.skipped:,} in all")
@@ -156,9 +159,9 @@ def report_skipped(source: Dataset | ImportedLabels) -> None:
 
 
 def report_notes(source: Dataset | ImportedLabels) -> None:
-    """What an importer could not carry over, on standard error."""
-    for said, count in source.notes.items():
-        note(f"{said}: {count:,}")
+    """Write what an importer could not carry over to standard error."""
+    for text, count in source.notes.items():
+        note(f"{text}: {count:,}")
 
 
 def _write(dataset: Dataset, to: str, *, for_spreadsheet: bool) -> int:
@@ -187,7 +190,7 @@ def _follow(dataset: Dataset, what: str) -> Iterator[Case]:
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted while cases go by; a million of them take no more room than one."""
+    """Counts that are kept while cases go by; a million of them take no more room than one."""
 
     cases: int = 0
     empty: int = 0
@@ -201,7 +204,7 @@ class _Tally:
     def add(self, case: Case) -> None:
         self.cases += 1
         self.empty += case.content == ""
-        self.parts.update(name for name in (*_PARTS, *_OWN) if getattr(case, name) not in (None, {}, ()))
+        self.parts.update(name for name in (*_PARTS, *_CRITERIA) if getattr(case, name) not in (None, {}, ()))
         if case.label is not None:
             self._add_label(case.label)
 
@@ -223,13 +226,14 @@ def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
         "name": _to_unicode(dataset.name),
         "cases": tally.cases,
         "empty_contents": tally.empty,
-        "with": {name: tally.parts[name] for name in (*_PARTS, *_OWN) if name in _PARTS or tally.parts[name]},
+        "with": {name: tally.parts[name] for name in (*_PARTS, *_CRITERIA) if name in _PARTS or tally.parts[name]},
         "labels": dict(tally.labels.most_common()),
         "other_labels": tally.others,
         "number_labels": dict(numbers) if tally.numbers else None,
         "bad_rows": dataset.skipped,
         "first_bad_rows": [
-            {"where": _to_unicode(item.where), "line": item.line, "why": spell(item.error)} for item in dataset.bad_rows
+            {"where": _to_unicode(bad_row.where), "line": bad_row.line, "why": spell(bad_row.error)}
+            for bad_row in dataset.bad_rows
         ],
         "notes": dict(dataset.notes),
     }
@@ -246,22 +250,22 @@ def _draw(dataset: Dataset, tally: _Tally) -> None:
         + (f", {tally.empty:,} with empty content" if tally.empty else "")
     )
     table = make_table("", ("part", "cases"))
-    for name in (*_PARTS, *_OWN):
+    for name in (*_PARTS, *_CRITERIA):
         if tally.parts[name]:
             add_row(table, name, f"{tally.parts[name]:,}")
-    for said, count in tally.labels.most_common():
-        add_row(table, f"label {said}", f"{count:,}")
+    for text, count in tally.labels.most_common():
+        add_row(table, f"label {text}", f"{count:,}")
     if tally.others:
         add_row(table, "other labels", f"{tally.others:,}")
     show_drawing(table)
     if tally.numbers:
         print_line(f"labels that are numbers: {tally.numbers:,}, from {tally.low:g} to {tally.high:g}")
-    for item in dataset.bad_rows:
-        print_line(f"bad row: {item.where}: {spell(item.error)}")
+    for bad_row in dataset.bad_rows:
+        print_line(f"bad row: {bad_row.where}: {spell(bad_row.error)}")
     if dataset.skipped:
         print_line(f"bad rows: {dataset.skipped:,}" + _hint(dataset))
-    for said, count in dataset.notes.items():
-        note(f"{said}: {count:,}")
+    for text, count in dataset.notes.items():
+        note(f"{text}: {count:,}")
 
 
 def _hint(dataset: Dataset) -> str:

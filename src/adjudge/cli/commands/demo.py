@@ -47,7 +47,7 @@ WRITTEN = "No model is asked here: the replies of all three judges were written 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """What is shipped: answers, a rubric of rules, a rubric to read them by, and three judges."""
+    """The shipped example: answers, a rubric of rules, a rubric to read them by, and three judges."""
 
     cases: list[Case]
     rules: Rubric
@@ -139,7 +139,7 @@ def _write_report(folder: Path) -> Path:
     with open_run(folder / "run") as opened:
         report: Report = summarise(opened.items(), opened.manifest, status=read_status(opened))
     path = folder / "report.html"
-    write_file(path, [render_html(report)], tell=False)
+    write_file(path, [render_html(report)], announce=False)
     return path
 
 
@@ -172,10 +172,12 @@ def _print_rules(example: Example, results: list[JudgeResult]) -> None:
 
 def _draw_rules(cases: list[Case], results: list[JudgeResult], rubric: Rubric) -> Table:
     # On a terminal a name breaks at its hyphens, or the marks below it would leave no room for the answers' names.
-    names = tuple(item.name.replace("-", "-\n") if draws() else item.name for item in rubric.criteria)
+    names = tuple(criterion.name.replace("-", "-\n") if draws() else criterion.name for criterion in rubric.criteria)
     table = make_table("Answers of a support agent", ("answer", "verdict", "score", *names), whole=3)
     for case, result in zip(cases, results, strict=True):
-        marks = [SIGNS["passed" if item.passed else "failed"] for item in result.criteria] or [""] * len(names)
+        marks = [SIGNS["passed" if criterion.passed else "failed"] for criterion in result.criteria] or [""] * len(
+            names
+        )
         score = "-" if result.score is None else format_score(result.score)
         verdict = f"{SIGNS[result.outcome]} {result.outcome}"
         add_row(table, case.id, verdict, score, *marks, style=COLOURS[result.outcome])
@@ -191,10 +193,10 @@ def _explain_one(cases: list[Case], results: list[JudgeResult]) -> None:
     print_line(f"\nWhy {case.id!r} failed: {result.explain()}")
     print_line(f"  the customer wrote: {case.task}")
     print_line(f"  the agent answered: {case.content}")
-    for item in result.criteria:
-        if not item.passed:
-            gate = f", and it needs {item.threshold:g}" if item.threshold is not None else ""
-            print_line(f"  {item.name}: {item.score:g}{gate}; {item.reasoning}")
+    for criterion in result.criteria:
+        if not criterion.passed:
+            gate = f", and it needs {criterion.threshold:g}" if criterion.threshold is not None else ""
+            print_line(f"  {criterion.name}: {criterion.score:g}{gate}; {criterion.reasoning}")
 
 
 # ---------------------------------------------------------------- the second act
@@ -235,8 +237,8 @@ def _describe_seat(result: JudgeResult) -> str:
 
 
 def _count_votes(results: Mapping[str, JudgeResult]) -> str:
-    """How many judges said what, and why one of them said nothing."""
-    votes = {outcome: [name for name, item in results.items() if item.outcome == outcome] for outcome in SIGNS}
+    """Count the judges of each outcome, and give the reason of one that could not decide."""
+    votes = {outcome: [name for name, result in results.items() if result.outcome == outcome] for outcome in SIGNS}
     counted = ", ".join(f"{len(names)} {outcome}" for outcome, names in votes.items() if names)
     silent = "; ".join(f"{name}: {results[name].detail}" for name in votes["undecided"])
     return f"{counted} ({silent})" if silent else counted

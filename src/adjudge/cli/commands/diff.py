@@ -105,7 +105,7 @@ def _check(html: Path | None, top: int | None, fail_under: float | None) -> None
 
 
 def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:
-    """What both runs are measured with; ``None`` where nobody asked."""
+    """Make the request by which both runs are measured; ``None`` where nobody asked."""
     if measuring.labels is None:
         if measuring.labels_are is not None:
             raise UsageError("--labels-are is about the labels of --labels; name a file, or leave it out")
@@ -149,8 +149,8 @@ def find_status(difference: Diff, fail_under: float | None, *, no_regressions: b
     """The exit status: a miss beats what cannot be said."""
     from adjudge.cli.commands.run import find_status as find_share
 
-    asked = fail_under is not None or no_regressions
-    if asked and difference.compared == "both":
+    has_conditions = fail_under is not None or no_regressions
+    if has_conditions and difference.compared == "both":
         note("the judge and the answers both changed, so nothing can be required of this comparison")
         return 3
     statuses = {find_share(difference.after.counts, fail_under)} if fail_under is not None else set()
@@ -160,7 +160,7 @@ def find_status(difference: Diff, fail_under: float | None, *, no_regressions: b
         note(f"{difference.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say")
         statuses.add(3)
     # Of the earlier run too: what it had not come to could not have passed in it.
-    needed = ([difference.before] if no_regressions else []) + ([difference.after] if asked else [])
+    needed = ([difference.before] if no_regressions else []) + ([difference.after] if has_conditions else [])
     for side in needed:
         if side.status != "finished":
             note(f"{side.folder} is {side.status}: finish it with `adjudge run ... --resume`")

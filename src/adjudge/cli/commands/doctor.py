@@ -48,14 +48,14 @@ _UNREAD = ("unparseable", "missing_criterion", "off_scale", "truncated", "contra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
-    """What was found out about one model of a judge."""
+class SeatDiagnosis:
+    """The diagnosis of one model of a judge."""
 
     name: str
     model: str
     """The model behind it, which a judge of adjudge.toml calls by another name."""
     hosts: tuple[str, ...]
-    asked: int = 0
+    questions: int = 0
     answered: int = 0
     """Replies that came, readable or not."""
     readable: int = 0
@@ -66,21 +66,21 @@ class Seat:
     trouble: str = ""
     """One sentence, when something is wrong."""
     models: tuple[str, ...] = ()
-    """What the replies report as their model, each once."""
+    """The models that the replies report, each once."""
     warnings: tuple[str, ...] = ()
     """Sentences about replies of another model than was asked for."""
     retirement: Retirement | None = None
     """When the model ends, where its provider says so."""
     misused: bool = False
-    """Whether it could not even be asked: no key, no address."""
+    """True if it could not even be asked: no key, no address."""
     in_code: bool = False
-    """Whether it is a judge in code: the verdicts that are expected of a model say nothing about it."""
+    """True if it is a judge in code: the verdicts that are expected of a model say nothing about it."""
     own_criteria: int = 0
     """Answers of a judge in code that leave out the planted criterion, because it answers for those of its rubric."""
 
     @property
     def failed(self) -> bool:
-        """Whether replies came that cannot be read."""
+        """Return whether replies came that cannot be read."""
         return self.readable < self.answered
 
 
@@ -98,7 +98,7 @@ KINDS = {
     "a score that is none": ("nan", "off_scale", "negative", "boolean_score"),
     "other criteria than were asked for": ("missing_criterion", "repeated_criterion", "invented_criterion"),
 }
-"""What is wrong with the planted replies, in words, and the faults of each kind."""
+"""The damage of the planted replies, in words, and the faults of each kind."""
 
 _MEANING = (
     "each would have passed but for its damage: ",
@@ -108,14 +108,14 @@ _MEANING = (
 
 
 def count_bad_replies() -> int:
-    """How many kinds of known-bad replies are planted."""
+    """Return the number of kinds of known-bad replies that are planted."""
     return len(FAULTS)
 
 
-async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> Seat:
+async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> SeatDiagnosis:
     """Ask a judge the planted questions; offline, find out only whether it could be asked."""
     in_code = find_function(judge.model) is not None
-    seat = Seat(name=judge.name, model=judge.model.name, hosts=hosts_of(judge.model), in_code=in_code)
+    seat = SeatDiagnosis(name=judge.name, model=judge.model.name, hosts=hosts_of(judge.model), in_code=in_code)
     try:
         if offline or judge.model.name == "rules":
             return _check_only(judge, seat)
@@ -131,8 +131,8 @@ async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> 
     return seat
 
 
-async def _find_end(judge: Judge, seat: Seat) -> Seat:
-    """The seat with what its provider says of the model's end."""
+async def _find_end(judge: Judge, seat: SeatDiagnosis) -> SeatDiagnosis:
+    """Add what the seat's provider says of the model's end."""
     retirement = await find_retirement(judge.model)
     warning = None if retirement is None else retirement.warn(datetime.now(UTC).date())
     return replace(seat, retirement=retirement, warnings=() if warning is None else (warning,))
@@ -154,9 +154,9 @@ async def _plant(fault: Any, strategy: Any, *, token: bool) -> JudgeResult:
     good = {"criteria": [{"name": "true", "reasoning": "all of it", "score": 1.0}], "reasoning": "", "suggestions": []}
     # Only a hang runs into the limit: a reply that merely came late would prove nothing about its reading.
     limit = 0.01 if fault == "hang" else 5.0
-    broken = Judge(FaultyModel(ScriptedModel(good), [fault]), reask=0, timeout=limit, token=token)
-    asked = broken if strategy is None else JudgeChain([broken], strategy=strategy)
-    return await asked.evaluate("planted", make_rubric())
+    seat = Judge(FaultyModel(ScriptedModel(good), [fault]), reask=0, timeout=limit, token=token)
+    judge = seat if strategy is None else JudgeChain([seat], strategy=strategy)
+    return await judge.evaluate("planted", make_rubric())
 
 
 async def _ask(judge: Judge) -> list[JudgeResult]:
@@ -164,31 +164,32 @@ async def _ask(judge: Judge) -> list[JudgeResult]:
     return [result async for result in judge.evaluate_many(texts, make_rubric(), concurrency=2)]
 
 
-def _check_only(judge: Judge, seat: Seat) -> Seat:
+def _check_only(judge: Judge, seat: SeatDiagnosis) -> SeatDiagnosis:
     ready = getattr(judge.model, "check", None)
     if ready is not None and judge.model.name != "rules":
         ready()
     return seat
 
 
-def _count(seat: Seat, results: list[JudgeResult]) -> Seat:
+def _count(seat: SeatDiagnosis, results: list[JudgeResult]) -> SeatDiagnosis:
     reasons = [result.undecided_because for result in results]
     # A judge in code is written for the criteria of its own rubric, and the planted one is not among them.
-    own = sum(reason == "missing_criterion" for reason in reasons) if seat.in_code else 0
+    expected_gap = "missing_criterion" if seat.in_code else None
+    for_other_criteria = reasons.count(expected_gap) if expected_gap else 0
     right = sum(
         result.passed is good
         for result, (_, good) in zip(results, _CONTENTS, strict=True)
         if result.outcome != "undecided"
     )
-    wrong = [r for r in results if r.undecided_because and not (own and r.undecided_because == "missing_criterion")]
-    trouble = next((f"{r.undecided_because}: {r.detail}" for r in wrong), "")
+    unexpected = [result for result in results if result.undecided_because not in (None, expected_gap)]
+    trouble = next((f"{result.undecided_because}: {result.detail}" for result in unexpected), "")
     return replace(
         seat,
-        asked=len(results),
+        questions=len(results),
         answered=sum(reason not in _SILENT for reason in reasons),
-        readable=own + sum(reason not in (*_SILENT, *_UNREAD) for reason in reasons),
+        readable=for_other_criteria + sum(reason not in (*_SILENT, *_UNREAD) for reason in reasons),
         text_after=sum(result.text_after for result in results),
-        own_criteria=own,
+        own_criteria=for_other_criteria,
         expected=right,
         models=tuple(dict.fromkeys(result.model for result in results if result.model)),
         warnings=tuple(
@@ -198,13 +199,13 @@ def _count(seat: Seat, results: list[JudgeResult]) -> Seat:
     )
 
 
-def _advise(seat: Seat, bare: Seat) -> Seat:
+def _advise(seat: SeatDiagnosis, bare: SeatDiagnosis) -> SeatDiagnosis:
     """The same questions without the token tell a judge that cannot copy it from one that cannot write the form."""
     if bare.readable <= seat.readable:
         return seat
     advice = (
-        f"without the token {bare.readable} of {bare.asked} replies can be read, so it cannot copy eight characters; "
-        "set token = false for it in adjudge.toml, or give --no-token"
+        f"without the token {bare.readable} of {bare.questions} replies can be read, so it cannot copy eight "
+        "characters; set token = false for it in adjudge.toml, or give --no-token"
     )
     return replace(seat, trouble=f"{seat.trouble}; {advice}")
 
@@ -216,12 +217,12 @@ _UNREADABLE = "(unreadable)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeDiagnosis:
-    """What was found out about one judge."""
+    """The diagnosis of one judge."""
 
     judge: str
-    seats: tuple[Seat, ...] = ()
+    seats: tuple[SeatDiagnosis, ...] = ()
     trouble: str = ""
-    """Why it could not be opened."""
+    """The reason why it could not be opened."""
 
     @property
     def complaints(self) -> Iterator[str]:
@@ -250,30 +251,34 @@ class Diagnosis:
     @property
     def hosts(self) -> list[str]:
         """Every host that this configuration can contact."""
-        seats = [host for item in self.findings for seat in item.seats for host in seat.hosts]
+        seats = [host for diagnosis in self.findings for seat in diagnosis.seats for host in seat.hosts]
         return sorted({*seats, *self.named_hosts})
 
     @property
     def functions(self) -> list[str]:
         """Functions that are judges: what they contact is not known here."""
-        models = {seat.model for item in self.findings for seat in item.seats}
+        models = {seat.model for diagnosis in self.findings for seat in diagnosis.seats}
         return sorted(name for name in models if name.startswith("python:"))
 
     @property
     def complaints(self) -> list[str]:
         """A sentence for everything that is wrong."""
-        texts = [text for item in self.findings for text in item.complaints]
+        texts = [text for diagnosis in self.findings for text in diagnosis.complaints]
         return [*texts, *self.rubric_troubles, *(f"a known-bad reply passed: {text}" for text in self.slipped)]
 
     @property
     def status(self) -> int:
         """2 for what is written wrong or has no key, 1 for replies, 3 for what cannot be reached, else 0."""
-        seats = [seat for item in self.findings for seat in item.seats]
-        if self.rubric_troubles or any(item.trouble for item in self.findings) or any(seat.misused for seat in seats):
+        seats = [seat for diagnosis in self.findings for seat in diagnosis.seats]
+        if (
+            self.rubric_troubles
+            or any(diagnosis.trouble for diagnosis in self.findings)
+            or any(seat.misused for seat in seats)
+        ):
             return 2
         if self.slipped or any(seat.failed for seat in seats):
             return 1
-        return 3 if any(seat.answered < seat.asked for seat in seats) else 0
+        return 3 if any(seat.answered < seat.questions for seat in seats) else 0
 
 
 def doctor(
@@ -300,8 +305,8 @@ def doctor(
     limit = _PATIENCE if timeout is None else timeout
     hosts, troubles = _list_rubric_hosts(configuration)
     written = set() if judges else set(_list_written(configuration))
-    asked = {name: configuration.folder if name in written else None for name in named}
-    findings, slipped = asyncio.run(_examine_all(asked, configuration, limit, offline=offline))
+    folders = {name: configuration.folder if name in written else None for name in named}
+    findings, slipped = asyncio.run(_examine_all(folders, configuration, limit, offline=offline))
     report = Diagnosis(
         config=configuration,
         findings=tuple(findings),
@@ -340,7 +345,7 @@ def _list_written(config: Config) -> Iterator[str]:
 async def _examine_all(
     names: Mapping[str, Path | None], config: Config, limit: float, *, offline: bool
 ) -> tuple[list[JudgeDiagnosis], list[str]]:
-    """What was found out about each judge, and the known-bad replies that passed.
+    """Examine each judge, and plant known-bad replies; return the diagnoses, and the bad replies that passed.
 
     ``names`` has each judge with the folder of the file that names it; ``None`` is the command line.
     """
@@ -412,11 +417,11 @@ def _to_dict(report: Diagnosis) -> dict[str, Any]:
         "proxies": _list_proxies(),
         "judges": [
             {
-                "judge": item.judge,
-                "trouble": item.trouble or None,
-                "seats": [_seat_to_dict(seat) for seat in item.seats],
+                "judge": diagnosis.judge,
+                "trouble": diagnosis.trouble or None,
+                "seats": [_seat_to_dict(seat) for seat in diagnosis.seats],
             }
-            for item in report.findings
+            for diagnosis in report.findings
         ],
         "known_bad_replies": {
             "planted": count_bad_replies(),
@@ -427,11 +432,11 @@ def _to_dict(report: Diagnosis) -> dict[str, Any]:
     }
 
 
-def _seat_to_dict(seat: Seat) -> dict[str, Any]:
+def _seat_to_dict(seat: SeatDiagnosis) -> dict[str, Any]:
     return {
         "name": seat.name,
         "hosts": list(seat.hosts),
-        "asked": seat.asked,
+        "asked": seat.questions,
         "answered": seat.answered,
         "readable": seat.readable,
         "text_after": seat.text_after,
@@ -454,9 +459,9 @@ def _print(report: Diagnosis) -> None:
     proxies = _list_proxies()
     if proxies:
         print_line(f"through the proxies: {', '.join(proxies)}")
-    for item in report.findings:
-        print_line(f"judge {item.judge}:" + (" cannot be opened" if item.trouble else ""))
-        for seat in item.seats:
+    for diagnosis in report.findings:
+        print_line(f"judge {diagnosis.judge}:" + (" cannot be opened" if diagnosis.trouble else ""))
+        for seat in diagnosis.seats:
             print_line(f"  {seat.name}: {_describe(seat)}")
             for text in seat.warnings:
                 print_line(f"    warning: {text}")
@@ -468,13 +473,17 @@ def _print(report: Diagnosis) -> None:
     print_line(f"  {_MEANING[0]}{_MEANING[2 if report.slipped else 1]}")
 
 
-def _describe(seat: Seat) -> str:
-    if not seat.asked:
+def _describe(seat: SeatDiagnosis) -> str:
+    if not seat.questions:
         return "cannot be asked" if seat.misused else "not asked"
-    reached = "" if seat.answered == seat.asked else f"{seat.asked - seat.answered} of {seat.asked} not answered, "
+    reached = (
+        ""
+        if seat.answered == seat.questions
+        else f"{seat.questions - seat.answered} of {seat.questions} not answered, "
+    )
     share = f"{seat.readable} of {seat.answered} replies readable"
     if seat.text_after:
         share += f", {seat.text_after} unparseable because text followed the answer"
     if seat.own_criteria:
         return f"{reached}{share}, for criteria of its own; judge something by its rubric to see what it says"
-    return f"{reached}{share}, {seat.expected} of {seat.asked} verdicts as expected"
+    return f"{reached}{share}, {seat.expected} of {seat.questions} verdicts as expected"

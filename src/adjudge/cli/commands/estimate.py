@@ -25,14 +25,14 @@ DONE = 0
 def estimate_data(
     dataset: Dataset,
     chosen: Choice,
-    asked_by: dict[str, Any],
+    arguments: dict[str, Any],
     *,
     recorded: Path | None,
     out: Path | None,
     as_json: bool,
 ) -> int:
     """Estimate, print, keep the estimate in the folder of the run to come, and return the exit status."""
-    estimate = asyncio.run(_estimate(dataset, chosen, asked_by, recorded))
+    estimate = asyncio.run(_estimate(dataset, chosen, arguments, recorded))
     if not estimate.cases:
         raise UsageError("the data set has no case, so there is nothing to judge")
     kept = keep_estimate(out, estimate.to_dict()) if out is not None else None
@@ -47,13 +47,13 @@ def estimate_data(
     return DONE
 
 
-async def _estimate(dataset: Dataset, chosen: Choice, asked_by: dict[str, Any], recorded: Path | None) -> RunEstimate:
+async def _estimate(dataset: Dataset, chosen: Choice, arguments: dict[str, Any], recorded: Path | None) -> RunEstimate:
     from adjudge.runs.estimate.estimate import estimate_run
 
     try:
         with watch(lambda: "counting what would be asked"):
             usage = await _read_recorded(recorded)
-            return await estimate_run(dataset, chosen.judge, chosen.rubric, recorded=usage, **asked_by)
+            return await estimate_run(dataset, chosen.judge, chosen.rubric, recorded=usage, **arguments)
     finally:
         await chosen.judge.aclose()
 
@@ -70,7 +70,7 @@ async def _read_recorded(recorded: Path | None) -> RecordedUsage | None:
 
 
 def _read_file(recorded: Path) -> RecordedUsage | None:
-    """What a recording or a cache says; ``None`` for a folder, which is a run."""
+    """Read the usage of a recording or a cache; ``None`` for a folder, which is a run."""
     if not recorded.is_file():
         return None
     from adjudge.runs.estimate.recorded_file import read_usage_of_file

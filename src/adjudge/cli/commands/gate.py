@@ -58,7 +58,7 @@ def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False)
             status = 2
     if as_json:
         if status == 0:
-            described = {name: _describe(item) for name, item in gates.items()}
+            described = {name: _describe(gate) for name, gate in gates.items()}
             write_json({"schema": "adjudge/gates/1", "config_digest": configuration.digest, "gates": described})
         return status
     if not configuration.gates:
@@ -67,8 +67,8 @@ def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False)
     table = make_table(
         "", ("gate", "rules", "rubric", "judge", "rule", "failed", "undecided", "tampering", "mode", "sample"), whole=1
     )
-    for name, item in gates.items():
-        add_row(table, name, *[str(value if value is not None else "-") for value in _list_fields(item)])
+    for name, gate in gates.items():
+        add_row(table, name, *[str(value if value is not None else "-") for value in _list_fields(gate)])
     show_drawing(table)
     return status
 
@@ -113,16 +113,16 @@ def check_gate(
 
 def find_status(decisions: Sequence[Decision | None]) -> int:
     """The exit status of several inputs: unreadable beats failed beats held back beats allowed."""
-    if not decisions or any(item is None for item in decisions):
+    if not decisions or any(decision is None for decision in decisions):
         return 2
-    stopped = [item for item in decisions if item is not None and not item.allowed]
-    if any(_failed(item) for item in stopped):
+    stopped = [decision for decision in decisions if decision is not None and not decision.allowed]
+    if any(_failed(decision) for decision in stopped):
         return 1
     return 3 if stopped else 0
 
 
 def _failed(decision: Decision) -> bool:
-    """Whether somebody said no, and not merely nobody yes."""
+    """Return whether somebody said no, and not merely nobody yes."""
     if decision.pending:
         return False
     return decision.decided_by == "human" or (decision.result is not None and decision.result.outcome == "failed")
@@ -153,7 +153,7 @@ async def _check_all(
 
 
 def _leave_out(item: InputItem) -> Decided:
-    """What is shown of an item about which no decision came."""
+    """Say of an item that no decision came."""
     return replace(item, error=item.error or f"{item.label}: the gate ended without a decision; run it again"), None
 
 
@@ -220,7 +220,7 @@ def _list_fields(gate: Gate) -> tuple[Any, ...]:
 
 def _describe(gate: Gate) -> dict[str, Any]:
     return {
-        "rules": [item.name for item in gate.rules],
+        "rules": [rule.name for rule in gate.rules],
         "rubric": gate.rubric.name if gate.rubric is not None else None,
         "judge": gate.judge.name if gate.judge is not None else None,
         "on_rule": gate.policy.on_rule,
@@ -308,18 +308,19 @@ def _check_same(path: str | None, texts: dict[str, str], pending: Decision) -> N
     raise UsageError(f"{path} is not what was held back, which had another digest; put it through the gate again")
 
 
-def _is_same(found: object, given: dict[str, str], pending: Decision) -> bool:
-    """Whether this is what was held back, with the same task, context and reference: a case as a whole."""
-    own: dict[str, object] = dict(given)
-    if isinstance(found, Case):
-        said = {name: getattr(found, name) for name in CONTEXT}
-        own = dict.fromkeys(CONTEXT) | given | {name: value for name, value in said.items() if value is not None}
-        found = found.content
-    if digest_text(content_text(found)) != pending.subject:
+def _is_same(content: object, texts: dict[str, str], pending: Decision) -> bool:
+    """Return whether this is what was held back, with the same task, context and reference: a case as a whole."""
+    parts: dict[str, object] = dict(texts)
+    judged = content
+    if isinstance(content, Case):
+        case_parts = {name: getattr(content, name) for name in CONTEXT}
+        parts = dict.fromkeys(CONTEXT) | texts | {name: part for name, part in case_parts.items() if part is not None}
+        judged = content.content
+    if digest_text(content_text(judged)) != pending.subject:
         return False
     return all(
-        (None if value is None else digest_text(content_text(value))) == pending.basis.get(name)
-        for name, value in own.items()
+        (None if part is None else digest_text(content_text(part))) == pending.basis.get(name)
+        for name, part in parts.items()
     )
 
 

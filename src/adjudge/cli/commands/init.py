@@ -55,7 +55,7 @@ def _make_files(judge: str) -> Iterator[tuple[str, str]]:
 
 
 def _write_new(path: Path, text: str) -> bool:
-    """Whether the file was written; one that is there, a dangling link too, is never touched."""
+    """Write a file, and return whether it was written; one that is there, a dangling link too, is never touched."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from adjudge.cli import options as option
 from adjudge.cli.input import InputItem, Inputs, list_inputs, read_material
-from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_panel, read_own_criteria
+from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_case_criteria, make_panel
 from adjudge.cli.output import complain, complain_once, note, print_line, show_progress, write_json
 from adjudge.cli.results import (
     Done,
     complain_about,
+    describe_case_terms,
     find_status,
     get_case,
-    list_own,
     list_prompts,
     print_prompt,
     print_results,
@@ -46,7 +46,7 @@ class Session:
     """One run of the command: who is asked what about which contents."""
 
     choice: Choice
-    how: dict[str, Any]
+    arguments: dict[str, Any]
     """The arguments of every ``evaluate``."""
     inputs: Inputs
     as_json: bool
@@ -63,23 +63,27 @@ class Session:
             await self.choice.judge.aclose()
             await self.recorder.aclose()
         (write_results if self.as_json else print_results)(done, single=self.inputs.single)
-        self._note_own(done)
+        self._note_case_terms(done)
         complain_about(done, single=self.inputs.single, shown=not self.as_json)
         complain_once(self.recorder.troubles)
         # What was to be on record and is not must not end like what is.
         return find_status([result for _, result in done]) or (3 if self.recorder.troubles else 0)
 
-    def _note_own(self, done: Sequence[Done]) -> None:
+    def _note_case_terms(self, done: Sequence[Done]) -> None:
         """Say what cases brought: what one of them lowers has to be seen where the outcome is."""
         from adjudge.runs.terms import Terms
 
-        rubric, criteria, threshold = self.choice.rubric, self.how.get("criteria"), self.how.get("threshold")
+        rubric, criteria, threshold = (
+            self.choice.rubric,
+            self.arguments.get("criteria"),
+            self.arguments.get("threshold"),
+        )
         terms = Terms(rubric=rubric if criteria is None else make_rubric(criteria), threshold=threshold)
         counts: Counter[str] = Counter()
         for item, _ in done:
             case = get_case(item)
             counts.update(terms.count(case) if case is not None else {})
-        for sentence in list_own(counts, terms.needed):
+        for sentence in describe_case_terms(counts, terms.needed):
             note(sentence)
 
     async def show_prompts(self) -> int:
@@ -101,15 +105,15 @@ class Session:
         return status
 
     async def find_question(self, item: InputItem) -> Question:
-        """What is asked about an item; raises ``UsageError`` where it could not be read."""
+        """Make the question about an item; raises ``UsageError`` where it could not be read."""
         if item.error is not None:
             raise UsageError(item.error)
         from adjudge.judges.evaluate import merge_case
 
         case = get_case(item)
         if case is None:
-            return await self._prepare(item.content, self.choice.rubric, self.how)
-        return await self._prepare(case.content, *merge_case(case, self.choice.rubric, self.how))
+            return await self._prepare(item.content, self.choice.rubric, self.arguments)
+        return await self._prepare(case.content, *merge_case(case, self.choice.rubric, self.arguments))
 
     async def _list_prompts(self, item: InputItem) -> list[dict[str, Any]]:
         from adjudge.judges.evaluate import decide_by_rules
@@ -128,13 +132,15 @@ class Session:
         It would be wrong for every content, and it is to be said once.
         """
         rubric = self.choice.rubric
-        if rubric is not None and all(item.rule for item in rubric.criteria):
+        if rubric is not None and all(criterion.rule for criterion in rubric.criteria):
             return
-        if rubric is None and self.how.get("criteria") is None:  # each case brings its own, of rules alone it may be
+        if (
+            rubric is None and self.arguments.get("criteria") is None
+        ):  # each case brings its own, of rules alone it may be
             if asks_nobody(getattr(self.choice.judge, "model", None)):
                 return
             rubric = make_rubric("-")
-        question = await self._prepare("-", rubric, {**self.how, "rules": ()})
+        question = await self._prepare("-", rubric, {**self.arguments, "rules": ()})
         self.choice.judge.check(question)
 
     async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:
@@ -153,7 +159,7 @@ class Session:
             return item, None
         judge, rubric = self.choice.judge, self.choice.rubric
         try:
-            results = [result async for result in judge.evaluate_many([item.content], rubric, **self.how)]
+            results = [result async for result in judge.evaluate_many([item.content], rubric, **self.arguments)]
         except UsageError as error:
             return replace(item, error=f"{item.label}: {spell(error)}"), None
         return await self._record(item, results[0]) if results else _leave_out(item)
@@ -168,7 +174,7 @@ class Session:
 
 
 def _leave_out(item: InputItem) -> Done:
-    """What is shown of an item for which no result came."""
+    """Say of an item that no result came."""
     return replace(item, error=item.error or f"{item.label}: the judge ended without a result; run it again"), None
 
 
@@ -209,12 +215,12 @@ def judge(
     inputs, 2 beats 1 beats 3 beats 0.
     """
     configuration = read_config(config)
-    own = read_own_criteria(criteria, configuration)
-    rubric = choose_rubric(criteria, configuration, needed=not own.asked)
+    case_criteria = make_case_criteria(criteria, configuration)
+    rubric = choose_rubric(criteria, configuration, needed=not case_criteria.is_asked)
     arguments = list_arguments(criteria) | read_material(material)
     panel = make_panel(judging)
     check_whole_number("concurrency", concurrency, least=1)
-    inputs = list_inputs(paths, own, label_map=label_map, folders=True)
+    inputs = list_inputs(paths, case_criteria, label_map=label_map, folders=True)
     for sentence in inputs.left_out:
         note(sentence)
     check_cost(judging, cost)
@@ -226,7 +232,7 @@ def judge(
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
     recorder = open_recorder(configuration, recording.ledger, off=recording.no_ledger)
-    session = Session(choice=chosen, how=arguments, inputs=inputs, as_json=as_json, recorder=recorder)
+    session = Session(choice=chosen, arguments=arguments, inputs=inputs, as_json=as_json, recorder=recorder)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
     if show_prompt:
         return asyncio.run(session.show_prompts())

@@ -151,7 +151,7 @@ def list_permissions(permissions: Permissions) -> tuple[str, str, str, str]:
 def read_permissions(
     config: Config, scope: list[str] | None, gate: list[str] | None, approver: str | None, rater: str | None
 ) -> Permissions:
-    """What the options allow; raises ``UsageError`` for an unknown scope or gate."""
+    """Make the permissions that the options give; raises ``UsageError`` for an unknown scope or gate."""
     from adjudge.server.permissions import make_permissions
 
     for name in gate or ():
@@ -159,16 +159,16 @@ def read_permissions(
             known = flatten(", ".join(config.gates), 400) or "none"
             raise UsageError(f"there is no gate {show(name)} in {config.path}; it has {known}")
     permissions = make_permissions(scope or (), gates=gate or None, approver=approver, rater=rater)
-    for what, needs, given in (("approve", "--approver", approver), ("label", "--rater", rater)):
-        if what in permissions.scopes and given is None:
-            raise UsageError(f"the scope {what} needs {needs}, the name under which that counts")
+    for scope_name, option_name, person in (("approve", "--approver", approver), ("label", "--rater", rater)):
+        if scope_name in permissions.scopes and person is None:
+            raise UsageError(f"the scope {scope_name} needs {option_name}, the name under which that counts")
     return permissions
 
 
 def use_database(
     config: Config, place: str | None, work: Callable[[Ledger], Awaitable[T]], *, for_writing: bool = True
 ) -> T:
-    """What a function does with the ledger's database; raises ``UsageError`` where there is none."""
+    """Return what a function makes of the ledger's database; raises ``UsageError`` where there is none."""
 
     async def use() -> T:
         async with open_ledger(config, place, for_writing=for_writing) as opened:
@@ -178,7 +178,7 @@ def use_database(
 
 
 def _find_operator() -> str:
-    """Who works on the server's own machine, as the ledger names them."""
+    """Find who works on the server's own machine, as the ledger names them."""
     return f"system:{find_user()}"
 
 

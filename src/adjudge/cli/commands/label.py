@@ -152,7 +152,7 @@ def _export(queue: LabelQueue, path: str, *, for_spreadsheet: bool) -> None:
     from adjudge.dataset.label_file import write_labels
 
     if path == "-":
-        write_lines(json.dumps(item.to_dict()) for item in queue.labels())
+        write_lines(json.dumps(label.to_dict()) for label in queue.labels())
         return
     count = write_labels(path, queue.labels(), for_spreadsheet=for_spreadsheet)
     print_line(f"{count:,} label{'s' * (count != 1)} written to {path}")
@@ -207,7 +207,7 @@ def answer_lines(work: Labelling) -> bool:
                 print_line("\n".join(f"{name:<9} {text}" for name, text in KEYS))
             elif key == "c" or key.startswith("c "):
                 work.comment(key[1:])
-                print_line(work.said)
+                print_line(work.message)
             elif key:
                 _press(work, key, number)
                 break
@@ -220,7 +220,7 @@ def _press(work: Labelling, key: str, number: int) -> None:
         pair = work.task is not None and work.task.is_pair
         answers = "1, 2, 3, 0" if pair else "1, 2, 0"
         raise UsageError(f"line {number} is no answer: {show(key)}; write {answers}, s, u, q, or c and a comment")
-    print_line(work.said)
+    print_line(work.message)
 
 
 def _print_question(work: Labelling) -> None:
@@ -243,9 +243,9 @@ class LabelScreen:
         self._pages: Pages | None = None
         self._helps = self._quits = False
         self._ignores = False
-        """Whether a text is typed that is no key and no comment: nothing of it answers, until Esc."""
+        """True while a text is typed that is no key and no comment: nothing of it answers, until Esc."""
         self._types = False
-        """Whether a comment is typed: the line would be drawn over."""
+        """True while a comment is typed: the line would be drawn over."""
         self._size = (0, 0)
         self._height = 1
         """Lines of the text that are seen."""
@@ -303,7 +303,7 @@ class LabelScreen:
     def _ignore(self, key: str) -> None:
         """Answer nothing by a text, of which a letter or a figure would be a key, and say so."""
         self._ignores = key != "escape"
-        self._work.said = "a text answers nothing; c writes a comment; Esc gives the keys back" * self._ignores
+        self._work.message = "a text answers nothing; c writes a comment; Esc gives the keys back" * self._ignores
 
     def _comment(self) -> None:
         columns, rows = self._measure()
@@ -355,7 +355,7 @@ class LabelScreen:
         foot = [
             line,
             ScreenLine(fit(self._pages.describe(self._height) or "", columns), "dim").render(),
-            fit(f"{work.describe_question()}  {f'({work.said})' if work.said else ''}", columns),
+            fit(f"{work.describe_question()}  {f'({work.message})' if work.message else ''}", columns),
             ScreenLine(fit(work.describe_keys(columns), columns), "bold").render(),
         ]
         shown = [*head, *self._pages.read(self._height), *foot]

@@ -71,22 +71,22 @@ def list_entries(
     as_json: option.AsJson = False,
 ) -> None:
     """List entries of a ledger, oldest first."""
-    wanted: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate}
-    wanted |= {"subject": subject, "execution": execution}
-    wanted |= {"since": read_time("--since", since), "until": read_time("--until", until)}
+    filters: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate}
+    filters |= {"subject": subject, "execution": execution}
+    filters |= {"since": read_time("--since", since), "until": read_time("--until", until)}
 
     async def find(opened: Ledger) -> tuple[list[Entry], int]:
         listed: deque[Entry] = deque(maxlen=min(last, sys.maxsize) or None)
         count = 0
-        async for entry in opened.query(**wanted):
+        async for entry in opened.query(**filters):
             listed.append(entry)
             count += 1
         return list(listed), count
 
     entries, count = use_ledger(ledger, config, find)
     if as_json:
-        items = [entry.to_dict() for entry in entries]
-        write_json({"schema": "adjudge/ledger-entries/1", "matching": count, "entries": items})
+        rows = [entry.to_dict() for entry in entries]
+        write_json({"schema": "adjudge/ledger-entries/1", "matching": count, "entries": rows})
         return
     _draw(entries)
     if count > len(entries):
@@ -109,9 +109,9 @@ def show_entry(
         write_json(data)
         return
     payload = data.pop("payload")
-    for name, said in data.items():
+    for name, value in data.items():
         if name != "schema":
-            print_line(f"{name:<13}{clean('-' if said is None else str(said), keep_lines=False)}")
+            print_line(f"{name:<13}{clean('-' if value is None else str(value), keep_lines=False)}")
     print_line("payload      erased" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False))
 
 
@@ -273,7 +273,7 @@ def use_ledger(
     key: str | None = None,
     writes: bool = False,
 ) -> T:
-    """What some work makes of the ledger that was named; only work that ``writes`` gets the key of ``[ledger]``."""
+    """Return what some work makes of the ledger that was named; work that ``writes`` gets the key of ``[ledger]``."""
     # To look into a ledger that is named, no other file has to be right; who writes needs what [ledger] says of it.
     configuration = read_config(config) if url is None or writes else Config()
 
@@ -300,12 +300,12 @@ def _draw(entries: list[Entry]) -> None:
     columns = ("seq", "at", "kind", "outcome", "judge", "gate", "what", *["subject"] * (not is_narrow(_ROOMY)))
     table = make_table("", columns, whole=1)
     for entry in entries:
-        said = entry.payload or {}
-        about = said.get("result") if isinstance(said.get("result"), dict) else said
+        payload = entry.payload or {}
+        result = payload.get("result") if isinstance(payload.get("result"), dict) else payload
         at = entry.at.strftime("%Y-%m-%d %H:%M:%SZ")
-        texts = [str(found or "") for found in (about.get("outcome"), about.get("judge"), said.get("gate"))]
-        texts = [str(entry.seq), at, entry.kind, *texts, describe_entry(entry)[:_LONGEST], entry.subject[:16]]
-        add_row(table, *texts[: len(columns)])
+        members = [str(member or "") for member in (result.get("outcome"), result.get("judge"), payload.get("gate"))]
+        cells = [str(entry.seq), at, entry.kind, *members, describe_entry(entry)[:_LONGEST], entry.subject[:16]]
+        add_row(table, *cells[: len(columns)])
     show_drawing(table)
 
 
@@ -321,8 +321,8 @@ def _print_verification(verification: Verification) -> None:
     print_line(
         f"pinned head: {'compared' if verification.pinned_head else 'none'}; signatures: {verification.signatures}"
     )
-    for item in verification.unseen:
-        note(f"could not see {item}")
+    for sentence in verification.unseen:
+        note(f"could not see {sentence}")
 
 
 _MOST_DRAWN = 50
@@ -445,15 +445,15 @@ def _draw_audit(audit: AuditEntry) -> None:
     facts = make_table("", ("audit", ""))
     add_row(facts, "opinion", audit.explain(), style=colours[audit.opinion])
     add_row(facts, "objectives", audit.objectives)
-    for item in audit.scope:
-        add_row(facts, "scope", item)
+    for text in audit.scope:
+        add_row(facts, "scope", text)
     counts = audit.findings
     add_row(facts, "findings", f"{counts.critical} critical, {counts.major} major, {counts.minor} minor")
     if audit.basis is not None:
         add_row(facts, "judged", f"{audit.basis.judged}, undecided {audit.basis.undecided}")
         add_row(facts, "ledger", audit.basis.problem or f"in order, up to {audit.basis.head}")
-        for item in audit.basis.unseen:
-            add_row(facts, "could not see", item)
+        for text in audit.basis.unseen:
+            add_row(facts, "could not see", text)
     show_drawing(facts)
     if audit.found:
         table = make_table("findings", ("severity", "finding", "entry", "what"))

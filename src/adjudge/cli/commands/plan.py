@@ -91,9 +91,8 @@ def plan_labels(
     with open_run(run) as opened:
         decisions = _read_labels(opened, labels, label_map)
         draw = {"within": half, "expect": expect, "seed": seed, "ignore_groups": ignore_groups or None}
-        plan = _find_plan(
-            opened, {name: given for name, given in draw.items() if given is not None}, decisions, per_case
-        )
+        named = {name: value for name, value in draw.items() if value is not None}
+        plan = _find_plan(opened, named, decisions, per_case)
         status = find_plan_status(plan, decisions, per_case=per_case)
         _record_look(opened, plan, status)
         if as_json:
@@ -149,7 +148,7 @@ def _find_plan(run: Run, draw: Mapping[str, Any], labels: Sequence[Label], per_c
         write_plan(plan, run.folder)
         return plan
     kept = {"within": plan.within, "seed": plan.seed, "ignore_groups": True}
-    changed = next((name for name, given in draw.items() if given != kept.get(name)), None)
+    changed = next((name for name, value in draw.items() if value != kept.get(name)), None)
     if changed is not None:
         # Choosing another width or other cases after labels were seen would make the plan's probabilities untrue.
         raise UsageError(
@@ -193,7 +192,7 @@ def print_plan(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
 
 
 def _print_table(cases: int | None, passed: float | None, expect: float, within: float | None, *, as_json: bool) -> int:
-    """How many labels a width takes, for a run that is not there yet."""
+    """Print how many labels a width takes, for a run that is not there yet."""
     from adjudge.trust.labels_needed import compute_labels_needed
 
     total = MANY if cases is None else check_whole_number("cases", cases, least=2)
@@ -202,7 +201,7 @@ def _print_table(cases: int | None, passed: float | None, expect: float, within:
     first = min(max(round(total * share), 1), total - 1)
     widths = sorted({*WITHINS, *(() if within is None else (within,))}, reverse=True)
     sizes, rates = (first, total - first), (expect, 1 - expect)
-    rows = [compute_labels_needed(sizes, rates, within=item) for item in widths]
+    rows = [compute_labels_needed(sizes, rates, within=width) for width in widths]
     if as_json:
         assumptions = {"cases": cases, "passed": share, "expect": expect}
         write_json({"schema": "adjudge/labels-needed/1", **assumptions, "rows": [row.to_dict() for row in rows]})

@@ -63,12 +63,12 @@ def _find_function(name: str) -> Callable[[Any], Any]:
     if not name.startswith("python:") or not module or not colon or not path:
         raise UsageError(f"--function must be like python:package.module:name, got {show(name)}")
     with importing(f"--function {name}", name):
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
-    if not callable(found):
-        raise UsageError(f"--function {name} is {type(found).__name__}, not a function; name one")
-    return found
+            target = getattr(target, part)
+    if not callable(target):
+        raise UsageError(f"--function {name} is {type(target).__name__}, not a function; name one")
+    return target
 
 
 def _find_program(command: str) -> Callable[[Any], Any]:
@@ -81,14 +81,14 @@ def _find_program(command: str) -> Callable[[Any], Any]:
     if shutil.which(words[0]) is None:
         raise UsageError(f"--command: there is no program {show(words[0])} that can be started; name one by its path")
 
-    async def run(given: Any) -> Any:
-        return await run_program(words, given)
+    async def run(value: Any) -> Any:
+        return await run_program(words, value)
 
     return run
 
 
 async def run_program(words: Sequence[str], value: Any) -> Any:
-    """What a program answers to an input: JSON on its standard input, JSON or text on its standard output.
+    """Run a program on an input: JSON on its standard input, JSON or text on its standard output.
 
     Raises ``AdjudgeError`` when it ends with another status than 0, writes too much, or what is not UTF-8. Left early,
     it takes the program along, and on POSIX what that has started.
@@ -218,20 +218,20 @@ def probe(
     check_whole_number("concurrency", concurrency, least=1)
     check_seconds("tool_timeout", tool_timeout)
     baselines = load_probes(file)
-    chosen = _select(baselines, only or ())
+    selected = _select(baselines, only or ())
     if record:
         if judging != option.JudgeOptions():
             raise UsageError("--record asks nobody, so leave out --judge, --strategy and --timeout")
-        wanted = chosen if only else [item for item in chosen if not item.recorded]
+        wanted = selected if only else [baseline for baseline in selected if not baseline.recorded]
         tool = open_tool(command, function)
         render_outputs(baselines, {})  # a file that cannot be written to is said before the tool runs
         outputs, broken = asyncio.run(_call_all(wanted, tool, tool_timeout, concurrency))
         return _write_baselines(baselines, outputs, broken, as_json=as_json)
-    probes = [item.make_probe() for item in chosen]
+    probes = [baseline.make_probe() for baseline in selected]
     tool = open_tool(command, function)
-    who = choose(make_panel(judging), read_config(config))
-    if who.reason and not as_json:
-        note(f"judging with {who.judge.name}, because {who.reason}; name another with --judge")
+    choice = choose(make_panel(judging), read_config(config))
+    if choice.reason and not as_json:
+        note(f"judging with {choice.judge.name}, because {choice.reason}; name another with --judge")
     arguments = {
         "tool": tool,
         "tool_timeout": tool_timeout,
@@ -239,7 +239,7 @@ def probe(
         "thresholds": baselines.thresholds,
     }
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
-    report = asyncio.run(_evaluate(probes, who, arguments))
+    report = asyncio.run(_evaluate(probes, choice, arguments))
     if as_json:
         write_json(report.to_dict() | {"input": str(file)})
     else:
@@ -249,29 +249,29 @@ def probe(
 
 def _select(file: ProbeFile, names: Sequence[str]) -> list[ProbeBaseline]:
     """The entries of these names, in the order of the file; all of them without names."""
-    known = [item.name for item in file.entries]
+    known = [entry.name for entry in file.entries]
     for name in names:
         if name not in known:
             raise UsageError(f"--only: {file.path} has no probe {write_value(name)}{suggest(name, known)}")
-    return [item for item in file.entries if not names or item.name in names]
+    return [entry for entry in file.entries if not names or entry.name in names]
 
 
-async def _evaluate(probes: Sequence[Any], who: Choice, arguments: dict[str, Any]) -> ProbeReport:
+async def _evaluate(probes: Sequence[Any], choice: Choice, arguments: dict[str, Any]) -> ProbeReport:
     try:
         with show_progress("probed", len(probes)) as progress:
-            return await evaluate_probes(probes, who.judge, on_result=lambda _: progress.step(), **arguments)
+            return await evaluate_probes(probes, choice.judge, on_result=lambda _: progress.step(), **arguments)
     finally:
-        await who.judge.aclose()
+        await choice.judge.aclose()
 
 
 def _print(report: ProbeReport) -> None:
     table = make_table("", ("probe", "outcome", "similarity", "drift", "contract", "why"))
-    for item in report.results:
-        outcome = f"{item.outcome} (by {item.decided_by})" if item.decided_by != "judge" else str(item.outcome)
-        contract = "violated" if item.contract_violated else "kept" if item.drift is not None else "-"
-        similarity = "-" if item.similarity is None else format_score(item.similarity)
-        cells = (item.name, outcome, similarity, item.drift or "-", contract, _explain(item))
-        add_row(table, *(flatten(cell, 300) for cell in cells), style=COLOURS[item.outcome])
+    for result in report.results:
+        outcome = f"{result.outcome} (by {result.decided_by})" if result.decided_by != "judge" else str(result.outcome)
+        contract = "violated" if result.contract_violated else "kept" if result.drift is not None else "-"
+        similarity = "-" if result.similarity is None else format_score(result.similarity)
+        cells = (result.name, outcome, similarity, result.drift or "-", contract, _explain(result))
+        add_row(table, *(flatten(cell, 300) for cell in cells), style=COLOURS[result.outcome])
     show_drawing(table)
     print_line(report.explain())
 
@@ -290,28 +290,28 @@ async def _call_all(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The tool's output for every entry by its name, and why there is none for the others."""
 
-    async def work(item: ProbeBaseline) -> _Called:
+    async def work(entry: ProbeBaseline) -> _Call:
         try:
-            return await _call_one(item, tool, timeout)
+            return await _call_one(entry, tool, timeout)
         finally:
             progress.step()
 
     with show_progress("recorded", len(entries)) as progress:
-        called = await map_concurrently(
+        calls = await map_concurrently(
             entries, work, concurrency, give_up=lambda _: (None, "it ended without an output")
         )
-    told = list(zip(entries, called, strict=True))
-    outputs = {item.name: output for item, (output, why) in told if not why}
-    return outputs, {item.name: why for item, (_, why) in told if why}
+    named_calls = {entry.name: call for entry, call in zip(entries, calls, strict=True)}
+    outputs = {name: output for name, (output, why) in named_calls.items() if not why}
+    return outputs, {name: why for name, (_, why) in named_calls.items() if why}
 
 
-_Called = tuple[Any, str]
+_Call = tuple[Any, str]
 """A tool's output, or nothing and why there is none."""
 
 
-async def _call_one(item: ProbeBaseline, tool: Callable[[Any], Any], timeout: float) -> _Called:
+async def _call_one(entry: ProbeBaseline, tool: Callable[[Any], Any], timeout: float) -> _Call:
     """The tool's output as a baseline holds it and nothing, or nothing and why there is none."""
-    output, why = await call_tool(tool, item.input, timeout=timeout)
+    output, why = await call_tool(tool, entry.input, timeout=timeout)
     try:
         return (None, why) if why else (convert_output(output), "")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
@@ -322,7 +322,7 @@ def _write_baselines(file: ProbeFile, outputs: dict[str, Any], broken: dict[str,
     text = render_outputs(file, outputs) if outputs else file.text
     if text != file.text:
         replace_file(file, text)
-    names = [item.name for item in file.entries if item.name in outputs]
+    names = [entry.name for entry in file.entries if entry.name in outputs]
     if as_json:
         write_json(
             {"schema": "adjudge/probe-recording/1", "input": str(file.path), "recorded": names, "failed": broken}

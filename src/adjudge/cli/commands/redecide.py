@@ -97,10 +97,12 @@ def _draw_changes(redecision: Redecision) -> None:
     from adjudge.report.diff_words import format_moved
 
     table = make_table("", ("case", "sample", "before", "after", "score", "why"))
-    for item in redecision.changes[:MOST_ROWS]:
-        scores = format_moved(item.score_before, item.score_after)
-        case = item.case if len(item.case) <= 100 else f"{item.case[:97]}..."
-        add_row(table, case, str(item.sample), item.before, item.after, scores, " ".join(item.detail.split())[:200])
+    for change in redecision.changes[:MOST_ROWS]:
+        scores = format_moved(change.score_before, change.score_after)
+        case = change.case if len(change.case) <= 100 else f"{change.case[:97]}..."
+        add_row(
+            table, case, str(change.sample), change.before, change.after, scores, " ".join(change.detail.split())[:200]
+        )
     print_line()
     show_drawing(table)
     if redecision.changed > MOST_ROWS:

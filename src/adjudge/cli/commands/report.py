@@ -142,7 +142,7 @@ def _join_labels(run: Run, request: MeasureRequest, name: str | None) -> LabelJo
         try:
             labels = read_queue(run)
         except UsageError:
-            if request.asked:
+            if request.is_explicit:
                 raise
             labels = ()  # said already, where the run was to be measured
     return LabelJoin(list_labels(labels, name))

@@ -21,17 +21,17 @@ from adjudge.rubric.rubric import Rubric
 def list_rubrics(config: option.ConfigFile = None, as_json: option.AsJson = False) -> int:
     """List the shipped rubrics and those of adjudge.toml."""
     configuration = read_config(config)
-    own, status = _read_own(configuration)
-    rows = dict(zip(SHIPPED_RUBRICS, list_shipped(), strict=True)) | own
+    configured, status = _read_configured(configuration)
+    rows = dict(zip(SHIPPED_RUBRICS, list_shipped(), strict=True)) | configured
     if as_json:
         if status == 0:
             write_json(
-                {"schema": "adjudge/rubrics/1", "rubrics": {name: item.to_dict() for name, item in rows.items()}}
+                {"schema": "adjudge/rubrics/1", "rubrics": {name: rubric.to_dict() for name, rubric in rows.items()}}
             )
         return status
     table = make_table("", ("name", "rubric", "criteria", "passes at", "from"))
     for name, rubric in rows.items():
-        source = str(configuration.path) if name in own else "adjudge"
+        source = str(configuration.path) if name in configured else "adjudge"
         add_row(table, name, rubric.name, str(len(rubric.criteria)), f"{rubric.passing_threshold:g}", source)
     show_drawing(table)
     return status
@@ -53,10 +53,16 @@ def show_rubric(
     table = make_table(
         f"{rubric.name}, passes at {rubric.passing_threshold:g}", ("criterion", "share", "needs", "description")
     )
-    for item in rubric.criteria:
-        needs = "-" if item.threshold is None else f"{item.threshold:g}"
-        rule = f" [rule: {item.rule.kind}]" if item.rule else ""
-        add_row(table, item.name, f"{format_points(rubric.shares[item.name])}%", needs, item.description + rule)
+    for criterion in rubric.criteria:
+        needs = "-" if criterion.threshold is None else f"{criterion.threshold:g}"
+        rule = f" [rule: {criterion.rule.kind}]" if criterion.rule else ""
+        add_row(
+            table,
+            criterion.name,
+            f"{format_points(rubric.shares[criterion.name])}%",
+            needs,
+            criterion.description + rule,
+        )
     show_drawing(table)
 
 
@@ -70,18 +76,18 @@ def check_rubrics(
     R is a path, a name of adjudge.toml, or the name of a shipped rubric. Exit status: 0 valid, 1 valid with advice
     under --strict, 2 not valid.
     """
-    found, advised = read_config(config), False
-    status = 0
+    configuration = read_config(config)
+    advised, status = False, 0
     for name in names:
         try:
-            advice = lint_rubric(found.find_rubric(name))
+            advice = lint_rubric(configuration.find_rubric(name))
         except UsageError as error:
             complain(spell(error))
             status = 2
             continue
         advised = advised or bool(advice)
-        for item in advice:
-            note(f"{name}: {item.where}: {item.message} [{item.code}]")
+        for piece in advice:
+            note(f"{name}: {piece.where}: {piece.message} [{piece.code}]")
         print_line(f"{name}: valid" + (f", {len(advice)} piece{'s' * (len(advice) > 1)} of advice" if advice else ""))
     return status or int(strict and advised)
 
@@ -91,7 +97,7 @@ def show_schema() -> None:
     write_json(rubric_schema())
 
 
-def _read_own(config: Config) -> tuple[dict[str, Rubric], int]:
+def _read_configured(config: Config) -> tuple[dict[str, Rubric], int]:
     """The configuration's own rubrics that can be read, and the status that those deserve which cannot."""
     rubrics: dict[str, Rubric] = {}
     status = 0

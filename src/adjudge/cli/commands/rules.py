@@ -60,7 +60,7 @@ def check_rules(
     done = asyncio.run(_check_all(Rules(chosen), list_inputs(paths).items, known))
     (_write if as_json else _print)(done)
     complain_once(item.error for item, _ in done if item.error is not None)
-    return _find_status([found for _, found in done])
+    return _find_status([results for _, results in done])
 
 
 async def _check_all(rules: Rules, items: Any, reference: str | None) -> list[Checked]:
@@ -80,7 +80,7 @@ def _find_status(checked: Sequence[tuple[RuleResult, ...] | None]) -> int:
 
 
 def _failed(results: Sequence[RuleResult]) -> bool:
-    return any(not item.passed and item.severity == "error" for item in results)
+    return any(not result.passed and result.severity == "error" for result in results)
 
 
 def _write(done: Sequence[Checked]) -> None:

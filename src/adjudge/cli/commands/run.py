@@ -18,9 +18,9 @@ from adjudge.cli import options as option
 from adjudge.cli.batches import describe_batches, list_batch_prices, note_batches_left, read_batch
 from adjudge.cli.commands.dataset import report_notes
 from adjudge.cli.commands.estimate import estimate_data
-from adjudge.cli.input import SUITES, OwnCriteria, open_from_options
+from adjudge.cli.input import SUITES, open_from_options
 from adjudge.cli.interruption import INTERRUPTED, catching_interrupts, finish_or_leave
-from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_panel, read_own_criteria
+from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_case_criteria, make_panel
 from adjudge.cli.measurement import MeasureRequest, make_request, print_labels, print_short, read_labels
 from adjudge.cli.output import (
     add_row,
@@ -32,10 +32,11 @@ from adjudge.cli.output import (
     watch,
     write_json,
 )
-from adjudge.cli.results import list_own
+from adjudge.cli.results import describe_case_terms
 from adjudge.config.file import read_config
 from adjudge.config.judges import Choice, choose
 from adjudge.config.layers import explain_uncached
+from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.errors import UsageError
@@ -106,8 +107,8 @@ def run_data(
     from adjudge.runs.launch import run
 
     configuration = read_config(config)
-    own = read_own_criteria(criteria, configuration)
-    rubric = choose_rubric(criteria, configuration, needed=not own.asked and fields.kind not in SUITES)
+    case_criteria = make_case_criteria(criteria, configuration)
+    rubric = choose_rubric(criteria, configuration, needed=not case_criteria.is_asked and fields.kind not in SUITES)
     arguments = list_arguments(criteria)
     course = _list_course(options, cost)
     _check(options, fail_under)
@@ -117,14 +118,14 @@ def run_data(
     _check_estimate(estimating, resume=options.resume)
     batch = read_batch([options.out], batching, resume=options.resume)
     _check_pairs(pairing, criteria)
-    dataset = open_counted(data, fields, own)
+    dataset = open_counted(data, fields, case_criteria)
     chosen = choose(make_panel(judging), configuration, rubric)
     drawn = {"repeat": options.repeat, "sample": options.sample, "seed": options.seed, "prices": configuration.prices}
     on_conflict: Any = pairing.on_conflict or "tie"
     if estimating.estimate:
-        asked = {"on_conflict": on_conflict if pairing.pairs else None, "batch": batch, "arguments": arguments, **drawn}
+        planned = {"on_conflict": on_conflict if pairing.pairs else None, "batch": batch, "arguments": arguments}
         recorded = estimating.estimate_from
-        return estimate_data(dataset, chosen, asked, recorded=recorded, out=options.out, as_json=as_json)
+        return estimate_data(dataset, chosen, planned | drawn, recorded=recorded, out=options.out, as_json=as_json)
     _note_choice(
         chosen, configuration.prices, as_json=as_json, caches=cost.cache is not None, by_batch=batch is not None
     )
@@ -153,10 +154,10 @@ def run_data(
     return asyncio.run(session.go())
 
 
-def open_counted(data: str, fields: option.DataOptions, own: OwnCriteria | None = None) -> Dataset:
+def open_counted(data: str, fields: option.DataOptions, case_criteria: CaseCriteria | None = None) -> Dataset:
     """Open the data set, with its number of rows where they can be counted: progress has a total and a time left."""
     # Ids are compared on disk, where the run keeps them.
-    dataset = open_from_options(data, fields, own=own, check_ids=False)
+    dataset = open_from_options(data, fields, case_criteria=case_criteria, check_ids=False)
     if (fields.kind is None or fields.kind in FORMATS) and dataset.size is None:
         dataset.size = count_rows(data, fields.kind)
     return dataset
@@ -226,7 +227,7 @@ _SUITE_REMEDIES = {
     "promptfoo eval -o results.json records them, and adjudge run results.json judges those",
     "openai-evals": "the graders are those of the eval: put it beside the items as eval.json, or give --criteria",
 }
-"""What a suite lacks that does not say what good means."""
+"""The remedy for a suite that does not say what good means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +241,7 @@ class RunSession:
     fail_under: float | None
     dataset: Dataset
     request: MeasureRequest
-    """What its judge is measured with."""
+    """The request by which its judge is measured."""
     suite: str | None = None
 
     async def go(self) -> int:
@@ -312,18 +313,16 @@ def _note_retirements(done: Run) -> None:
 
 
 def describe(progress: Progress) -> str:
-    """How far a run is, in one line."""
+    """Describe how far a run is, in one line."""
+    judged = f"judged {progress.done:,}" + (f" of {progress.total:,}" if progress.total else "")
     if progress.batch is not None:
-        said = f"judged {progress.done:,}" + (f" of {progress.total:,}" if progress.total else "")
-        return said + describe_batches(progress.batch)
-    said = f"judged {progress.done:,}"
-    if progress.total:
-        said += f" of {progress.total:,} ({format_points(progress.done / progress.total, digits=0)} %)"
-    said += f", {progress.per_second:,.1f}/s"
-    left = progress.seconds_left
-    said += f", {format_seconds(left)} left" if left is not None else ""
-    said += "; " + ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(progress.outcomes.items()))
-    return said + (f"; {format_dollars(progress.cost_usd, digits=2)}" if progress.cost_usd else "")
+        return judged + describe_batches(progress.batch)
+    share = f" ({format_points(progress.done / progress.total, digits=0)} %)" if progress.total else ""
+    speed = f", {progress.per_second:,.1f}/s"
+    left = "" if progress.seconds_left is None else f", {format_seconds(progress.seconds_left)} left"
+    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(progress.outcomes.items()))
+    cost = f"; {format_dollars(progress.cost_usd, digits=2)}" if progress.cost_usd else ""
+    return f"{judged}{share}{speed}{left}; {outcomes}{cost}"
 
 
 def find_status(counts: Any, fail_under: float | None) -> int:
@@ -339,7 +338,7 @@ def find_status(counts: Any, fail_under: float | None) -> int:
 
 
 def _explain_status(counts: Any, fail_under: float | None) -> str:
-    """Why the exit status is not 0."""
+    """Explain why the exit status is not 0."""
     total, passed, undecided = sum(counts.values()), counts["passed"], counts["undecided"]
     if fail_under is None:
         return "nothing could be decided"
@@ -385,7 +384,7 @@ def print_summary(done: Run) -> None:
 
 
 def _add_estimate(table: Any, done: Run) -> None:
-    """What was estimated before, beside what was counted."""
+    """Add what was estimated before the run."""
     estimated = find_estimate(done.folder, done.manifest)
     if estimated is None:
         return
@@ -420,25 +419,25 @@ def _format_share(share: Share) -> str:
 
 
 def _note_what_is_missing(done: Run) -> None:
-    if own := done.manifest.get("own"):
-        for said in list_own(own, read_terms(done.manifest).needed):
-            note(said)
+    if brought := done.manifest.get("own"):
+        for sentence in describe_case_terms(brought, read_terms(done.manifest).needed):
+            note(sentence)
     budget, cut_off = done.manifest.get("budget"), done.summary["undecided_because"].get("budget", 0)
     if budget is not None:
         note("spent {} of the budget of {}".format(*format_amounts(budget["spent"], budget["usd"])))
     if cut_off:
         note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
-    for said in _list_remedies(done.summary["undecided_because"], quote(str(done.folder))):
-        note(said)
-    for said in _describe_first_of_each(done):
-        note(said)
+    for sentence in _list_remedies(done.summary["undecided_because"], quote(str(done.folder))):
+        note(sentence)
+    for sentence in _describe_first_of_each(done):
+        note(sentence)
     skipped = done.manifest["dataset"].get("skipped")
     if skipped:
         note(f"{skipped:,} of the data set's rows were skipped, because they are no cases; run.json lists them")
 
 
 def _describe_first_of_each(done: Run) -> Iterator[str]:
-    """Why the first judgement of each reason is undecided: mostly it is the same for the others of that reason."""
+    """Explain the first undecided judgement of each reason: mostly it is the same for the others of that reason."""
     wanted = [name for name in done.summary["undecided_because"] if name != "budget"]
     firsts: dict[str, RunItem] = {}
     if wanted:
@@ -456,11 +455,11 @@ def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
     again = [name for name in ("error", "timeout") if reasons.get(name)]
     if again:
         number, flags = sum(reasons[name] for name in again), " ".join(f"--retry {name}" for name in again)
-        said = f"{number:,} are undecided because of {' or '.join(again)}"
-        yield f"{said}; judge them again with --out {folder} --resume {flags}"
+        cause = f"{number:,} are undecided because of {' or '.join(again)}"
+        yield f"{cause}; judge them again with --out {folder} --resume {flags}"
     if unread := reasons.get("unparseable"):
-        said = f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
-        yield f"{said}; --out {folder} --resume --retry unparseable asks again"
+        advice = f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
+        yield f"{advice}; --out {folder} --resume --retry unparseable asks again"
 
 
 def _format_cost(summary: Any) -> str:

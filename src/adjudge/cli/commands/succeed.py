@@ -77,32 +77,41 @@ def succeed(
     check_extra()
     check_share("margin", margin)
     check_retry(retry, resume=resume)
-    found, said = read_config(config), read_labels(labels)
+    configuration, decisions = read_config(config), read_labels(labels)
     named = read_candidates(candidates, old if out is None else out)
-    to_ask = [item for item in named if not item.is_run]
-    by_batch = read_batch([item.folder for item in to_ask], batching, resume=resume)
+    to_ask = [candidate for candidate in named if not candidate.is_run]
+    by_batch = read_batch([candidate.folder for candidate in to_ask], batching, resume=resume)
     if by_batch is not None and not to_ask:
         raise UsageError("--batch has nobody to ask: every candidate is a run already; leave it out")
-    options: dict[str, Any] = {"concurrency": concurrency, "budget": budget, "resume": resume, "prices": found.prices}
+    options: dict[str, Any] = {
+        "concurrency": concurrency,
+        "budget": budget,
+        "resume": resume,
+        "prices": configuration.prices,
+    }
     options |= {"retry": ("budget", *(retry or ()))}
     with ExitStack() as stack:
         before = stack.enter_context(open_run(old))
-        runs = {item.name: stack.enter_context(open_run(item.folder)) for item in named if item.is_run}
+        runs = {
+            candidate.name: stack.enter_context(open_run(candidate.folder)) for candidate in named if candidate.is_run
+        }
         if to_ask:
-            inquiry = Inquiry(before, list_labelled(before, said), found, options, by_batch)
-            asked = asyncio.run(inquiry.ask(to_ask))
-            if asked is None:
+            inquiry = Inquiry(before, list_labelled(before, decisions), configuration, options, by_batch)
+            answered = asyncio.run(inquiry.ask(to_ask))
+            if answered is None:
                 return INTERRUPTED
-            runs |= {item.name: stack.enter_context(run) for item, run in zip(to_ask, asked, strict=True)}
-        succession = make_succession(before, [runs[item.name] for item in named], labels=said, margin=margin)
+            runs |= {candidate.name: stack.enter_context(run) for candidate, run in zip(to_ask, answered, strict=True)}
+        succession = make_succession(
+            before, [runs[candidate.name] for candidate in named], labels=decisions, margin=margin
+        )
         if as_json:
             write_json(succession.to_dict())
         else:
             from adjudge.report.succession_document import make_succession_document
 
             print_document(make_succession_document(succession))
-        for item in to_ask:
-            note_unanswered(item.name, runs[item.name])
+        for candidate in to_ask:
+            note_unanswered(candidate.name, runs[candidate.name])
     return find_status(succession)
 
 
@@ -123,5 +132,5 @@ def note_unanswered(name: str, run: Run) -> None:
 
 def find_status(succession: Succession) -> int:
     """The exit status."""
-    standings = {item.standing for item in succession.candidates}
+    standings = {candidate.standing for candidate in succession.candidates}
     return DONE if "may follow" in standings else UNKNOWN if "unknown" in standings else NONE

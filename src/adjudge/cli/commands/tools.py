@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Candidates = Annotated[list[str], typer.Argument(metavar="CANDIDATE", hidden=True)]
 
 PanelOptions = Annotated[option.JudgeOptions, Only("judges", "strategy", "timeout", "quorum", "no_token", "record")]
-"""Who reviews a tool."""
+"""The reviewers of a tool."""
 
 Reviewed = tuple[InputItem, "CreationVerdict | None"]
 """A file and the verdict on what it holds; ``None`` where it could not be read, and the item says why."""
@@ -85,10 +85,10 @@ def review(
 
 def find_status(verdicts: Sequence[CreationVerdict | None]) -> int:
     """The exit status of several files: unreadable beats rejected beats undecided beats approved."""
-    if any(item is None for item in verdicts):
+    if any(verdict is None for verdict in verdicts):
         return 2
-    refused = [item for item in verdicts if item is not None and not item.approved]
-    if any(not _is_undecided(item) for item in refused):
+    refused = [verdict for verdict in verdicts if verdict is not None and not verdict.approved]
+    if any(not _is_undecided(verdict) for verdict in refused):
         return 1
     return 3 if refused else 0
 
@@ -116,7 +116,7 @@ async def _review_all(judge: Any, items: Sequence[InputItem], concurrency: int) 
 
 
 def _leave_out(item: InputItem) -> Reviewed:
-    """What is shown of a file on which no verdict came."""
+    """Say of a file that no verdict came."""
     return replace(item, error=item.error or f"{item.label}: the review ended without a verdict; run it again"), None
 
 
@@ -155,15 +155,15 @@ def _explain_creation(verdict: CreationVerdict) -> str:
         return " ".join(verdict.reasoning.split())
     marks = ""
     if result is not None and result.value is not None:
-        low = [_describe_reason(item) for item in result.criteria if not item.passed]
+        low = [_describe_reason(criterion) for criterion in result.criteria if not criterion.passed]
         marks = f" with confidence {format_score(verdict.confidence)}" + (f", not {', '.join(low)}" if low else "")
     return f"{word}{marks}: {' '.join(verdict.reasoning.split())}"
 
 
-def _describe_reason(item: CriterionResult) -> str:
+def _describe_reason(criterion: CriterionResult) -> str:
     """A dimension that did not pass, and what the reviewer found there."""
-    reason = flatten(item.reasoning, 200)
-    return f"{item.name} ({reason})" if reason else item.name
+    reason = flatten(criterion.reasoning, 200)
+    return f"{criterion.name} ({reason})" if reason else criterion.name
 
 
 T = TypeVar("T")
@@ -190,18 +190,18 @@ def list_tools(
     as_json: option.AsJson = False,
 ) -> None:
     """List tools in the order in which they were registered."""
-    wanted: dict[str, Any] = {"tier": tier, "status": status, "agent": agent, "session": session}
-    records = _use(ledger, config, lambda registry: registry.list(**wanted))
+    filters: dict[str, Any] = {"tier": tier, "status": status, "agent": agent, "session": session}
+    records = _use(ledger, config, lambda registry: registry.list(**filters))
     if as_json:
-        write_json({"schema": "adjudge/tool-records/1", "tools": [item.to_dict() for item in records]})
+        write_json({"schema": "adjudge/tool-records/1", "tools": [record.to_dict() for record in records]})
         return
     if not records:
         note("no tools")
         return
     table = make_table("", ("id", "name", "tier", "status", "uses", "succeeded", "agent", "session"))
-    for item in records:
-        tool = item.tool
-        add_row(table, item.id, item.name, item.tier, item.status, *_count(item), tool.agent, tool.session)
+    for record in records:
+        tool = record.tool
+        add_row(table, record.id, record.name, record.tier, record.status, *_count(record), tool.agent, tool.session)
     show_drawing(table)
 
 
@@ -216,19 +216,19 @@ def show_tool(
     if as_json:
         write_json(record.to_dict())
         return
-    made, (uses, rate) = record.tool.candidate, _count(record)
+    candidate, (uses, rate) = record.tool.candidate, _count(record)
     lines = {"id": record.id, "name": record.name, "tier": record.tier, "status": record.status}
     lines |= {"reason": record.reason, "approved by": record.approved_by, "agent": record.tool.agent}
     lines |= {"session": record.tool.session, "uses": f"{uses}, {rate} succeeded", "refusals": record.cooling.refusals}
-    lines |= {"digest": record.digest, "mode": made.mode, "allowlist": ", ".join(made.allowlist)}
-    lines |= {"description": made.description}
-    for name, said in lines.items():
+    lines |= {"digest": record.digest, "mode": candidate.mode, "allowlist": ", ".join(candidate.allowlist)}
+    lines |= {"description": candidate.description}
+    for name, value in lines.items():
         # On one line each: a description of several could pass for further fields.
-        print_line(f"{name:<13}{' '.join(str(said).split()) if said not in (None, '') else '-'}")
+        print_line(f"{name:<13}{' '.join(str(value).split()) if value not in (None, '') else '-'}")
     for verdict in record.tool.current_verdicts:
         print_line(f"{'verdict':<13}{_explain(verdict)}")
     print_line("source")
-    print_line("\n".join(f"    {line}" for line in made.source.splitlines()) or "    -")
+    print_line("\n".join(f"    {line}" for line in candidate.source.splitlines()) or "    -")
 
 
 def promote_tool(
@@ -302,7 +302,7 @@ def _use(
     key: str | None = None,
     writes: bool = False,
 ) -> T:
-    """What some work makes of the registry beside the ledger that was named, which has to be there."""
+    """Return what some work makes of the registry beside the ledger that was named, which has to be there."""
 
     async def run(ledger: Ledger) -> T:
         from adjudge.tools.registry import ToolRegistry
@@ -322,8 +322,9 @@ def _find_status(done: Promotion) -> int:
     verdict = done.verdict
     if done.because != "rejected" or verdict is None:
         return 1
-    asked = [item.chain_result for item in (verdict.safety, verdict.correctness) if item.chain_result is not None]
-    return 1 if not asked or any(item.outcome == "failed" for item in asked) else 3
+    reviews = (verdict.safety, verdict.correctness)
+    results = [review.chain_result for review in reviews if review.chain_result is not None]
+    return 1 if not results or any(result.outcome == "failed" for result in results) else 3
 
 
 def _write(done: Promotion) -> None:
@@ -370,8 +371,8 @@ def validate(
     Exit status: 0 valid, 1 not valid, 2 wrong usage, or a file or schema that cannot be read. Of several outputs, 2
     beats 1 beats 0.
     """
-    wanted = _read_schema(schema)
-    done = [_check(item, wanted, strict=strict_properties) for item in _list(paths)]
+    checked_schema = _read_schema(schema)
+    done = [_check(item, checked_schema, strict=strict_properties) for item in _list(paths)]
     (_write_validated if as_json else _print_validated)(done)
     complain_once(item.error for item, _ in done if item.error is not None)
     if any(verdict is None for _, verdict in done):
@@ -386,7 +387,8 @@ def _read_schema(path: str) -> Any:
         schema = _parse(read_text_file(Path(path), what="--schema"), path)
     except ValueError as error:
         raise error if isinstance(error, UsageError) else UsageError(f"--schema: {path} {error}") from None
-    fault = next((item for item in validate_reuse("", None, schema).schema_errors if item.startswith("schema: ")), None)
+    errors = validate_reuse("", None, schema).schema_errors
+    fault = next((error for error in errors if error.startswith("schema: ")), None)
     if fault is not None:
         raise UsageError(f"--schema: {path} is not a JSON Schema that can be used: {fault.removeprefix('schema: ')}")
     return schema

@@ -26,7 +26,7 @@ class WrittenModel:
     """By the id of the case: a ``reply``, or an ``error``."""
 
     async def complete(self, request: Request, /) -> Reply:
-        """What was written; raises ``ModelError`` where that is an error, or nothing was."""
+        """Return what was written; raises ``ModelError`` where that is an error, or nothing was."""
         line = self.lines.get(request.case or "", {})
         if "reply" not in line:
             raise ModelError(line.get("error", f"nothing was written about {request.case!r}"))
