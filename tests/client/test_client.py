@@ -447,7 +447,7 @@ def test_an_answer_of_another_shape_decides_and_labels_nothing(said):
             lambda: client.gate("publish").resume_sync("x"),
             labels.next_sync,
             lambda: labels.record_sync("x", True),
-            lambda: labels.settle_sync("x", True),
+            lambda: labels.adjudicate_sync("x", True),
             labels.undo_sync,
         ):
             with pytest.raises(ServerError):

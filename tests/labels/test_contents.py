@@ -549,7 +549,7 @@ def test_an_answer_about_another_content_is_refused(place: Path):
         assert list(queue.labels()) == []
         assert queue.record("ann", task.case, True, subject=task.subject).subject == task.subject
         with pytest.raises(UsageError, match="another content"):
-            queue.settle("zoe", task.case, True, subject="0" * 64)
+            queue.adjudicate("zoe", task.case, True, subject="0" * 64)
 
 
 def test_labels_of_a_data_set_are_drawn_for_every_run_of_it(tmp_path: Path):

@@ -146,7 +146,7 @@ def test_a_case_that_was_settled_counts(line: Line):
         answer(queue, "ann", 1)
         case = next(iter(queue.truths()))
         assert queue.list_draws().draws == ()  # type: ignore[union-attr]
-        queue.settle("zoe", case, value=False)
+        queue.adjudicate("zoe", case, value=False)
         found = queue.list_draws()
 
     assert found is not None

@@ -546,7 +546,7 @@ def test_differences_are_handed_out_with_what_everybody_said(differing):
 
 def test_settling_decides_the_truth(differing):
     """As a label of its own kind; the others stay."""
-    label = differing.settle("zoe", "case-1", False, comment="As agreed.")
+    label = differing.adjudicate("zoe", "case-1", False, comment="As agreed.")
     truth = differing.truths()["case-1"]
 
     assert (label.kind, label.blind, label.comment) == ("adjudication", True, "As agreed.")
@@ -559,7 +559,7 @@ def test_a_difference_can_be_left_open_and_a_settlement_taken_back(differing):
     case = differing.next_difference("zoe").case
     differing.skip_difference("zoe", case)
     other = differing.next_difference("zoe").case
-    differing.settle("zoe", other, True)
+    differing.adjudicate("zoe", other, True)
 
     assert other != case
     assert differing.next_difference("zoe") is None
@@ -571,7 +571,7 @@ def test_a_difference_can_be_left_open_and_a_settlement_taken_back(differing):
 
 def test_settling_takes_back_no_answer(differing):
     """Whoever settles what they labelled themselves keeps their label."""
-    differing.settle("ann", "case-1", False)
+    differing.adjudicate("ann", "case-1", False)
     assert differing.undo_difference("ann").case == "case-1"
     assert differing.undo_difference("ann") is None
     assert len(list(differing.labels())) == 12
@@ -599,7 +599,7 @@ def test_who_saw_what_others_said_is_not_asked_any_more(folder):
 def test_there_is_nothing_to_settle_where_nobody_labelled(queue):
     """A settlement of nothing would be a label that says it is more."""
     with pytest.raises(UsageError) as caught:
-        queue.settle("zoe", "case-1", True)
+        queue.adjudicate("zoe", "case-1", True)
 
     assert "'case-1'" in str(caught.value)
 
@@ -610,7 +610,7 @@ def test_criteria_are_settled_one_by_one(tmp_path):
         label_all(queue, "ann")
         label_all(queue, "bob", lambda task: task.criterion.name == "polite")
         task = queue.next_difference("zoe")
-        queue.settle("zoe", task.case, False, criterion=task.criterion.name)
+        queue.adjudicate("zoe", task.case, False, criterion=task.criterion.name)
 
         assert task.criterion.name == "right"
         assert queue.list_differences() == ()
@@ -623,7 +623,7 @@ def test_criteria_are_settled_one_by_one(tmp_path):
 @pytest.mark.parametrize("name", ["l.jsonl", "l.csv"])
 def test_labels_come_back_from_a_file_without_doubling(differing, name):
     """Importing what was exported here changes nothing, twice; into another file it brings all of it."""
-    differing.settle("zoe", "case-1", False, comment="=HYPERLINK(0)")
+    differing.adjudicate("zoe", "case-1", False, comment="=HYPERLINK(0)")
     write_labels(name, differing.labels())
     exported = load_labels(name)
     before = list(differing.labels())

@@ -371,7 +371,7 @@ def label_run(done: Run) -> None:
         parts: tuple[tuple[str, str], ...] = task.parts
         side: Literal["first", "second"] = task.name_shown("first")
         assert_type(queue.record("ann", task.case, True, comment=parts[0][1]), Label)
-        assert_type(queue.settle("zoe", task.case, side), Label)
+        assert_type(queue.adjudicate("zoe", task.case, side), Label)
         queue.skip("ann", task.case)
         assert_type(queue.undo("ann"), UndoneAnswer | None)
         assert_type(queue.progress("ann"), LabelProgress)

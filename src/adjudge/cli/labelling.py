@@ -140,7 +140,7 @@ class Labelling:
         value: bool | str = PREFERENCES[key] if task.is_pair else ANSWERS[key]
         if value in ("first", "second"):
             value = task.name_shown("first" if value == "first" else "second")
-        keep = self.queue.settle if self.options.adjudicate else self.queue.record
+        keep = self.queue.adjudicate if self.options.adjudicate else self.queue.record
         name = None if task.criterion is None else task.criterion.name
         keep(self.options.rater, task.case, value, criterion=name)
         self.answered += 1

@@ -60,7 +60,7 @@ def write_results(done: Sequence[Done], *, single: bool) -> None:
 
 def _to_dict(item: InputItem, result: JudgeResult) -> dict[str, Any]:
     case = get_case(item)
-    brought = {"own": list(case.own)} if case is not None and case.brings_own else {}
+    brought = {"own": list(case.own_terms)} if case is not None and case.brings_own else {}
     return name_item(item) | brought | result.to_dict() | {"ledger_seq": item.ledger_seq}
 
 

@@ -55,7 +55,7 @@ class RemoteLabelQueue:
         """Take back the last answer or skip, and return its case; ``None`` where there is none."""
         return self._read(_read_undone, await self._post("undo", {}), "answer that was taken back")
 
-    async def settle(
+    async def adjudicate(
         self,
         case: str,
         value: LabelValue,
@@ -86,7 +86,7 @@ class RemoteLabelQueue:
 
     undo_sync = make_sync_method(undo)
 
-    settle_sync = make_sync_method(settle)
+    adjudicate_sync = make_sync_method(adjudicate)
 
     progress_sync = make_sync_method(progress)
 

@@ -114,7 +114,7 @@ class Case:
         return not (self.criteria is None and self.rubric is None and self.threshold is None and not self.rules)
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def own_terms(self) -> tuple[str, ...]:
         """The names of those that the case has of its own: ``criteria``, ``rubric``, ``rules``, ``threshold``."""
         return tuple([name for name in OWN_KEYS if getattr(self, name) not in (None, ())])
 

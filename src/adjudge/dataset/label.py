@@ -184,7 +184,7 @@ class Label:
 
 _KNOWN = frozenset((*LABEL_KEYS, "schema"))
 
-DESIGN_KEYS = tuple(item.name for item in fields(LabelDesign))
+DESIGN_KEYS = tuple(field.name for field in fields(LabelDesign))
 
 _DESIGN_NEEDED = frozenset(("plan", "stratum", "p"))
 

@@ -183,17 +183,17 @@ def describe_models(result: DrawnResult | DrawnPair) -> list[str]:
     )
 
 
-def describe_model_change(judge: str, expected: str, reported: str, *, asked: bool) -> str:
-    """Write the sentence; ``asked`` is false where ``expected`` was not asked for, but reported before."""
+def describe_model_change(judge: str, expected: str, reported: str, *, requested: bool) -> str:
+    """Write the sentence; ``requested`` is false where ``expected`` was not asked for, but reported before."""
     names = [repr(clean(name, keep_lines=False)[:100]) for name in (judge, reported, expected)]
-    return "judge {}: {} answered, {}".format(*names[:2], f"not {names[2]}" if asked else f"and {names[2]} before")
+    return "judge {}: {} answered, {}".format(*names[:2], f"not {names[2]}" if requested else f"and {names[2]} before")
 
 
 def _list_other_models(result: DrawnResult | DrawnPair) -> Iterator[str]:
     for leaf in list_answers(result):
         if leaf.model_differs:
             expected = leaf.model_expected or leaf.model_requested or ""
-            yield describe_model_change(leaf.judge, expected, leaf.model or "", asked=not leaf.model_expected)
+            yield describe_model_change(leaf.judge, expected, leaf.model or "", requested=not leaf.model_expected)
 
 
 def list_answers(result: R | DrawnPair) -> Iterator[R]:

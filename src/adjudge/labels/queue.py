@@ -354,7 +354,7 @@ class LabelQueue:
                 return self._make_task(source_case, rater, criterion, until, blind=blind, others=truth.labels)
             return None
 
-    def settle(
+    def adjudicate(
         self,
         rater: str,
         case: str,

@@ -274,7 +274,7 @@ def _digest_file(path: Path) -> str:
 
 def _strip_labels(case: Case) -> Case:
     # Neither labels nor metadata: both may hold what others think of the case, and a rater is to see none of it.
-    criteria = {name: getattr(case, name) for name in case.own}
+    criteria = {name: getattr(case, name) for name in case.own_terms}
     return Case(
         id=case.id, content=case.content, reference=case.reference, task=case.task, context=case.context, **criteria
     )

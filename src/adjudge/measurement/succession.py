@@ -147,7 +147,7 @@ class Succession:
     schema: ClassVar[str] = "adjudge/succession/1"
     _layout: ClassVar[Layout] = Layout(
         members=("judge", "folder", "margin", "level", "cases", "successors", "measurement", "candidates"),
-        computed={"successors": lambda succession: [item.judge for item in succession.successors]},
+        computed={"successors": lambda succession: [successor.judge for successor in succession.successors]},
     )
 
     judge: str

@@ -39,10 +39,11 @@ class ReportedNames:
             _forget_oldest(self._first)
             return first
 
-    def compare(self, model: tuple[str, str], reported: str, expected: str, *, asked: bool) -> None:
+    def compare(self, model: tuple[str, str], reported: str, expected: str, *, requested: bool) -> None:
         """Log where a reply came from another model than was expected: once for each model and what it reports.
 
-        ``model`` is a spec and the address it is asked at. ``asked`` is false where ``expected`` was reported before.
+        ``model`` is a spec and the address it is asked at. ``requested`` is false where ``expected`` was only reported
+        before.
         """
         if is_same_model(expected, reported):
             return
@@ -53,7 +54,7 @@ class ReportedNames:
                 return
             names.add(reported)
         shown = [repr(clean(name, keep_lines=False)[:100]) for name in (model[0], reported, expected)]
-        if asked:
+        if requested:
             _log.warning("%s was answered by the model %s, and %s was asked for; name the model you want", *shown)
         else:
             _log.warning("%s is now answered by the model %s, and was by %s before", *shown)

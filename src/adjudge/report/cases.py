@@ -237,7 +237,7 @@ def make_shown_case(items: Sequence[RunItem]) -> ShownCase:
         task=_cut_value(case.task),
         context=_cut_value(case.context),
         metadata=tuple([(cut(str(name), _SHORT), _cut_value(value)) for name, value in _list_metadata(case.metadata)]),
-        own=case.own,
+        own=case.own_terms,
         rubric=cut(items[0].rubric.name, _SHORT) if items[0].rubric is not None else "",
         rubric_digest=items[0].rubric.digest if items[0].rubric is not None else "",
     )

@@ -46,7 +46,7 @@ _THRESHOLDS = ("passing_threshold", "passingThreshold", "passThreshold", "passin
 # "$schema" is how editors bind a JSON file to a schema; it says nothing about the rubric.
 _RUBRIC_KEYS = ("schema", "$schema", "name", *_THRESHOLDS, "scale", "model", "criteria")
 
-_CRITERION_KEYS = tuple(item.name for item in fields(Criterion))
+_CRITERION_KEYS = tuple(field.name for field in fields(Criterion))
 
 # JSON and TOML have text as keys, so a level's score may be written as text there, as JSON writes numbers.
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")

@@ -29,7 +29,7 @@ _IBANS = (
     "VA22 VG24 XK20 YE30 "
 )
 
-_IBAN_LENGTHS = {item[:2]: int(item[2:]) for item in _IBANS.split()}
+_IBAN_LENGTHS = {entry[:2]: int(entry[2:]) for entry in _IBANS.split()}
 """The length of an IBAN of each country, from the registry that SWIFT keeps for ISO 13616."""
 
 

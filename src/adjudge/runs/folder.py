@@ -242,8 +242,12 @@ def list_changes(recorded: Mapping[str, Any], manifest: Mapping[str, Any]) -> It
         yield f"{_DIGESTS[name]} changed ({_find_change(old, new)})"
 
 
-def _drop_wording(asked: Any) -> Any:
-    return {name: value for name, value in asked.items() if name != "wording"} if isinstance(asked, dict) else asked
+def _drop_wording(question: Any) -> Any:
+    return (
+        {name: value for name, value in question.items() if name != "wording"}
+        if isinstance(question, dict)
+        else question
+    )
 
 
 def _find_change(recorded: Any, current: Any, path: str = "") -> str:

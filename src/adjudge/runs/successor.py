@@ -88,15 +88,15 @@ def read_question(
 
     Raises ``UsageError`` for a question with code that a manifest does not hold, unless it may be left out.
     """
-    asked: Mapping[str, Any] = earlier.manifest.get("asked") or {}
-    unknown = sorted(name for name, value in asked.items() if value and name not in _KNOWN.union(leave_out))
+    question: Mapping[str, Any] = earlier.manifest.get("asked") or {}
+    unknown = sorted(name for name, value in question.items() if value and name not in _KNOWN.union(leave_out))
     if unknown:
         raise UsageError(
             f"{earlier.folder} was asked with {', '.join(unknown)}, which a run does not hold; judge its data with the "
             "candidate (adjudge run), and name that run as the candidate"
         )
-    arguments = cast("EvaluateArguments", {name: asked[name] for name in _TEXTS if name in asked})
+    arguments = cast("EvaluateArguments", {name: question[name] for name in _TEXTS if name in question})
     threshold = (earlier.manifest.get("options") or {}).get("threshold")
     if threshold is not None:
         arguments["threshold"] = threshold
-    return read_terms(earlier.manifest).rubric, arguments, asked.get("pairs")
+    return read_terms(earlier.manifest).rubric, arguments, question.get("pairs")

@@ -63,7 +63,7 @@ class Terms:
 
 def read_terms(manifest: Mapping[str, Any]) -> Terms:
     """Read the terms of a manifest, as far as they can be read: a run is read whatever its rubric was."""
-    rubric, options, redecided, asked = [manifest.get(name) for name in ("rubric", "options", "redecided", "asked")]
+    rubric, options, redecided, question = [manifest.get(name) for name in ("rubric", "options", "redecided", "asked")]
     threshold = options.get("threshold") if isinstance(options, Mapping) else None
     policy = redecided.get("policy") if isinstance(redecided, Mapping) else None
     try:
@@ -77,5 +77,5 @@ def read_terms(manifest: Mapping[str, Any]) -> Terms:
         threshold=float(threshold) if has_threshold else None,
         over_rubrics="rubric" in overriding,
         over_thresholds="threshold" in overriding,
-        compares=isinstance(asked, Mapping) and bool(asked.get("pairs")),
+        compares=isinstance(question, Mapping) and bool(question.get("pairs")),
     )

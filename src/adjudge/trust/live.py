@@ -363,7 +363,7 @@ def _place_bets(
         variance = sum(w * w / s * p * (1 - p) for w, s, p in zip(weights, shares, expectations, strict=True))
         apart = math.log((x + 0.5 if is_good else k - x + 0.5) / (k + 1))
         expected = expectations[stratum]
-        top, bottom = max(expectations), max(1 - item for item in expectations)
+        top, bottom = max(expectations), max(1 - expectation for expectation in expectations)
         rows.append((stratum, is_good, x, sizes[stratum] - k, expected, size, math.sqrt(variance), top, bottom, apart))
         placed[stratum] += size
         drawn[stratum], good[stratum] = k + 1, x + is_good

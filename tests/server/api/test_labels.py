@@ -56,7 +56,7 @@ def test_two_people_label_blind_and_one_settles(server):
     async def export():
         async with open_queue(server, "Chair", "adjudicate", "read") as client:
             queue = client.label_queue("first")
-            settled = await queue.settle(first[0], False, comment="no")
+            settled = await queue.adjudicate(first[0], False, comment="no")
             return settled, await queue.labels()
 
     settled, labels = run(export())

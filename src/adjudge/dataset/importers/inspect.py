@@ -321,16 +321,16 @@ def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageE
 def _make_row(sample: Mapping[str, Any], reading: _Reading, place: str) -> dict[str, Any]:
     row, used = select_mapped(sample, reading.spec)
     notes = reading.notes
-    asked = _find_task(sample, row)
+    task = _find_task(sample, row)
     # By its place, as Inspect numbers samples itself: two of them may hold the same text.
     row.setdefault("id", place if sample.get("id") is None else sample["id"])
     if "content" not in row:
         if sample.get("output") is None:
             add_note(notes, "sample without an answer: its input is the content")
             row.pop("task", None)
-        row["content"] = asked if sample.get("output") is None else sample["output"]
-    if row["content"] is not asked and "input" not in used:
-        row.setdefault("task", asked)
+        row["content"] = task if sample.get("output") is None else sample["output"]
+    if row["content"] is not task and "input" not in used:
+        row.setdefault("task", task)
     if sample.get("target") not in (None, "", []):
         row.setdefault("reference", sample["target"])
     _note_losses(sample, notes)

@@ -120,9 +120,9 @@ def find_difference(connection: Connection) -> tuple[int | None, str] | None:
     for row in stored:
         problem = _compare(connection, row, entries)
         if problem is not None:
-            asked = entries.requests.get(row.id)
+            request = entries.requests.get(row.id)
             shown = clean(row.id[:80], keep_lines=False)
-            return None if asked is None else asked.seq, f"approval {shown} {problem}"
+            return None if request is None else request.seq, f"approval {shown} {problem}"
     missing = entries.requests.keys() - {row.id for row in stored}
     if not missing:
         return None
@@ -252,9 +252,9 @@ def _read_stored(connection: Connection) -> Sequence[_StoredRequest]:
 
 def _find_listed(connection: Connection, row: _StoredRequest, entries: _Entries) -> ListedRequest | None:
     """Find how a request should be listed; ``None`` where the ledger says nothing of it."""
-    asked = entries.requests.get(row.id)
-    if asked is not None:
-        return asked.listed
+    request = entries.requests.get(row.id)
+    if request is not None:
+        return request.listed
     # Its entry may be erased. Then the request itself is what is left to derive from.
     body = _read_body(connection, row.id)
     try:

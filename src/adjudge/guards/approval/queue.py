@@ -88,10 +88,10 @@ def read_queue(
         for row in connection.execute(voted):
             voters.setdefault(row.approval, set()).add(row.by)
     approvers: dict[str, list[str]] = {}
-    asked = tables[APPROVERS]
-    joined = asked.join(table, table.c.id == asked.c.approval)
-    names = select(asked.c.approval, asked.c.approver).select_from(joined).where(where).order_by(asked.c.approver)
-    for row in connection.execute(names):
+    names = tables[APPROVERS]
+    joined = names.join(table, table.c.id == names.c.approval)
+    named = select(names.c.approval, names.c.approver).select_from(joined).where(where).order_by(names.c.approver)
+    for row in connection.execute(named):
         approvers.setdefault(row.approval, []).append(row.approver)
     listed = tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)

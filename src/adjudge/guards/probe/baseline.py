@@ -33,7 +33,7 @@ _KEYS = ("schema", "$schema", "thresholds", "contract", "probes")
 
 _PROBE_KEYS = ("name", "input", "expected", "contract")
 
-_THRESHOLDS = tuple(item.name for item in fields(ProbeThresholds))
+_THRESHOLDS = tuple(threshold.name for threshold in fields(ProbeThresholds))
 
 _CODE = ("command", "function", "tool", "run", "exec", "python", "judge")
 

@@ -190,7 +190,7 @@ class HttpModel:
             return replace(reply, model_requested=self.model, model_expected=None)
         model, reported = (self.name, self.place.find_base(self.name)), reply.model[:LONGEST_NAME]
         expected = REPORTED.expect(model, reported) if self.place.provider.any_name else None
-        REPORTED.compare(model, reported, expected or self.model, asked=expected is None)
+        REPORTED.compare(model, reported, expected or self.model, requested=expected is None)
         return replace(reply, model=reported, model_requested=self.model, model_expected=expected)
 
     async def aclose(self) -> None:

@@ -327,7 +327,7 @@ class _Tally:
         self._cases = self._cases_with_criteria = self._judgements = self._settled = self._checked = 0
         self._criteria, self._constant = 1, True
         self._now: tuple[int, int] = (1, 0)
-        self._asked = False
+        self._is_asked = False
 
     def wrap(self, model: Model, number: int) -> Model:
         """Make the stand-in for a model; its seat is in the estimate even if it is never asked."""
@@ -343,13 +343,13 @@ class _Tally:
         brings = case.criteria is not None or case.rubric is not None
         self._constant = not brings and self._cases > 0
         checked = min(max(self._batch.check - self._judgements, 0), repeat)
-        self._now, self._asked = (repeat, checked), False
+        self._now, self._is_asked = (repeat, checked), False
         await assignment.judge_case(case, 0)
         self._cases += 1
         self._cases_with_criteria += brings
         self._judgements += repeat
         self._checked += checked
-        self._settled += 0 if self._asked else repeat
+        self._settled += 0 if self._is_asked else repeat
 
     def conclude(self, *, digests: Mapping[str, str | None], options: Mapping[str, Any]) -> RunEstimate:
         """The estimate of all that was counted."""
@@ -367,7 +367,7 @@ class _Tally:
         )
 
     def _meter(self, model: Model, number: int, request: Request) -> None:
-        self._asked = True
+        self._is_asked = True
         times, checked = self._now
         seat = self._find_seat(model, number)
         seat.add(request, criteria=self._criteria, times=times, checked=checked, constant=self._constant)

@@ -98,8 +98,8 @@ def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[
             raise UsageError(
                 f"the run {manifest['id']} was itself redecided, and nobody was asked in it; redecide the run {source}"
             )
-        asked, rubric, described = manifest["asked"], manifest["rubric"], manifest["judge"]
-        reading = _make_reading(asked, rubric, policy)
+        question, rubric, described = manifest["asked"], manifest["rubric"], manifest["judge"]
+        reading = _make_reading(question, rubric, policy)
         judge = change_judge(rebuild_judge(_without_rubrics(described), AbsentModel), policy)
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"the run's manifest cannot be read ({type(error).__name__}: {error})"[:300]) from None
@@ -157,20 +157,20 @@ def _pick_seats(chain: JudgeChain, names: Sequence[str] | None) -> list[Any]:
     return [seat for name, seat in chain.seats if name in names]
 
 
-def _make_reading(asked: Mapping[str, Any], rubric: Mapping[str, Any] | None, policy: RedecisionPolicy) -> Reading:
-    had = asked.get("result_format")
-    if had and policy.result_format is None:
+def _make_reading(question: Mapping[str, Any], rubric: Mapping[str, Any] | None, policy: RedecisionPolicy) -> Reading:
+    result_format = question.get("result_format")
+    if result_format and policy.result_format is None:
         raise UsageError(
-            f"the run asked for a result_format of yours, {had}; hand it in as ",
+            f"the run asked for a result_format of yours, {result_format}; hand it in as ",
             Argument("result_format"),
             argument="result_format",
         )
-    if policy.result_format is not None and not had:
+    if policy.result_format is not None and not result_format:
         raise UsageError(
             "the run asked for no result_format, so its replies have none; leave it out", argument="result_format"
         )
     # Without a result format, each case brought its own.
-    if had and rubric is None and (policy.rubric is not None or policy.threshold is not None):
+    if result_format and rubric is None and (policy.rubric is not None or policy.threshold is not None):
         raise UsageError("the run asked by no rubric, so there are no scores that another one could weigh")
     new_rubric = load_rubric(policy.rubric) if policy.rubric is not None else None
     if new_rubric is None and rubric is not None:
@@ -180,7 +180,7 @@ def _make_reading(asked: Mapping[str, Any], rubric: Mapping[str, Any] | None, po
     return make_reading(
         rubric,
         new_rubric,
-        reference=asked.get("reference"),
+        reference=question.get("reference"),
         value_type=policy.result_format,
         passes=policy.passes,
     )

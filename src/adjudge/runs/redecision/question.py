@@ -125,7 +125,7 @@ class Reading:
 
 
 def make_reading(
-    asked: Mapping[str, Any] | None,
+    recorded: Mapping[str, Any] | None,
     rubric: Rubric | None,
     *,
     reference: Any = None,
@@ -138,12 +138,12 @@ def make_reading(
     """
     if value_type is not None:
         check_format(value_type, passes)
-    if rubric is None or asked is None:
-        same = rubric is None and asked is None
+    if rubric is None or recorded is None:
+        same = rubric is None and recorded is None
         return Reading(rubric=rubric, same=same, reference=reference, value_type=value_type, passes=passes)
     rubric = replace(rubric, model=None)
-    asked_criteria = {criterion["name"]: criterion for criterion in asked["criteria"]}
-    judged_criteria = {name: criterion for name, criterion in asked_criteria.items() if "rule" not in criterion}
+    recorded_criteria = {criterion["name"]: criterion for criterion in recorded["criteria"]}
+    judged_criteria = {name: criterion for name, criterion in recorded_criteria.items() if "rule" not in criterion}
     criteria = {criterion.name: criterion for criterion in rubric.criteria}
     for name, criterion in criteria.items():
         if criterion.rule is not None and name in judged_criteria:
@@ -151,14 +151,14 @@ def make_reading(
     dropped = [
         rebuild_criterion(criterion, weight=0.0) for name, criterion in judged_criteria.items() if name not in criteria
     ]
-    same_scale = list(rubric.scale) == list(asked.get("scale") or (0.0, 1.0))
-    asked_rubric = {key: value for key, value in asked.items() if key != "model"}
+    same_scale = list(rubric.scale) == list(recorded.get("scale") or (0.0, 1.0))
+    recorded_rubric = {key: value for key, value in recorded.items() if key != "model"}
     return Reading(
         rubric=rubric,
         dropped=tuple(dropped) if same_scale else (),
         unasked=_explain_gaps(rubric, judged_criteria, same_scale=same_scale),
-        same=to_plain(rubric.to_dict()) == asked_rubric,
-        ruled={name: criterion["rule"] for name, criterion in asked_criteria.items() if "rule" in criterion},
+        same=to_plain(rubric.to_dict()) == recorded_rubric,
+        ruled={name: criterion["rule"] for name, criterion in recorded_criteria.items() if "rule" in criterion},
         reference=reference,
         value_type=value_type,
         passes=passes,

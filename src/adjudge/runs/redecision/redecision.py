@@ -153,8 +153,8 @@ class _RunRedecision:
     def __init__(self, run: Run, policy: RedecisionPolicy) -> None:
         self.run, self.policy = run, policy
         self.judge, self.reading = read_policy(run.manifest, policy)
-        asked, rubric = run.manifest["asked"], run.manifest["rubric"] or {}
-        self._named = bool(asked.get("model") or rubric.get("model"))
+        question, rubric = run.manifest["asked"], run.manifest["rubric"] or {}
+        self._named = bool(question.get("model") or rubric.get("model"))
         self._before: Counter[str] = Counter(passed=0, failed=0, undecided=0)
         self._after: Counter[str] = Counter(passed=0, failed=0, undecided=0)
         self._unknown: Counter[str] = Counter()

@@ -113,7 +113,7 @@ async def settle_difference(run: str, body: LabelBody, state: CurrentState, call
     label = await use_queue(
         state,
         run,
-        lambda queue: queue.settle(
+        lambda queue: queue.adjudicate(
             rater,
             body.case,
             body.value,

@@ -261,7 +261,7 @@ async def settle_difference(
         value = _read_value(form, lambda: queue.next_difference(rater, session=caller.identity))
         comment = form.comment.strip()
         full_comment = f"{SILENT}{comment}".strip() if form.silent else comment
-        queue.settle(
+        queue.adjudicate(
             rater,
             form.case,
             value,
