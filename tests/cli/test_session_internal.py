@@ -67,7 +67,7 @@ def judge(kind: str, capsys: pytest.CaptureFixture[str], *, as_json: bool, concu
     ]
     session = Session(
         choice=Choice(judge=Silent(kind), rubric=None),  # type: ignore[arg-type]
-        how={"criteria": "Is good."},
+        arguments={"criteria": "Is good."},
         inputs=Inputs(items=iter(items), total=3, single=False),
         as_json=as_json,
     )
@@ -115,7 +115,7 @@ def test_who_cancels_the_run_cancels_it(capsys: pytest.CaptureFixture[str]):
     async def run() -> None:
         session = Session(
             choice=Choice(judge=Waiting("waits"), rubric=None),  # type: ignore[arg-type]
-            how={"criteria": "Is good."},
+            arguments={"criteria": "Is good."},
             inputs=Inputs(items=iter([InputItem(name="a.txt", content="good")]), total=1, single=True),
             as_json=False,
         )
