@@ -31,7 +31,7 @@ NEEDED: Mapping[str, frozenset[str]] = {
     # Pauses between two deliveries pass at once.
     "kit/webhooks.py": frozenset({"approvals._courier", "approvals._courier._sleep"}),
     # A process that is killed between writing a tier and its commit: nothing public stands in between.
-    "kit/registries.py": frozenset({"adjudge.tools.store", "_tables._TableView"}),
+    "kit/registries.py": frozenset({"adjudge.tools.store"}),
     # Folders of runs with results that no judge gives, such as a hostile one.
     "kit/reports.py": frozenset(
         {"adjudge.runs.folder.make_manifest", "adjudge.runs.folder.write_manifest", "adjudge.runs.store.RunStore"}

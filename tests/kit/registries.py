@@ -187,14 +187,14 @@ async def hang_after_verdict(url: str, ident: str) -> None:
 
 async def hang_before_commit(url: str, ident: str) -> None:
     """Write the new tier and its entry, and never come to the commit."""
-    append = _tables._TableView.append_entry
+    append = _tables.ToolView.append_entry
 
     def hang(self: Any, said: Any) -> None:
         append(self, said)
         say("written")
         time.sleep(3_600)
 
-    _tables._TableView.append_entry = hang  # type: ignore[method-assign]
+    _tables.ToolView.append_entry = hang  # type: ignore[method-assign]
     async with ToolRegistry(url) as registry:
         await registry.promote(ident, make_judge())
 

@@ -27,7 +27,8 @@ from adjudge.tools import (
     ToolUsage,
     forge,
 )
-from adjudge.tools.promotion import PromotionLimits, compute_cool_down, find_promotion_obstacle, find_use_obstacle
+from adjudge.tools.obstacles import RegistryLimits, find_use_obstacle
+from adjudge.tools.promotion import compute_cool_down, find_promotion_obstacle
 from kit.clock import Clock
 from kit.registries import make_judge
 from kit.tools import candidate, tool
@@ -173,7 +174,7 @@ def make_record(uses: int = 10, successes: int = 10, **more: Any) -> ToolRecord:
 
 def may_rise(record: ToolRecord, now: datetime = NOW) -> str | None:
     """Why a tool may not rise now."""
-    found = find_promotion_obstacle(record, "agent", approved_by=None, neighbours=[], limits=PromotionLimits(), now=now)
+    found = find_promotion_obstacle(record, "agent", approved_by=None, neighbours=[], limits=RegistryLimits(), now=now)
     return found.because if found is not None else None
 
 

@@ -135,6 +135,25 @@ def test_a_registry_nobody_wrote_is_empty(url: str, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_registry_in_memory_is_alone_and_forgets():
+    """Each has tools of its own, from several tasks at once, until it is closed; no file is made."""
+
+    async def go() -> None:
+        one, other = ToolRegistry(), ToolRegistry()
+        async with asyncio.TaskGroup() as group:
+            added = [group.create_task(add(one, str(number))) for number in range(5)]
+        ids = [task.result() for task in added]
+        assert {record.id for record in await one.list()} == set(ids)
+        assert await other.list() == ()
+        await one.check(ids[0], **HERE)
+        await one.aclose()
+        await other.aclose()
+        assert await one.list() == ()
+        await one.aclose()
+
+    asyncio.run(go())
+
+
 def test_a_ledger_of_the_callers_stays_open(url: str):
     """It is closed by whoever opened it, and holds other entries as before."""
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.files import check_regular
@@ -112,9 +112,21 @@ def _write_insert(table: str, columns: Sequence[str]) -> str:
 # ---------------------------------------------------------------- the address
 
 
+class _InMemory(str):
+    """The type of ``IN_MEMORY``, so that no text that somebody writes is taken for it."""
+
+    __slots__ = ()
+
+
+IN_MEMORY: Final = _InMemory("in memory")
+"""The address of a ledger that is gone when it is closed. Only parts of adjudge that keep nothing use it: nobody could
+verify later what it recorded.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a ledger is: a SQLite file, or a database in PostgreSQL."""
+    """Where a ledger is: a SQLite file, a database in PostgreSQL, or neither and so in memory."""
 
     file: str | None
     url: URL | None
@@ -123,6 +135,8 @@ class Address:
     @property
     def name(self) -> str:
         """The address as it is shown, without a password."""
+        if self.file is None and self.url is None:
+            return IN_MEMORY
         return f"sqlite:///{self.file}" if self.url is None else self.url.render_as_string(hide_password=True)
 
 
@@ -134,6 +148,8 @@ _FILE = "sqlite:///"
 
 def read_address(url: str | os.PathLike[str]) -> Address:
     """Read what a program names a ledger by; raises ``UsageError`` for what is neither an address nor a path."""
+    if isinstance(url, _InMemory):
+        return Address(file=None, url=None)
     if isinstance(url, str):
         check_text("a ledger's url", url)
     path = _find_path(url)
@@ -239,7 +255,7 @@ class Database:
         """A connection of SQLAlchemy in a transaction as that of ``read``, or of ``write``."""
         with self._use_engine() as engine:
             options: dict[str, Any] = {"adjudge_writes": True} if writes else {}
-            if snapshot and self.file is None:
+            if snapshot and self._address.url is not None:
                 options["isolation_level"] = "REPEATABLE READ"
             chosen = engine.execution_options(**options)
             with chosen.begin() if writes else chosen.connect() as connection:
@@ -331,7 +347,13 @@ class Database:
             engine = create_engine("sqlite:///", creator=partial(_connect_file, place), poolclass=QueuePool)
             event.listen(engine, "begin", _begin_on_engine)
             return engine
-        assert self._address.url is not None  # noqa: S101 - for the type checker: an address is one or the other
+        if self._address.url is None:
+            # One connection, which is the database: whoever comes second waits.
+            engine = create_engine(
+                "sqlite://", creator=_connect_memory, poolclass=QueuePool, pool_size=1, max_overflow=0
+            )
+            event.listen(engine, "begin", _begin_on_engine)
+            return engine
         try:
             return create_engine(self._address.url)
         except ImportError:
@@ -408,6 +430,10 @@ def _begin_in_file(connection: sqlite3.Connection, statement: str) -> Iterator[N
 def _begin_on_engine(connection: Connection) -> None:
     writes = connection.get_execution_options().get("adjudge_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _connect_memory() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
 def _connect_file(path: str) -> sqlite3.Connection:

@@ -2,8 +2,8 @@ from adjudge.errors import ToolRefused as ToolRefused
 from adjudge.tools.creation import forge as forge
 from adjudge.tools.file import load_candidate as load_candidate
 from adjudge.tools.lifecycle import ForgeResult as ForgeResult
-from adjudge.tools.lifecycle import Promotion as Promotion
 from adjudge.tools.lifecycle import ToolJudge as ToolJudge
+from adjudge.tools.promotion import Promotion as Promotion
 from adjudge.tools.record import Claim as Claim
 from adjudge.tools.record import Cooldown as Cooldown
 from adjudge.tools.record import ToolRecord as ToolRecord

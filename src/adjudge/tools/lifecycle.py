@@ -1,4 +1,4 @@
-"""The changes of a tool within one transaction; the same for every store.
+"""The changes of a tool within one transaction, but its promotion (``promotion.py``).
 
 A step that raises has changed nothing. So what was paid for and must be recorded even where it has no effect (a
 verdict on a tool that changed meanwhile) is returned as an outcome, and not raised.
@@ -14,34 +14,28 @@ from adjudge.concurrency import Timeout
 from adjudge.errors import Argument, ToolRefused, UsageError
 from adjudge.formats.text import show
 from adjudge.result import make_id
-from adjudge.tools.promotion import (
+from adjudge.tools.obstacles import (
     Because,
     Obstacle,
-    PromotionLimits,
+    RegistryLimits,
     find_claim_obstacle,
-    find_promotion_obstacle,
     find_room_obstacle,
     find_use_obstacle,
-    make_raised_summary,
 )
-from adjudge.tools.record import Claim, Cooldown, ToolRecord, ToolSummary, make_summary
+from adjudge.tools.record import Claim, ToolRecord, ToolSummary, make_summary
 from adjudge.tools.store import (
     ToolFilter,
-    View,
+    ToolView,
     make_demoted_entry,
     make_lost_entry,
-    make_promoted_entry,
     make_rejected_entry,
     make_reviewed_entry,
 )
-from adjudge.tools.tool import MISSING, EmergentTool, ToolCandidate, ToolTier, ToolUsage, tool_digest
-from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReviewVerdict, ToolVerdict
+from adjudge.tools.tool import MISSING, EmergentTool, ToolCandidate, ToolUsage, tool_digest
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolVerdict
 
 LONGEST_ID = 200
 """Characters; ours have fewer."""
-
-TEMPORARY: tuple[Because, ...] = ("already", "usage", "cool_down", "busy")
-"""Obstacles that go away by waiting or by using the tool more. They are outcomes; any other is an error to mend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +50,8 @@ class Outcome:
 class ToolTransaction:
     """One transaction under way; ``now`` is read inside it, after everybody else who writes was waited for."""
 
-    view: View
-    limits: PromotionLimits
+    view: ToolView
+    limits: RegistryLimits
     now: datetime
 
     # ---------------------------------------------------------------- coming and going
@@ -68,7 +62,7 @@ class ToolTransaction:
 
     def register(self, candidate: ToolCandidate, verdict: CreationVerdict, agent: str, session: str) -> ToolRecord:
         """Write a tool that was approved, and its verdict."""
-        record = _add_verdict(_make_record(candidate, agent, session, self.now), verdict)
+        record = add_verdict(_make_record(candidate, agent, session, self.now), verdict)
         self._check_room(make_summary(record))
         self.view.save(record)
         self.view.append_entry(make_reviewed_entry(record, verdict))
@@ -172,17 +166,17 @@ class ToolTransaction:
                 argument="by",
             )
         self._check_room(make_summary(_reinstate(record, session)))
-        return self._claim(record, claim)
+        return self.claim(record, claim)
 
     def end_review(
         self, reviewed: ToolRecord, verdict: CreationVerdict, by: str | None, session: str | None
     ) -> Outcome:
         """Write the verdict, and put the tool into use where it was approved."""
-        record, lost = self._find_reviewed(reviewed, verdict)
+        record, lost = self.find_reviewed(reviewed, verdict)
         if record is None:
             return lost
-        after = _add_verdict(_drop_claim(record, reviewed), verdict)
-        obstacle = _find_rejection(verdict) or _find_lost_claim(record, reviewed)
+        after = add_verdict(drop_claim(record, reviewed), verdict)
+        obstacle = find_rejection(verdict) or find_lost_claim(record, reviewed)
         if obstacle is None:
             raised = _reinstate(after, session)
             obstacle = find_room_obstacle(
@@ -192,42 +186,6 @@ class ToolTransaction:
         self.view.save(after)
         self.view.append_entry(make_reviewed_entry(after, verdict, by=by))
         return Outcome(record=after, obstacle=obstacle)
-
-    def begin_promotion(self, tool_id: str, to: ToolTier, approved_by: str | None, claim: Claim) -> Outcome:
-        """Claim a tool whose promotion may be reviewed now."""
-        record = self.find(tool_id)
-        neighbours = self.view.list_neighbours(make_raised_summary(record, to))
-        obstacle = find_promotion_obstacle(
-            record, to, approved_by=approved_by, neighbours=neighbours, limits=self.limits, now=self.now
-        )
-        if obstacle is None:
-            return self._claim(record, claim)
-        if obstacle.because in TEMPORARY:
-            return Outcome(record=record, obstacle=obstacle)
-        raise obstacle.make_error()
-
-    def end_promotion(
-        self, reviewed: ToolRecord, to: ToolTier, approved_by: str | None, verdict: PromotionVerdict
-    ) -> Outcome:
-        """Write the panel's verdict; the verdict, its entry and the new tier are written together or not at all."""
-        record, lost = self._find_reviewed(reviewed, verdict)
-        if record is None:
-            return lost
-        after = _add_verdict(_drop_claim(record, reviewed), verdict)
-        obstacle = _find_rejection(verdict)
-        if obstacle is not None:
-            cooling = Cooldown(refusals=record.cooling.refusals + 1, since=self.now)
-            after = replace(after, cooling=cooling)
-        obstacle = obstacle or _find_lost_claim(record, reviewed) or self._find_new_obstacle(after, to, approved_by)
-        if obstacle is not None:
-            self.view.save(after)
-            self.view.append_entry(make_reviewed_entry(after, verdict))
-            return Outcome(record=after, obstacle=obstacle)
-        shared_by = approved_by if to == "shared" else None
-        after = replace(after, tool=replace(after.tool, tier=to), approved_by=shared_by, cooling=Cooldown())
-        self.view.save(after)
-        self.view.append_entry(make_promoted_entry(after, verdict))
-        return Outcome(record=after)
 
     def release(self, tool_id: str, claim: Claim) -> None:
         """Give a claim back without a verdict."""
@@ -253,7 +211,8 @@ class ToolTransaction:
         if obstacle is not None:
             raise obstacle.make_error()
 
-    def _claim(self, record: ToolRecord, claim: Claim) -> Outcome:
+    def claim(self, record: ToolRecord, claim: Claim) -> Outcome:
+        """Claim a tool for a review, unless somebody else has."""
         obstacle = find_claim_obstacle(record, self.now)
         if obstacle is not None:
             return Outcome(record=record, obstacle=obstacle)
@@ -261,7 +220,7 @@ class ToolTransaction:
         self.view.save_standing(record)
         return Outcome(record=record)
 
-    def _find_reviewed(self, reviewed: ToolRecord, verdict: ToolVerdict) -> tuple[ToolRecord | None, Outcome]:
+    def find_reviewed(self, reviewed: ToolRecord, verdict: ToolVerdict) -> tuple[ToolRecord | None, Outcome]:
         """Return the tool if it still is what was reviewed; else record the verdict all the same and say why."""
         tool_id = reviewed.id
         record = self.view.load(tool_id)
@@ -279,15 +238,6 @@ class ToolTransaction:
         detail = f"the tool {tool_id} was {because} while it was reviewed"
         return None, Outcome(record=record, obstacle=Obstacle(because=because, detail=detail))
 
-    def _find_new_obstacle(self, record: ToolRecord, to: ToolTier, approved_by: str | None) -> Obstacle | None:
-        """Find an obstacle that arose while the panel was asked."""
-        neighbours = self.view.list_neighbours(make_raised_summary(record, to))
-        unlimited = replace(self.limits, min_uses=0, min_success_rate=0.0)
-        rested = replace(record, cooling=Cooldown(), claim=None)
-        return find_promotion_obstacle(
-            rested, to, approved_by=approved_by, neighbours=neighbours, limits=unlimited, now=self.now
-        )
-
 
 def make_claim(now: datetime, seconds: float) -> Claim:
     """Make a claim that ends by itself."""
@@ -299,7 +249,8 @@ def _make_record(candidate: ToolCandidate, agent: str, session: str, now: dateti
     return ToolRecord(tool=tool, registered_at=now)
 
 
-def _add_verdict(record: ToolRecord, verdict: ToolVerdict) -> ToolRecord:
+def add_verdict(record: ToolRecord, verdict: ToolVerdict) -> ToolRecord:
+    """Add a verdict to those on a tool."""
     return replace(record, tool=replace(record.tool, verdicts=(*record.tool.verdicts, verdict)))
 
 
@@ -318,21 +269,24 @@ def _has_claim_of(record: ToolRecord, reviewed: ToolRecord) -> bool:
     return claim is not None and reviewed_claim is not None and claim.token == reviewed_claim.token
 
 
-def _drop_claim(record: ToolRecord, reviewed: ToolRecord) -> ToolRecord:
+def drop_claim(record: ToolRecord, reviewed: ToolRecord) -> ToolRecord:
+    """End the claim of a review, unless it is another review's by now."""
     return replace(record, claim=None) if _has_claim_of(record, reviewed) else record
 
 
-def _find_rejection(verdict: ToolVerdict) -> Obstacle | None:
+def find_rejection(verdict: ToolVerdict) -> Obstacle | None:
+    """Find out whether the reviewers stand in the way."""
     return None if verdict.approved else Obstacle(because="rejected", detail=f"rejected: {verdict.reasoning}")
 
 
-def _find_lost_claim(record: ToolRecord, reviewed: ToolRecord) -> Obstacle | None:
+def find_lost_claim(record: ToolRecord, reviewed: ToolRecord) -> Obstacle | None:
+    """Find out whether a review took longer than its claim."""
     if _has_claim_of(record, reviewed):
         return None
     return Obstacle(because="busy", detail=f"the review of {record.id} took so long that it counts no more")
 
 
-_REVIEW_SHARE = 0.9
+REVIEW_SHARE = 0.9
 """The share of its claim that a review may take, so that it ends before anybody else may begin one."""
 
 
@@ -363,38 +317,6 @@ class ForgeResult:
         return self.tool is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promotion:
-    """The result of ``promote``; true exactly when the tool was promoted."""
-
-    promoted: bool
-    record: ToolRecord | None
-    """The tool in its current state; ``None`` if it was removed meanwhile."""
-    verdict: PromotionVerdict | None = None
-    """The panel's verdict; ``None`` if nobody was asked."""
-    because: str | None = None
-    """Why it was not promoted, in a word: ``usage``, ``cool_down``, ``busy``, ``already``, ``rejected``,
-    ``changed``...
-    """
-    detail: str = ""
-    """The same in a sentence; it may quote what the reviewers said."""
-
-    def __bool__(self) -> bool:
-        return self.promoted
-
-
-def make_promotion(outcome: Outcome, verdict: PromotionVerdict | None) -> Promotion:
-    """Make the result of ``promote`` from an outcome."""
-    obstacle = outcome.obstacle
-    return Promotion(
-        promoted=obstacle is None and verdict is not None,
-        record=outcome.record,
-        verdict=verdict,
-        because=obstacle.because if obstacle is not None else None,
-        detail=obstacle.detail if obstacle is not None else "",
-    )
-
-
 def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResult:
     """Make the result of ``review`` from an outcome."""
     obstacle = outcome.obstacle
@@ -407,7 +329,7 @@ def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResul
 async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: float) -> CreationVerdict:
     """Ask for the verdict on a candidate; a late one is a rejection."""
     try:
-        verdict = await Timeout(seconds * _REVIEW_SHARE).run(judge.review_creation(candidate), name="review_creation")
+        verdict = await Timeout(seconds * REVIEW_SHARE).run(judge.review_creation(candidate), name="review_creation")
     except TimeoutError:
         return CreationVerdict(
             approved=False,
@@ -416,7 +338,7 @@ async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: floa
             correctness=0.0,
             determinism=0.0,
             bounded=0.0,
-            reasoning=_describe_late(seconds),
+            reasoning=describe_late(seconds),
             tool_digest=tool_digest(candidate),
         )
     if not isinstance(verdict, CreationVerdict) or verdict.tool_digest != tool_digest(candidate):
@@ -424,19 +346,6 @@ async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: floa
     return verdict
 
 
-async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) -> PromotionVerdict:
-    """Ask for the panel's verdict on a tool; a late one is a rejection."""
-    try:
-        verdict = await Timeout(seconds * _REVIEW_SHARE).run(judge.review_promotion(tool), name="review_promotion")
-    except TimeoutError:
-        review = ReviewVerdict(approved=False, confidence=0.0, reasoning=_describe_late(seconds))
-        return PromotionVerdict(
-            approved=False, confidence=0.0, safety=review, correctness=review, tool_digest=tool.digest
-        )
-    if not isinstance(verdict, PromotionVerdict) or verdict.tool_digest != tool.digest:
-        raise UsageError(f"review_promotion returns a PromotionVerdict on what it was given, got {show(verdict)}")
-    return verdict
-
-
-def _describe_late(seconds: float) -> str:
-    return f"rejected, since the review took longer than {seconds * _REVIEW_SHARE:g} seconds"
+def describe_late(seconds: float) -> str:
+    """Explain why a review that never answered is a rejection."""
+    return f"rejected, since the review took longer than {seconds * REVIEW_SHARE:g} seconds"

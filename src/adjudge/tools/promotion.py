@@ -1,38 +1,43 @@
-"""Decisions on who may do what with a tool, and why not; pure functions of what a registry knows.
+"""Promotion: a tool rises one tier, if it is due, a panel of two reviewers approves, and its tier has room.
 
-Each function names the first thing that stands in the way, or returns ``None``. Nothing here waits, asks or writes, so
-what is decided for a registry in memory is decided for one in a database. What a panel says of a promotion is asked in
-``review.py`` (``review_promotion``) and counted in ``lifecycle.py`` (``end_promotion``).
+``begin_promotion`` claims the tool, ``ask_promotion`` asks the panel (``review.py``), and ``end_promotion`` writes the
+verdict, its entry and the new tier in one transaction. ``ToolRegistry.promote`` calls them in this order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal
 
-from adjudge.errors import ToolRefused
+from adjudge.concurrency import Timeout
+from adjudge.errors import UsageError
 from adjudge.formats.numbers import format_apart
 from adjudge.formats.text import show
-from adjudge.tools.record import ToolRecord, ToolSummary
-from adjudge.tools.tool import TIERS, ToolCandidate, ToolTier, tool_digest
-
-
-def is_near(summary: ToolSummary, other: ToolSummary) -> bool:
-    """Return whether another tool can matter for the caps and names of this one; a store may return more than these."""
-    return other.id != summary.id and (
-        other.session == summary.session or other.agent == summary.agent or other.name == summary.name
-        or other.digest == summary.digest
-    )  # fmt: skip
-
-
-Because = Literal[
-    "unknown", "unreviewed", "demoted", "changed", "removed", "scope", "arguments",
-    "session_cap", "agent_cap", "name", "tier", "approver", "already", "usage", "cool_down", "busy",
-    "rejected", "sandbox", "empty", "untested",
-]  # fmt: skip
-
+from adjudge.tools.lifecycle import (
+    REVIEW_SHARE,
+    Outcome,
+    ToolJudge,
+    ToolTransaction,
+    add_verdict,
+    describe_late,
+    drop_claim,
+    find_lost_claim,
+    find_rejection,
+)
+from adjudge.tools.obstacles import (
+    Because,
+    Obstacle,
+    RegistryLimits,
+    describe_tool,
+    explain_status,
+    find_claim_obstacle,
+    find_room_obstacle,
+)
+from adjudge.tools.record import Claim, Cooldown, ToolRecord, ToolSummary, make_summary
+from adjudge.tools.store import make_promoted_entry, make_reviewed_entry
+from adjudge.tools.tool import TIERS, EmergentTool, ToolTier
+from adjudge.tools.verdict import PromotionVerdict, ReviewVerdict
 
 COOL_USES, COOL_SECONDS = 10, 600.0
 """Uses and seconds that have to pass, both of them, after the first refusal of a promotion; twice as many after each
@@ -43,65 +48,109 @@ _MOST_DOUBLINGS = 20
 """After this many nobody waits any more, and a date must stay one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromotionLimits:
-    """The numbers of a registry."""
-
-    session_cap: int = 10
-    agent_cap: int = 50
-    min_uses: int = 5
-    min_success_rate: float = 0.8
+TEMPORARY: tuple[Because, ...] = ("already", "usage", "cool_down", "busy")
+"""Obstacles that go away by waiting or by using the tool more. They are outcomes; any other is an error to mend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
-    """The reason why something is refused, in a word and in a sentence."""
+class Promotion:
+    """The result of ``promote``; true exactly when the tool was promoted."""
 
-    because: Because
-    detail: str
+    promoted: bool
+    record: ToolRecord | None
+    """The tool in its current state; ``None`` if it was removed meanwhile."""
+    verdict: PromotionVerdict | None = None
+    """The panel's verdict; ``None`` if nobody was asked."""
+    because: str | None = None
+    """Why it was not promoted, in a word: ``usage``, ``cool_down``, ``busy``, ``already``, ``rejected``,
+    ``changed``...
+    """
+    detail: str = ""
+    """The same in a sentence; it may quote what the reviewers said."""
 
-    def make_error(self) -> ToolRefused:
-        """Make an exception of it."""
-        return ToolRefused(self.detail, because=self.because)
+    def __bool__(self) -> bool:
+        return self.promoted
 
 
-def find_use_obstacle(
-    record: ToolRecord, *, agent: str, session: str, candidate: ToolCandidate | None = None
-) -> Obstacle | None:
-    """Find out why a tool may not run for an agent in a session, or as a candidate that a caller holds."""
-    if record.status != "active":
-        return _explain_status(record)
-    # Whole names are compared, never parts: a session called s1 is not the beginning of s10, and "" is nobody's.
-    is_of_agent = agent == record.tool.agent
-    is_of_session = is_of_agent and session == record.tool.session
-    in_scope = {"session": is_of_session, "agent": is_of_agent, "shared": True}[record.tier]
-    if not in_scope:
-        owner = "session" if record.tier == "session" else "agent"
-        return Obstacle(because="scope", detail=f"{_describe(record)} belongs to another {owner}; it is not shared")
-    if candidate is not None and tool_digest(candidate) != record.digest:
-        return Obstacle(
-            because="changed",
-            detail=f"{_describe(record)} was reviewed as something else; have it reviewed again",
+def make_promotion(outcome: Outcome, verdict: PromotionVerdict | None) -> Promotion:
+    """Make the result of ``promote`` from an outcome."""
+    obstacle = outcome.obstacle
+    return Promotion(
+        promoted=obstacle is None and verdict is not None,
+        record=outcome.record,
+        verdict=verdict,
+        because=obstacle.because if obstacle is not None else None,
+        detail=obstacle.detail if obstacle is not None else "",
+    )
+
+
+def begin_promotion(
+    transaction: ToolTransaction, tool_id: str, to: ToolTier, approved_by: str | None, claim: Claim
+) -> Outcome:
+    """Claim a tool whose promotion may be reviewed now."""
+    record = transaction.find(tool_id)
+    neighbours = transaction.view.list_neighbours(make_raised_summary(record, to))
+    obstacle = find_promotion_obstacle(
+        record, to, approved_by=approved_by, neighbours=neighbours, limits=transaction.limits, now=transaction.now
+    )
+    if obstacle is None:
+        return transaction.claim(record, claim)
+    if obstacle.because in TEMPORARY:
+        return Outcome(record=record, obstacle=obstacle)
+    raise obstacle.make_error()
+
+
+async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) -> PromotionVerdict:
+    """Ask for the panel's verdict on a tool; a late one is a rejection."""
+    try:
+        verdict = await Timeout(seconds * REVIEW_SHARE).run(judge.review_promotion(tool), name="review_promotion")
+    except TimeoutError:
+        review = ReviewVerdict(approved=False, confidence=0.0, reasoning=describe_late(seconds))
+        return PromotionVerdict(
+            approved=False, confidence=0.0, safety=review, correctness=review, tool_digest=tool.digest
         )
-    return None
+    if not isinstance(verdict, PromotionVerdict) or verdict.tool_digest != tool.digest:
+        raise UsageError(f"review_promotion returns a PromotionVerdict on what it was given, got {show(verdict)}")
+    return verdict
 
 
-def find_room_obstacle(
-    summary: ToolSummary, neighbours: Iterable[ToolSummary], limits: PromotionLimits, now: datetime
+def end_promotion(
+    transaction: ToolTransaction, reviewed: ToolRecord, to: ToolTier, approved_by: str | None, verdict: PromotionVerdict
+) -> Outcome:
+    """Write the panel's verdict; the verdict, its entry and the new tier are written together or not at all."""
+    record, lost = transaction.find_reviewed(reviewed, verdict)
+    if record is None:
+        return lost
+    after = add_verdict(drop_claim(record, reviewed), verdict)
+    obstacle = find_rejection(verdict)
+    if obstacle is not None:
+        cooling = Cooldown(refusals=record.cooling.refusals + 1, since=transaction.now)
+        after = replace(after, cooling=cooling)
+    obstacle = obstacle or find_lost_claim(record, reviewed) or _find_new_obstacle(transaction, after, to, approved_by)
+    if obstacle is not None:
+        transaction.view.save(after)
+        transaction.view.append_entry(make_reviewed_entry(after, verdict))
+        return Outcome(record=after, obstacle=obstacle)
+    shared_by = approved_by if to == "shared" else None
+    after = replace(after, tool=replace(after.tool, tier=to), approved_by=shared_by, cooling=Cooldown())
+    transaction.view.save(after)
+    transaction.view.append_entry(make_promoted_entry(after, verdict))
+    return Outcome(record=after)
+
+
+def _find_new_obstacle(
+    transaction: ToolTransaction, record: ToolRecord, to: ToolTier, approved_by: str | None
 ) -> Obstacle | None:
-    """Find out why the other tools leave no room for this one: caps, names, and what was demoted."""
-    others = [other for other in neighbours if other.id != summary.id]
-    if any(other.status == "demoted" and other.digest == summary.digest for other in others):
-        return Obstacle(because="demoted", detail=f"what {show(summary.name)} does was demoted, under another id")
-    present = [other for other in others if other.status != "demoted"]
-    full = _find_cap_obstacle(summary, present, limits, now)
-    if full is not None:
-        return full
-    visible = [other for other in present if other.name == summary.name and _is_visible(other, summary)]
-    if visible:
-        # Two tools of one name in one place: whoever asks for the reviewed one could be given the other.
-        return Obstacle(because="name", detail=f"there is a tool {show(summary.name)} there already: {visible[0].id}")
-    return None
+    """Find an obstacle that arose while the panel was asked."""
+    neighbours = transaction.view.list_neighbours(make_raised_summary(record, to))
+    unlimited = replace(transaction.limits, min_uses=0, min_success_rate=0.0)
+    rested = replace(record, cooling=Cooldown(), claim=None)
+    return find_promotion_obstacle(
+        rested, to, approved_by=approved_by, neighbours=neighbours, limits=unlimited, now=transaction.now
+    )
+
+
+# ---------------------------------------------------------------- what stands in the way
 
 
 def find_promotion_obstacle(
@@ -110,7 +159,7 @@ def find_promotion_obstacle(
     *,
     approved_by: str | None,
     neighbours: Iterable[ToolSummary],
-    limits: PromotionLimits,
+    limits: RegistryLimits,
     now: datetime,
 ) -> Obstacle | None:
     """Find out why a promotion may not be reviewed now; an obstacle that somebody has to mend comes first."""
@@ -124,52 +173,28 @@ def find_promotion_obstacle(
 
 
 def make_raised_summary(record: ToolRecord, to: ToolTier) -> ToolSummary:
-    """Make the summary that a tool would have on a tier."""
-    tool = record.tool
-    return ToolSummary(
-        id=tool.id,
-        name=record.name,
-        tier=to,
-        status="active",
-        agent=tool.agent,
-        session=tool.session,
-        digest=tool.digest,
-    )
-
-
-def find_claim_obstacle(record: ToolRecord, now: datetime) -> Obstacle | None:
-    """Find out whether somebody else is having the tool reviewed."""
-    if record.claim is None or now >= record.claim.until:
-        return None
-    return Obstacle(because="busy", detail=f"{_describe(record)} is being reviewed already")
-
-
-def compute_cool_down(refusals: int) -> tuple[int, timedelta]:
-    """Compute how many uses and how much time have to pass after so many refusals."""
-    if refusals < 1:
-        return 0, timedelta()
-    factor = 2 ** min(refusals - 1, _MOST_DOUBLINGS)
-    return COOL_USES * factor, timedelta(seconds=COOL_SECONDS * factor)
+    """Make the summary that a tool would have on a tier, once nobody reviews it any more."""
+    return replace(make_summary(record), tier=to, status="active", claimed_until=None)
 
 
 def _find_step_obstacle(record: ToolRecord, to: ToolTier, approved_by: str | None) -> Obstacle | None:
     if record.status != "active":
-        return _explain_status(record)
+        return explain_status(record)
     if to == record.tier:
-        return Obstacle(because="already", detail=f"{_describe(record)} has the tier {to} already")
+        return Obstacle(because="already", detail=f"{describe_tool(record)} has the tier {to} already")
     if TIERS.index(to) != TIERS.index(record.tier) + 1:
         return Obstacle(
             because="tier",
-            detail=f"{_describe(record)} rises one tier at a time, and {to} does not follow {record.tier}",
+            detail=f"{describe_tool(record)} rises one tier at a time, and {to} does not follow {record.tier}",
         )
     if to == "shared" and approved_by is None:
         return Obstacle(
-            because="approver", detail=f"{_describe(record)} is shared only when somebody approves it by name"
+            because="approver", detail=f"{describe_tool(record)} is shared only when somebody approves it by name"
         )
     return None
 
 
-def _find_usage_obstacle(record: ToolRecord, limits: PromotionLimits) -> Obstacle | None:
+def _find_usage_obstacle(record: ToolRecord, limits: RegistryLimits) -> Obstacle | None:
     usage = record.tool.usage
     uses, rate = (usage.uses, usage.success_rate) if usage is not None else (0, 0.0)
     if uses >= limits.min_uses and rate >= limits.min_success_rate:
@@ -177,8 +202,8 @@ def _find_usage_obstacle(record: ToolRecord, limits: PromotionLimits) -> Obstacl
     shown, needed = format_apart(rate, limits.min_success_rate)
     return Obstacle(
         because="usage",
-        detail=f"{_describe(record)} has {uses} uses with a success rate of {shown}, and needs {limits.min_uses} with "
-        f"{needed}",
+        detail=f"{describe_tool(record)} has {uses} uses with a success rate of {shown}, and needs {limits.min_uses} "
+        f"with {needed}",
     )
 
 
@@ -192,51 +217,14 @@ def _find_cooling_obstacle(record: ToolRecord, now: datetime) -> Obstacle | None
     seconds = max(0.0, time_left.total_seconds())
     return Obstacle(
         because="cool_down",
-        detail=f"{_describe(record)} was refused and cools down: {uses_left} more uses and {seconds:.0f} more seconds",
+        detail=f"{describe_tool(record)} was refused and cools down: {uses_left} more uses and {seconds:.0f} more "
+        "seconds",
     )
 
 
-def _find_cap_obstacle(
-    summary: ToolSummary, present: list[ToolSummary], limits: PromotionLimits, now: datetime
-) -> Obstacle | None:
-    if summary.tier == "session":
-        count = sum(other.tier == "session" and other.session == summary.session for other in present)
-        if count >= limits.session_cap:
-            return Obstacle(
-                because="session_cap", detail=f"the session has {count} tools, and may have {limits.session_cap}"
-            )
-    if summary.tier == "agent":
-        count = sum(other.agent == summary.agent and _takes_agent_place(other, now) for other in present)
-        if count >= limits.agent_cap:
-            return Obstacle(
-                because="agent_cap",
-                detail=f"the agent has {count} tools, those under review included, and may have {limits.agent_cap}",
-            )
-    return None
-
-
-def _takes_agent_place(tool: ToolSummary, now: datetime) -> bool:
-    # One whose panel is asked right now counts: else a panel would be paid for, and its tool find no place.
-    rising = tool.tier == "session" and tool.status == "active"
-    return tool.tier == "agent" or (rising and tool.claimed_until is not None and now < tool.claimed_until)
-
-
-def _is_visible(other: ToolSummary, summary: ToolSummary) -> bool:
-    """Return whether another tool can be used where this one would be."""
-    if other.tier == "shared":
-        return True
-    if other.tier == "agent":
-        return summary.tier != "shared" and other.agent == summary.agent
-    return summary.tier == "session" and other.session == summary.session
-
-
-def _explain_status(record: ToolRecord) -> Obstacle:
-    if record.status == "demoted":
-        return Obstacle(because="demoted", detail=f"{_describe(record)} is demoted and does not run: {record.reason}")
-    return Obstacle(
-        because="unreviewed", detail=f"{_describe(record)} has no review of what it is now; have it reviewed"
-    )
-
-
-def _describe(record: ToolRecord) -> str:
-    return f"the tool {show(record.name)} ({record.id})"
+def compute_cool_down(refusals: int) -> tuple[int, timedelta]:
+    """Compute how many uses and how much time have to pass after so many refusals."""
+    if refusals < 1:
+        return 0, timedelta()
+    factor = 2 ** min(refusals - 1, _MOST_DOUBLINGS)
+    return COOL_USES * factor, timedelta(seconds=COOL_SECONDS * factor)

@@ -20,21 +20,12 @@ from adjudge.hooks import call_safely
 from adjudge.judges.evaluate import since
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import check_text
-from adjudge.tools.lifecycle import (
-    ForgeResult,
-    Promotion,
-    ToolJudge,
-    ToolTransaction,
-    ask_creation,
-    ask_promotion,
-    make_claim,
-    make_promotion,
-    make_result,
-)
-from adjudge.tools.promotion import PromotionLimits, find_use_obstacle
+from adjudge.tools.lifecycle import ForgeResult, ToolJudge, ToolTransaction, ask_creation, make_claim, make_result
+from adjudge.tools.obstacles import RegistryLimits, find_use_obstacle
+from adjudge.tools.promotion import Promotion, ask_promotion, begin_promotion, end_promotion, make_promotion
 from adjudge.tools.record import STATUSES, Claim, ToolRecord, ToolStatus
 from adjudge.tools.reuse import validate_reuse
-from adjudge.tools.store import LedgerToolStore, MemoryToolStore, ToolFilter, ToolStore
+from adjudge.tools.store import ToolFilter, open_store
 from adjudge.tools.tool import MISSING, TIERS, EmergentTool, ToolCandidate, ToolTier, tool_digest
 from adjudge.tools.verdict import CreationVerdict, ReuseVerdict
 
@@ -112,9 +103,9 @@ class ToolRegistry:
     again. The registry never runs a tool by itself. Use it as an async context manager, or call ``aclose``.
 
     Args:
-        store: Where tools are kept: ``None`` for this process's memory; a ``Ledger``, or the address of one, for tables
-            beside it. There, a verdict, its entry and the change of tier are one transaction, any number of processes
-            can work at once, and a tool runs only if the ledger confirms its state.
+        store: Where tools are kept: ``None`` for memory, until the registry is closed; a ``Ledger``, or the address of
+            one, for tables beside it. There, a verdict, its entry and the change of tier are one transaction, any
+            number of processes can work at once, and a tool runs only if the ledger confirms its state.
         session_cap: The most tools that one session may have; demoted ones do not count.
         agent_cap: The most tools that one agent may have in the tier ``agent``.
         min_uses: The uses that a tool needs before a promotion is reviewed.
@@ -147,15 +138,12 @@ class ToolRegistry:
             check_whole_number(name, number, least=1)
         check_share("min_success_rate", min_success_rate)
         check_seconds("claim_seconds", claim_seconds, most=86_400)
-        self._limits = PromotionLimits(
+        self._limits = RegistryLimits(
             session_cap=session_cap, agent_cap=agent_cap, min_uses=min_uses, min_success_rate=min_success_rate
         )
         self._claim_seconds = claim_seconds
         self._clock = clock
-        ledger = Ledger(store) if isinstance(store, str) else store
-        self._store: ToolStore = (
-            MemoryToolStore() if ledger is None else LedgerToolStore(ledger, owns=isinstance(store, str))
-        )
+        self._store = open_store(store)
 
     # ---------------------------------------------------------------- coming and going
 
@@ -198,7 +186,7 @@ class ToolRegistry:
     async def record_rejection(
         self, candidate: ToolCandidate, verdict: CreationVerdict, *, agent: str, session: str
     ) -> None:
-        """Record in the ledger that a candidate was rejected; does nothing for a registry in memory."""
+        """Record in the ledger that a candidate was rejected."""
         _check_candidate(candidate)
         _check_verdict(verdict, candidate)
         if verdict.approved:
@@ -349,7 +337,7 @@ class ToolRegistry:
         if approved_by is not None:
             _check_people(approved_by=approved_by)
         claim = self._make_claim()
-        claimed = await self._change(lambda transaction: transaction.begin_promotion(id, to, approved_by, claim))
+        claimed = await self._change(lambda transaction: begin_promotion(transaction, id, to, approved_by, claim))
         if claimed.obstacle is not None or claimed.record is None:
             return make_promotion(claimed, None)
         record = claimed.record
@@ -358,7 +346,7 @@ class ToolRegistry:
             await self._confirm(record)
             verdict = await ask_promotion(judge, record.tool, self._claim_seconds)
             outcome = await self._change(
-                lambda transaction: transaction.end_promotion(record, to, approved_by, verdict)
+                lambda transaction: end_promotion(transaction, record, to, approved_by, verdict)
             )
             return make_promotion(outcome, verdict)
 

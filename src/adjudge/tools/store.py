@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjudge.content import digest_text
 from adjudge.errors import LedgerError, ToolRefused, UsageError
 from adjudge.formats.plain import to_plain
+from adjudge.ledger.database import IN_MEMORY
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import Transaction
-from adjudge.tools.promotion import is_near
 from adjudge.tools.record import ToolRecord, ToolSummary, make_summary
 from adjudge.tools.tool import ToolCandidate
 from adjudge.tools.verdict import ToolVerdict
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, MetaData, Select, Table
+    from sqlalchemy import Connection, Executable, MetaData, Select, Table
 
 
 SCHEMA = "adjudge/tool-entry/1"
@@ -129,111 +128,6 @@ class ToolFilter:
     agent: str | None = None
     session: str | None = None
 
-    def fits(self, record: ToolRecord) -> bool:
-        """Return whether a record matches."""
-        tool = record.tool
-        values = {"tier": tool.tier, "status": record.status, "agent": tool.agent, "session": tool.session}
-        return all(getattr(self, name) in (None, value) for name, value in values.items())
-
-
-class View(Protocol):
-    """The tools within one transaction, or as they are at one moment."""
-
-    def load(self, tool_id: str) -> ToolRecord | None:
-        """The tool of this id."""
-
-    def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
-        """Tools in the order in which they were registered."""
-
-    def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
-        """At least every tool that ``is_near`` another."""
-
-    def save(self, record: ToolRecord) -> None:
-        """Write a new tool, or all of one that is there."""
-
-    def save_standing(self, record: ToolRecord) -> None:
-        """Write the usage, the cool-down and the claim of a tool that is there; nothing else has changed."""
-
-    def delete(self, tool_id: str) -> None:
-        """Remove a tool."""
-
-    def append_entry(self, entry: ToolEntry) -> None:
-        """Append an entry to the ledger, in the same transaction."""
-
-
-class ToolStore(Protocol):
-    """A store of tools."""
-
-    async def change(self, work: Callable[[View], T]) -> T:
-        """Do some work while nobody else changes anything: all of it, durably, or nothing where it raises."""
-
-    async def read(self, work: Callable[[View], T]) -> T:
-        """Return what a function reads from the tools."""
-
-    async def find_doubt(self, record: ToolRecord) -> str | None:
-        """Find what another store does not confirm of a record, in words; ``None`` if nothing."""
-
-    async def aclose(self) -> None:
-        """Close what was opened here."""
-
-
-class MemoryToolStore:
-    """Tools in this process; gone with it."""
-
-    def __init__(self) -> None:
-        self._view = _MemoryView({}, {})
-        self._lock = threading.Lock()
-
-    async def change(self, work: Callable[[View], T]) -> T:
-        """Do some work on a copy, which takes the tools' place when it is done."""
-        with self._lock:  # loops of several threads may come here at once; nothing is awaited inside
-            view = _MemoryView(dict(self._view.records), dict(self._view.cards))
-            result = work(view)
-            self._view = view
-        return result
-
-    async def read(self, work: Callable[[View], T]) -> T:
-        """Return what a function reads from the tools."""
-        return work(self._view)
-
-    async def find_doubt(self, record: ToolRecord) -> str | None:
-        """Find nothing: whoever can change this memory can change this code."""
-        del record
-        return None
-
-    async def aclose(self) -> None:
-        """Do nothing, since nothing was opened."""
-
-
-class _MemoryView:
-    def __init__(self, records: dict[str, ToolRecord], cards: dict[str, ToolSummary]) -> None:
-        self.records, self.cards = records, cards
-
-    def load(self, tool_id: str) -> ToolRecord | None:
-        return self.records.get(tool_id)
-
-    def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
-        return [record for record in self.records.values() if tool_filter.fits(record)]
-
-    def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
-        return [other for other in self.cards.values() if is_near(summary, other)]
-
-    def save(self, record: ToolRecord) -> None:
-        self.records[record.id], self.cards[record.id] = record, make_summary(record)
-
-    def save_standing(self, record: ToolRecord) -> None:
-        self.records[record.id] = record
-        until = record.claim.until if record.claim else None
-        self.cards[record.id] = replace(self.cards[record.id], claimed_until=until)
-
-    def delete(self, tool_id: str) -> None:
-        self.records.pop(tool_id, None)
-        self.cards.pop(tool_id, None)
-
-    def append_entry(self, entry: ToolEntry) -> None:
-        """Do nothing: what lives in this process alone is recorded nowhere."""
-        del entry
-
 
 TOOLS = "adjudge_tools"
 
@@ -273,28 +167,28 @@ def make_tables() -> MetaData:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerToolStore:
+class ToolStore:
     """Tools in tables beside a ledger: a verdict, its entry and the change of tier are one transaction."""
 
     ledger: Ledger
     owns: bool
     """Whether the ledger was opened for this and is closed with it."""
 
-    async def change(self, work: Callable[[View], T]) -> T:
+    async def change(self, work: Callable[[ToolView], T]) -> T:
         """Do some work while every other writer of the ledger waits: all of it, durably, or nothing."""
 
         def run(transaction: Transaction) -> T:
-            return work(_TableView(transaction.connection, self.ledger, transaction))
+            return work(ToolView(transaction.connection, self.ledger, transaction))
 
         return await self.ledger.transact(run, tables=make_tables())
 
-    async def read(self, work: Callable[[View], T]) -> T:
+    async def read(self, work: Callable[[ToolView], T]) -> T:
         """Return what a function reads from the tools; where there is no ledger yet, there are none."""
 
         def run(connection: Connection) -> tuple[Any, ToolRefused | None]:
             # A refusal is handed over as a value: raised, it would be taken for a ledger that is not there.
             try:
-                return work(_TableView(connection, self.ledger)), None
+                return work(ToolView(connection, self.ledger)), None
             except ToolRefused as error:
                 return None, error
 
@@ -303,7 +197,7 @@ class LedgerToolStore:
         except UsageError:
             answer = None
         if answer is None:
-            return work(_EmptyView())
+            return work(ToolView(None, self.ledger))
         result, refusal = answer
         if refusal is not None:
             raise refusal
@@ -319,50 +213,35 @@ class LedgerToolStore:
             await self.ledger.aclose()
 
 
-class _EmptyView:
-    """The view of a store that does not exist yet: it holds no tools."""
-
-    def load(self, tool_id: str) -> None:
-        del tool_id
-
-    def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
-        del tool_filter
-        return []
-
-    def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
-        del summary
-        return []
-
-    def save(self, record: ToolRecord) -> None:
-        raise NotImplementedError
-
-    save_standing = save
-
-    def delete(self, tool_id: str) -> None:
-        raise NotImplementedError
-
-    def append_entry(self, entry: ToolEntry) -> None:
-        raise NotImplementedError
+def open_store(store: Ledger | str | None) -> ToolStore:
+    """Open a store in a ledger: one that is given, the one at an address, or one in memory that is gone with it."""
+    ledger = store if isinstance(store, Ledger) else Ledger(IN_MEMORY if store is None else store)
+    return ToolStore(ledger, owns=ledger is not store)
 
 
-class _TableView:
-    def __init__(self, connection: Connection, ledger: Ledger, transaction: Transaction | None = None) -> None:
+class ToolView:
+    """The tools within one transaction, or as they are at one moment; without a connection there are none."""
+
+    def __init__(self, connection: Connection | None, ledger: Ledger, transaction: Transaction | None = None) -> None:
         self._connection, self._ledger, self._transaction = connection, ledger, transaction
 
     def load(self, tool_id: str) -> ToolRecord | None:
+        """Return the tool of this id."""
         # What no store can hold is no id, and some raise when they are asked for it.
         is_storable = isinstance(tool_id, str) and can_store(tool_id)
-        records = self._fetch(_select_tools().where(_get_tools().c.id == tool_id)) if is_storable else []
-        return records[0] if records else None
+        rows = self._fetch(_select_tools().where(_get_tools().c.id == tool_id)) if is_storable else []
+        return _read_record(rows[0]) if rows else None
 
     def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
+        """List tools in the order in which they were registered."""
         statement = _select_tools().order_by(_get_tools().c.id)
         for name in ("tier", "status", "agent", "session"):
             if getattr(tool_filter, name) is not None:
                 statement = statement.where(_get_tools().c[name] == getattr(tool_filter, name))
-        return self._fetch(statement)
+        return [_read_record(row) for row in self._fetch(statement)]
 
     def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
+        """List every tool that can matter for the caps and the name of this one, and some others."""
         from sqlalchemy import or_, select
 
         tools, standings = _get_tools(), _get_standings()
@@ -371,34 +250,44 @@ class _TableView:
         statement = statement.join(standings, standings.c.tool == tools.c.id).where(
             or_(*conditions), tools.c.id != summary.id
         )
-        return [_read_summary(row) for row in self._connection.execute(statement)]
+        return [_read_summary(row) for row in self._fetch(statement)]
 
     def save(self, record: ToolRecord) -> None:
+        """Write a new tool, or all of one that is there."""
         table, values = _get_tools(), _make_tool_row(record)
         statement = table.update().where(table.c.id == record.id).values(**values)
-        if self._connection.execute(statement).rowcount:
+        if self._write(statement):
             self.save_standing(record)
             return
-        self._connection.execute(table.insert().values(id=record.id, **values))
-        self._connection.execute(_get_standings().insert().values(tool=record.id, **_make_standing_row(record)))
+        self._write(table.insert().values(id=record.id, **values))
+        self._write(_get_standings().insert().values(tool=record.id, **_make_standing_row(record)))
 
     def save_standing(self, record: ToolRecord) -> None:
+        """Write the usage, the cool-down and the claim of a tool that is there; nothing else has changed."""
         table = _get_standings()
         statement = table.update().where(table.c.tool == record.id).values(**_make_standing_row(record))
-        if self._connection.execute(statement).rowcount != 1:
+        if self._write(statement) != 1:
             raise LedgerError(f"the tool {record.id} was removed by something that is not adjudge; nothing was changed")
 
     def delete(self, tool_id: str) -> None:
+        """Remove a tool."""
         for table, column in ((_get_standings(), "tool"), (_get_tools(), "id")):
-            self._connection.execute(table.delete().where(table.c[column] == tool_id))
+            self._write(table.delete().where(table.c[column] == tool_id))
 
     def append_entry(self, entry: ToolEntry) -> None:
+        """Append an entry to the ledger, in the same transaction."""
         if self._transaction is None:
             raise NotImplementedError
         self._transaction.append(self._ledger.make_entry(entry.payload, kind=entry.kind, subject=entry.subject))
 
-    def _fetch(self, statement: Select[Any]) -> list[ToolRecord]:
-        return [_read_record(row) for row in self._connection.execute(statement)]
+    def _fetch(self, statement: Executable) -> list[Any]:
+        return [] if self._connection is None else list(self._connection.execute(statement))
+
+    def _write(self, statement: Executable) -> int:
+        """Execute a statement and return how many rows it changed."""
+        if self._connection is None:
+            raise NotImplementedError
+        return self._connection.execute(statement).rowcount
 
 
 def _get_tools() -> Table:

@@ -39,7 +39,7 @@ from adjudge.formats.text import flatten
 if TYPE_CHECKING:
     from adjudge.ledger.ledger import Ledger
     from adjudge.result import CriterionResult
-    from adjudge.tools.lifecycle import Promotion
+    from adjudge.tools.promotion import Promotion
     from adjudge.tools.record import ToolRecord
     from adjudge.tools.registry import ToolRegistry
     from adjudge.tools.verdict import CreationVerdict, ReuseVerdict, ToolVerdict
