@@ -25,6 +25,7 @@ from kit.loops import run_virtual
 ASK = {"approvers": ["ana", "bob"]}
 RUBRIC = {"name": "Good", "criteria": [{"name": "good", "description": "It is good."}]}
 WITH: dict[str, Any] = {"task": "Say it.", "context": ["The policy."], "reference": {"a": 1}}
+PLACE = {"server": "bank", "run": ("a", 1)}
 
 
 @pytest.fixture(name="store", params=["sqlite", "postgres"])
@@ -50,7 +51,7 @@ def run(url: str, work: Callable[..., Any], *, keep: Any = "hash", **options: An
 
 
 async def hold(made: Gate, approvals: Approvals) -> str:
-    return (await made.check("yes", **WITH)).approval_id or ""
+    return (await made.check("yes", **WITH, metadata=PLACE)).approval_id or ""
 
 
 def decide(url: str, ident: str, *, approved: bool = True) -> None:
@@ -109,6 +110,8 @@ def test_a_gate_with_another_ledger_records_in_both(url: str, tmp_path: Path):
         {"task": None},
         {"context": ["Another policy."]},
         {"reference": {"a": 2}},
+        {"metadata": {"server": "shop", "run": ("a", 1)}},
+        {"metadata": {}},
     ],
     ids=str,
 )
@@ -117,7 +120,7 @@ def test_what_is_not_what_was_held_back_does_not_go_on(url: str, given: dict[str
     ident = run(url, hold)
     decide(url, ident)
     blocked = run(url, lambda made, approvals: made.resume(ident, **({"content": "yes"} | WITH | given)))
-    allowed = run(url, lambda made, approvals: made.resume(ident, content="yes", **WITH))
+    allowed = run(url, lambda made, approvals: made.resume(ident, content="yes", **WITH, metadata=PLACE))
 
     assert word(blocked) == ("blocked", "policy")
     assert names(blocked.detail, f"the {next(iter(given))} ", "held back", "through the gate again")

@@ -108,15 +108,18 @@ class Check:
             decision = self._make("policy", detail=why, would_allow=False)
         return await self._record(decision)
 
-    async def resume(self, pending: Decision, contents: Mapping[str, object]) -> Decision:
+    async def resume(
+        self, pending: Decision, contents: Mapping[str, object], metadata: Mapping[str, Any] | None
+    ) -> Decision:
         """Make and record the decision in place of a pending one, once people have answered.
 
-        ``contents`` are the content, task, context and reference that are about to be used. ``Gate.resume`` has found
-        that the decision is pending at this gate, and, where it was given an id, that it is the one in the ledger. A
-        ``Decision`` that a program hands in is bound by 2 and 4. Then a decision allows only after these checks, in
-        this order:
+        ``contents`` are the content, task, context and reference that are about to be used, ``metadata`` what is known
+        of them now (``None``: it is not compared). ``Gate.resume`` has found that the decision is pending at this gate,
+        and, where it was given an id, that it is the one in the ledger. A ``Decision`` that a program hands in is bound
+        by 2 and 4. Then a decision allows only after these checks, in this order:
 
-        1. The contents are those that were held back, since people said yes to those (``_find_other_content``).
+        1. The contents and the metadata are those that were held back, since people said yes to those, in that place
+           (``_find_other_content``).
         2. The gate has the rubric, rules, policy and approval terms under which people were asked, since a yes under
            stricter ones must not open a laxer gate (``_find_changed_terms``).
         3. The answer is a plain yes or no, since nothing else may be taken for a yes (``_read_answer``). ``Approvals``
@@ -132,7 +135,7 @@ class Check:
         which also follows when a gate asks and waits at once; 6 is part of recording.
         """
         self.subject = pending.subject
-        problem = _find_other_content(pending, contents) or self._find_changed_terms(pending)
+        problem = _find_other_content(pending, contents, metadata) or self._find_changed_terms(pending)
         return await self._record(block(pending, problem) if problem else await self._apply_answer(pending))
 
     async def withdraw(self, decision: Decision, why: str) -> Decision:
@@ -463,9 +466,13 @@ def _is_place(seq: object) -> TypeGuard[int]:
     return isinstance(seq, int) and not isinstance(seq, bool) and seq >= 1
 
 
-def _find_other_content(pending: Decision, contents: Mapping[str, object]) -> str | None:
+def _find_other_content(
+    pending: Decision, contents: Mapping[str, object], metadata: Mapping[str, Any] | None
+) -> str | None:
     """Say which of the contents is not the one that was held back, or return ``None`` if all are."""
     other = find_other(pending, contents)
+    if other is None and metadata is not None and to_plain(metadata) != to_plain(pending.metadata):
+        other = "metadata"
     return None if other is None else f"the {other} is not what was held back; {_AGAIN}"
 
 
@@ -648,12 +655,13 @@ class Gate(ReadOnly):
         task: object = ...,
         context: object = ...,
         reference: object = ...,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Decision:
         """Wait until people have decided, and return the decision that replaces the pending one.
 
         ``decision`` is a pending decision, or the id of its approval; with an id, the decision is read from where
-        ``Approvals`` store it. Pass the ``content`` (and ``task``, ``context``, ``reference``) that you are about to
-        use: if it is not what was held back, the decision is blocked and the approval is not used. Raises
+        ``Approvals`` store it. Pass the ``content`` (and ``task``, ``context``, ``reference``, ``metadata``) that you
+        are about to use: if it is not what was held back, the decision is blocked and the approval is not used. Raises
         ``UsageError`` when this gate has no such pending decision, and ``LedgerError`` when the ledger does not confirm
         the stored one.
         """
@@ -668,7 +676,7 @@ class Gate(ReadOnly):
             )
         arguments = {"content": content, "task": task, "context": context, "reference": reference}
         contents = {name: value for name, value in arguments.items() if value is not ...}
-        return await self._start({}, pending.metadata).resume(pending, contents)
+        return await self._start({}, pending.metadata).resume(pending, contents, metadata)
 
     async def pending(self, *, status: Status | None = "open") -> tuple[Decision, ...]:
         """List this gate's pending decisions that have not been resumed, oldest first.
