@@ -6,19 +6,18 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.content import content_text, digest_text
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
+from adjudge.formats.record import Layout, list_members
 from adjudge.formats.text import list_names, show
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric, make_rubric
 from adjudge.rules.rule import Rule
 from adjudge.rules.ruleset import AnyRule, Rules
-
-SCHEMA = "adjudge/case/1"
 
 KEYS = ("id", "content", "reference", "task", "context", "label", "labels", "group", "metadata")
 
@@ -47,6 +46,17 @@ LabelValue = bool | float | str | None
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One item to judge, with its reference, task, context, labels and metadata."""
+
+    schema: ClassVar[str] = "adjudge/case/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=(*KEYS, *OWN_KEYS),
+        omitted=(*KEYS[2:], *OWN_KEYS),
+        computed={
+            "criteria": lambda case: list(case.criteria) if isinstance(case.criteria, tuple) else case.criteria,
+            "rubric": lambda case: None if case.rubric is None else case.rubric.to_dict(),
+            "rules": lambda case: {rule.name: dict(rule.spec) for rule in case.rules},
+        },
+    )
 
     content: Any
     """What is judged: a text or a JSON value. A pair to compare is ``{"a": ..., "b": ...}``."""
@@ -123,16 +133,7 @@ class Case:
 
         A rule that is a function is only described (``{"python": ...}``) and cannot be read back.
         """
-        row: dict[str, Any] = {"schema": SCHEMA, "id": self.id, "content": self.content}
-        optional = {name: getattr(self, name) for name in (*KEYS[2:], *OWN_KEYS)}
-        optional |= {"labels": self.labels or None, "metadata": self.metadata or None}
-        if self.brings_own:
-            optional["rubric"] = self.rubric.to_dict() if self.rubric is not None else None
-            optional["rules"] = {rule.name: dict(rule.spec) for rule in self.rules} or None
-            optional["criteria"] = list(self.criteria) if isinstance(self.criteria, tuple) else self.criteria
-        else:
-            optional["rules"] = None
-        return row | {name: value for name, value in optional.items() if value is not None}
+        return list_members(self)
 
 
 def _copy_criteria(criteria: str | Sequence[str] | Mapping[str, str]) -> str | Sequence[str] | Mapping[str, str]:
@@ -147,13 +148,16 @@ def make_case(row: Mapping[str, Any], criteria: Mapping[str, Any] | None = None)
 
     ``criteria`` are the criteria, rubric, rules and threshold of the case itself, checked, as arguments of ``Case``.
     """
+    # Not by the codec: a person wrote the row, so each fault names the key, what the row has and the option that helps.
     if row.get("content") is None:
         has = f"the row has no 'content'; it has {list_names(row)}"
         raise UsageError("the 'content' is null" if "content" in row else has)
     if not row.keys() <= _KNOWN:
         raise UsageError(_explain_unknown(next(key for key in row if key not in _KNOWN)))
-    if row.get("schema", SCHEMA) != SCHEMA:
-        raise UsageError(f"the schema is {show(row['schema'])}, and a case is {SCHEMA!r}; update adjudge, or fix it")
+    if row.get("schema", Case.schema) != Case.schema:
+        raise UsageError(
+            f"the schema is {show(row['schema'])}, and a case is {Case.schema!r}; update adjudge, or fix it"
+        )
     for key in ("labels", "metadata"):
         if key in row and not isinstance(row[key] or {}, Mapping):
             raise UsageError(f"{key!r} must be an object, got {show(row[key])}")

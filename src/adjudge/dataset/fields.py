@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.dataset.case import KEYS, OWN_KEYS, SCHEMA
+from adjudge.dataset.case import KEYS, OWN_KEYS, Case
 from adjudge.dataset.label_map import WORDS, read_number
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.json import MOST_DEPTH, read_json
@@ -139,7 +139,7 @@ class Fields:
             _put_member(members, key, inner, self._read(key, inner, path, find_field(row, path)))
         used = {path for _, path in self.mapped}
         for name, value in row.items():
-            if name in used or (name == "schema" and value == SCHEMA):
+            if name in used or (name == "schema" and value == Case.schema):
                 continue
             place = self._find_place(name)
             if place is not None:

@@ -160,6 +160,8 @@ class Label:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Label:
         """Read a row of a label file. Raises ``UsageError`` for a row that is not a label, or has a later schema."""
+        # Not by the codec: rows come from tables of other tools as well, where a number is an id, null is nothing, and
+        # a key that is nearly right is worth naming.
         if not isinstance(data, Mapping):
             raise UsageError(f"a label is read from a dictionary, got {show(data)}")
         if not data.keys() <= _KNOWN:

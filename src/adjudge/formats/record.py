@@ -92,7 +92,11 @@ def write_record(record: Any) -> dict[str, Any]:
 
 
 def list_members(record: Any) -> dict[str, Any]:
-    """List what is written of a record, by name and in order: its values as it holds them, which need not be plain."""
+    """List what is written of a record, by name and in order: its values as it holds them, which need not be plain.
+
+    Also the ``to_dict`` of what nothing may shorten or word anew, however large it is: a rubric has a digest of it, and
+    a case holds the content.
+    """
     writer = _make_writer(type(record))
     members: dict[str, Any] = dict(zip(writer.names, writer.read(record), strict=True))
     for name, default in writer.omitted:
@@ -128,7 +132,11 @@ class _Writer:
 @cache
 def _make_writer(kind: type[Any]) -> _Writer:
     layout = _get_layout(kind)
-    defaults = {member.name: member.default for member in fields(kind) if not member.name.startswith("_")}
+    defaults = {
+        member.name: member.default if member.default_factory is MISSING else member.default_factory()
+        for member in fields(kind)
+        if not member.name.startswith("_")
+    }
     names = [name for name in layout.members or defaults if name not in layout.last]
     names = [*(["schema"] if hasattr(kind, "schema") else []), *names, *layout.last]
     return _Writer(

@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_share, is_finite
+from adjudge.formats.record import Layout, list_members
 from adjudge.formats.text import show
 from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import as_rule
@@ -26,6 +27,8 @@ DEFAULT_THRESHOLD = 0.7
 class Example:
     """A worked example for a criterion: some content, the score it deserves, and why."""
 
+    _layout: ClassVar[Layout] = Layout(omitted=("why",))
+
     content: str
     score: float
     """On the rubric's own scale."""
@@ -35,6 +38,16 @@ class Example:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
     """One thing to score. ``threshold`` fails the whole rubric only when it is given."""
+
+    _layout: ClassVar[Layout] = Layout(
+        omitted=("weight", "threshold", "levels", "examples", "quote", "rule"),
+        computed={
+            # Text, because JSON and canonical JSON have no other keys.
+            "levels": lambda criterion: {_format_number(score): text for score, text in criterion.levels},
+            "examples": lambda criterion: [list_members(example) for example in criterion.examples],
+            "rule": lambda criterion: dict(criterion.rule.spec) if criterion.rule is not None else None,
+        },
+    )
 
     name: str
     description: str
@@ -80,19 +93,7 @@ class Criterion:
 
     def to_dict(self) -> dict[str, Any]:
         """Write the criterion as the rubric file does, defaults left out."""
-        data: dict[str, Any] = {"name": self.name, "description": self.description}
-        data |= {"weight": self.weight} if self.weight != 1.0 else {}
-        data |= {"threshold": self.threshold} if self.threshold is not None else {}
-        # Text, because JSON and canonical JSON have no other keys.
-        data |= {"levels": {_format_number(score): text for score, text in self.levels}} if self.levels else {}
-        if self.examples:
-            data["examples"] = [
-                {"content": example.content, "score": example.score} | ({"why": example.why} if example.why else {})
-                for example in self.examples
-            ]
-        data |= {"quote": True} if self.quote else {}
-        data |= {"rule": dict(self.rule.spec)} if self.rule else {}
-        return data
+        return list_members(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,16 @@ class Rubric:
 
     ``criteria`` may be ``Criterion`` values or mappings with their fields.
     """
+
+    schema: ClassVar[str] = "adjudge/rubric/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=("name", "passing_threshold", "scale", "model", "criteria"),
+        omitted=("scale", "model"),
+        computed={
+            "scale": lambda rubric: list(rubric.scale),
+            "criteria": lambda rubric: [criterion.to_dict() for criterion in rubric.criteria],
+        },
+    )
 
     name: str
     criteria: tuple[Criterion, ...]
@@ -158,11 +169,7 @@ class Rubric:
 
     def to_dict(self) -> dict[str, Any]:
         """Write the rubric as its file does."""
-        data: dict[str, Any] = {"schema": "adjudge/rubric/1", "name": self.name}
-        data["passing_threshold"] = self.passing_threshold
-        data |= {"scale": list(self.scale)} if self.scale != (0.0, 1.0) else {}
-        data |= {"model": self.model} if self.model else {}
-        return data | {"criteria": [criterion.to_dict() for criterion in self.criteria]}
+        return list_members(self)
 
 
 def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: float | None = None) -> Rubric:

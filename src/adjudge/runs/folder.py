@@ -391,6 +391,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the manifest, with the current status and summary."""
+        # Not by the codec: the manifest is handed on as the file has it, with members that a later version added.
         summary = dict(self.summary)
         counts = summary.pop("counts")
         return {**self.manifest, "status": self.status, "counts": counts, "summary": summary}

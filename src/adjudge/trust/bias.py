@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import format_decimal
-from adjudge.formats.record import write_record
+from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 from adjudge.trust.multiplicity import adjust_holm
@@ -42,6 +42,8 @@ PropertyValues = Sequence[bool | float | str]
 class BiasKind:
     """The items of one kind: what the judge says of them, beside what people say."""
 
+    _layout: ClassVar[Layout] = Layout(last=("is_shown",))
+
     by: str
     """The property."""
     name: str
@@ -68,12 +70,14 @@ class BiasKind:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return write_record(self) | {"is_shown": self.is_shown}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bias:
     """The judge's labels beside those of people, by properties of the items."""
+
+    _layout: ClassVar[Layout] = Layout(members=("items", "groups", "tests", "kinds", "refused"))
 
     items: int
     groups: int | None
@@ -86,13 +90,7 @@ class Bias:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {
-            "items": self.items,
-            "groups": self.groups,
-            "tests": self.tests,
-            "kinds": [kind.to_dict() for kind in self.kinds],
-            "refused": dict(self.refused),
-        }
+        return write_record(self)
 
 
 def make_bias(

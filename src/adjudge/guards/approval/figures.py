@@ -8,6 +8,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any, ClassVar
 
+from adjudge.formats.record import Layout, write_record
 from adjudge.ledger.entry import Entry
 
 
@@ -19,6 +20,7 @@ class ReviewerFigures:
     """
 
     schema: ClassVar[str] = "adjudge/reviewer-figures/1"
+    _layout: ClassVar[Layout] = Layout(last=("denied", "since"))
 
     by: str
     """The reviewer's name, as the ledger has it."""
@@ -43,9 +45,7 @@ class ReviewerFigures:
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
-        names = ("by", "decided", "approved", "with_judge", "against_judge", "withdrawn", "median_seconds")
-        figures = {"schema": self.schema} | {name: getattr(self, name) for name in names}
-        return figures | {"denied": self.denied, "since": None if self.since is None else self.since.isoformat()}
+        return write_record(self)
 
 
 @dataclass(slots=True, kw_only=True)
