@@ -78,6 +78,9 @@ class Derived(msgspec.Struct, frozen=True):
 # ---------------------------------------------------------------- what is read of a payload
 
 
+# Members stand in the order of canonical JSON, the alphabet's: a decoder looks for each where it expects the next.
+
+
 class UsageMembers(msgspec.Struct, frozen=True, kw_only=True):
     """The members of a usage that lists show."""
 
@@ -87,40 +90,40 @@ class UsageMembers(msgspec.Struct, frozen=True, kw_only=True):
 class JudgedMembers(msgspec.Struct, frozen=True, kw_only=True):
     """The members of a result that lists show."""
 
-    outcome: Outcome
-    id: str = ""
-    judge: str = ""
-    undecided_because: str | None = None
-    score: float | None = None
-    threshold: float | None = None
-    reasoning: str = ""
+    content: str | None = None
+    decided_by: str = "judge"
     detail: str = ""
     duration_ms: float = 0.0
-    decided_by: str = "judge"
-    usage: UsageMembers | None = None
-    gate: str | None = None
     execution: object = None
-    content: str | None = None
+    gate: str | None = None
+    id: str = ""
+    judge: str = ""
+    outcome: Outcome
+    reasoning: str = ""
     result: object = None
     results: object = None
+    score: float | None = None
+    threshold: float | None = None
+    undecided_because: str | None = None
+    usage: UsageMembers | None = None
 
 
 class DecidedMembers(msgspec.Struct, frozen=True, kw_only=True):
     """The members of a decision that lists show."""
 
-    id: str
-    gate: str
     allowed: bool
-    pending: bool
+    approval_id: str | None = None
+    content: str | None = None
     decided_by: str
-    result: JudgedMembers | None = None
     detail: str = ""
     duration_ms: float = 0.0
-    approval_id: str | None = None
     execution: object = None
-    outcome: object = None
-    content: str | None = None
+    gate: str
+    id: str
     metadata: dict[str, object] = {}
+    outcome: object = None
+    pending: bool
+    result: JudgedMembers | None = None
 
     @property
     def title(self) -> str:
@@ -141,15 +144,15 @@ Members = DecidedMembers | JudgedMembers
 class OtherMembers(msgspec.Struct, frozen=True, kw_only=True):
     """What an entry that is neither may say, or a mapping of anybody's; of any type, since programs record anything."""
 
-    gate: object = None
-    execution: object = None
-    outcome: object = None
-    judge: object = None
-    score: object = None
-    decided_by: object = None
     approval: object = None
+    decided_by: object = None
+    execution: object = None
+    gate: object = None
+    judge: object = None
+    outcome: object = None
     result: object = None
     results: object = None
+    score: object = None
 
 
 # Structs, and each with a decoder of its own: an entry is decoded whenever the ledger is verified, and both together
@@ -308,7 +311,7 @@ def _list_judges(seats: object) -> list[tuple[str, object]]:
 
 def _make_names(columns: EntryColumns, values: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
     """What an entry says beside its columns, each once."""
-    kept = {(name, text): None for name, value in values if (text := _keep(value)) is not None}
+    kept = {(name, text): None for name, value in values if value is not None and (text := _keep(value)) is not None}
     return tuple([(name, text) for name, text in kept if getattr(columns, name) != text]) if kept else ()
 
 
