@@ -86,8 +86,7 @@ class Timeout:
         is dropped, and this raises ``TimeoutError`` with ``late``, or ``CancelledError``.
         """
         loop = asyncio.get_running_loop()
-        task = loop.create_task(_await_work(work))
-        task.set_name(name)
+        task = loop.create_task(work if inspect.iscoroutine(work) else _await_work(work), name=name)
         woken = loop.create_future()
         wake = partial(_wake_future, woken)
         task.add_done_callback(wake)
@@ -105,12 +104,11 @@ class Timeout:
                 self.late = self.over = True
                 await stop_tasks([task], grace=_CALL_GRACE)
                 raise TimeoutError
-            return task.result()
+            with convert_panics():
+                return task.result()
         finally:
             if handle is not None:
                 handle.cancel()
-            if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
-                work.close()  # cancelled before its task had begun it
             del task  # an exception holds this frame, and the task the exception: without a knot both are freed
 
 
@@ -120,8 +118,7 @@ def _wake_future(waiting: asyncio.Future[None], _ended: object = None) -> None:
 
 
 async def _await_work(work: Awaitable[T]) -> T:
-    with convert_panics():
-        return await work
+    return await work
 
 
 async def stop_tasks(tasks: Iterable[asyncio.Task[Any]], *, grace: float = GRACE) -> None:

@@ -98,7 +98,8 @@ async def prepare(
     value_type, passes = arguments.get("result_format"), arguments.get("passes")
     properties = check_format(value_type, passes) if value_type is not None else None
     metadata = dict(arguments["metadata"] or {}) if "metadata" in arguments else {}
-    check_extent(metadata, "metadata")
+    if metadata:
+        check_extent(metadata, "metadata")
     content = read_content(content)  # the judge and the rules look at this one copy
     parts = _make_parts(content, arguments)
     rules, reference = arguments.get("rules"), arguments.get("reference")
@@ -108,7 +109,8 @@ async def prepare(
         await _evaluate_rules(chosen_rubric, content, reference) if chosen_rubric and chosen_rubric.has_rules else {}
     )
     criterion_results = [_as_rule_result(criterion, chosen_rubric) for criterion in ruled_criteria.values()]
-    instructions = content_text(arguments.get("instructions") or "", label="text of instructions=")
+    stated = arguments.get("instructions")
+    instructions = content_text(stated, label="text of instructions=") if stated else ""
     wording = choose_wording(chosen_rubric, frozenset(ruled_criteria), instructions, value_type, properties)
     return Question(
         wording=wording,

@@ -30,12 +30,12 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 def may_retry(status: int, headers: Mapping[str, str], body: bytes) -> bool:
     """Return whether an answer is worth another request: 429, 408 and 5xx, unless the provider says it is not."""
+    if status not in (408, 429) and not 500 <= status < 600:
+        return False
     if headers.get("x-should-retry", "").lower() == "false":
         return False
     # OpenAI answers an empty account with 429; waiting does not fill it, and hides the reason behind a timeout.
-    if status == 429:
-        return b"insufficient_quota" not in body
-    return status == 408 or 500 <= status < 600
+    return status != 429 or b"insufficient_quota" not in body
 
 
 def attempts_for(status: int | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 from adjudge.formats.text import show
 from adjudge.hooks import logger
@@ -19,6 +20,8 @@ _NO_COUNT = -(10**30)
 """The number that stands for a value that counts nothing; whatever is added to it, it is not believed."""
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "written_tokens", "calls")
+
+_read_counts = attrgetter(*_COUNTS)
 
 
 def read_count(count: object) -> int:
@@ -42,8 +45,7 @@ def believe_usage(reply: Reply, model: str) -> Reply:
 
 
 def _doubt_counts(usage: Usage) -> str | None:
-    for name in _COUNTS:
-        count = getattr(usage, name)
+    for name, count in zip(_COUNTS, _read_counts(usage), strict=True):
         if type(count) is not int or not 0 <= count <= MOST_TOKENS:
             problem = "no count of tokens" if type(count) is int and count < _NO_COUNT // 2 else show(count)
             return f"{name}: {problem}"

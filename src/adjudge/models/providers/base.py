@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import msgspec
@@ -89,7 +89,7 @@ class HttpModel:
         self._refused: frozenset[str] = frozenset()
         self._frames: dict[Any, tuple[bytes, bytes]] = {}
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name of this model in results and recordings: its spec, without options."""
         place = self.place

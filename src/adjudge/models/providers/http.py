@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from adjudge.models.retry import LONGEST_WAIT, attempts_for, back_off, may_retry
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 
 LARGEST_REPLY = 8 * 2**20
@@ -232,6 +234,18 @@ class _Free:
 _FREE = _Free()
 
 
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """How an address is asked; found once for each, since reading an address takes longer than looking it up."""
+
+    address: URL
+    host: str
+    """For messages."""
+    proxy: URL | None
+    options: Mapping[str, Any]
+    """Further arguments of aiohttp's ``request``."""
+
+
 class _LoopState:
     """The state of one event loop: its session, its places and its turns."""
 
@@ -243,7 +257,7 @@ class _LoopState:
         self.session: aiohttp.ClientSession | None = None
         self._keeper: AsyncGenerator[None, None] | None = None
         self._context: Any = None
-        self._ways: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._routes: dict[str, _Route] = {}
 
     async def open(self) -> None:
         """Open the session, and have it closed with the loop."""
@@ -282,7 +296,7 @@ class _LoopState:
 
     def host(self, url: str) -> str:
         """The host of an address, for messages."""
-        return self._find_route(url)[0]
+        return self._find_route(url).host
 
     async def send(
         self,
@@ -300,15 +314,15 @@ class _LoopState:
 
         if self.session is None:
             raise ModelError("the model was closed while a request was waiting")
-        host, route = self._find_route(url)
-        proxy = route.get("proxy")
+        route = self._find_route(url)
+        host, proxy = route.host, route.proxy
         if proxy is not None and proxy.password:
             secrets = (*secrets, proxy.password)
         try:
             # As a file: of large bytes aiohttp warns that sending them would hold the loop up.
             payload = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
             answer = await self.session.request(
-                method, url, data=payload, headers=headers, allow_redirects=False, **route
+                method, route.address, data=payload, headers=headers, allow_redirects=False, **route.options
             )
             try:
                 if not read:
@@ -327,15 +341,15 @@ class _LoopState:
         # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
         raise failed
 
-    def _find_route(self, url: str) -> tuple[str, dict[str, Any]]:
-        route = self._ways.get(url)
+    def _find_route(self, url: str) -> _Route:
+        route = self._routes.get(url)
         if route is None:
-            if len(self._ways) >= 256:
-                self._ways.clear()
-            route = self._ways[url] = self._make_route(url)
+            if len(self._routes) >= 256:
+                self._routes.clear()
+            route = self._routes[url] = self._make_route(url)
         return route
 
-    def _make_route(self, url: str) -> tuple[str, dict[str, Any]]:
+    def _make_route(self, url: str) -> _Route:
         import ssl
 
         from yarl import URL
@@ -348,7 +362,7 @@ class _LoopState:
             # Made now and not by aiohttp, whose context is made at import and would miss SSL_CERT_FILE set later.
             self._context = self._context or ssl.create_default_context()
             options["ssl"] = self._context
-        return host, options
+        return _Route(address, host, proxy, options)
 
 
 def _forget_session(session: aiohttp.ClientSession) -> None:
