@@ -1,4 +1,4 @@
-"""The messages of errors, pinned in one file: what causes each, its type, its argument and its words."""
+"""The messages of errors, decisions and commands, pinned in one file by the text of the call that causes each."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from adjudge import UsageError
+from adjudge import JudgeResult, UsageError
 from kit.house import TESTS
 
 FILE = TESTS / "data" / "messages.json"
 
-UPDATE = "ADJUDGE_UPDATE_MESSAGES"
-"""Set to 1, the file is written anew. Nothing else writes it: a call that it does not have fails."""
+IS_UPDATE = os.environ.get("ADJUDGE_UPDATE_MESSAGES") == "1"
+"""True if the file is written anew. Nothing else writes it: a call that it does not have fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned:
+class PinnedError:
     """An error as it is pinned."""
 
     error: str
@@ -32,37 +30,60 @@ class Pinned:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The lines that a command wrote."""
+
+    status: int
+    lines: tuple[str, ...]
+
+
 def list_calls(module: str, name: str) -> Iterator[str]:
     """The text of each call in a tuple of functions without parameters, as a module's file has it."""
     tree = ast.parse(Path(module).read_text("utf-8"))
-    found = next(node for node in tree.body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name)
-    assert isinstance(found.value, ast.Tuple)
-    for call in found.value.elts:
+    table = next(node for node in tree.body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name)
+    assert isinstance(table.value, ast.Tuple)
+    for call in table.value.elts:
         yield ast.unparse(call.body if isinstance(call, ast.Lambda) else call)
 
 
-def catch(call: Callable[[], Any]) -> Pinned:
-    """The ``UsageError`` that a call raises, as it is pinned; a coroutine is run."""
+def describe_outcome(call: Callable[[], Any]) -> Any:
+    """The ``UsageError`` that a call raises, or the sentence or the lines that it returns; a coroutine is run."""
     try:
-        made = call()
-        if asyncio.iscoroutine(made):
-            asyncio.run(made)
+        outcome = call()
+        if asyncio.iscoroutine(outcome):
+            outcome = asyncio.run(outcome)
     except UsageError as error:
-        return Pinned(error=type(error).__name__, argument=error.argument, message=str(error))
-    pytest.fail("no UsageError was raised")
+        message = str(error).replace("compliant: nan)", "compliant)")  # Python 3.12 adds the number
+        return asdict(PinnedError(error=type(error).__name__, argument=error.argument, message=message))
+    if isinstance(outcome, Written):
+        return {"status": outcome.status, "lines": list(outcome.lines)}
+    return f"{outcome.outcome}: {outcome.detail}" if isinstance(outcome, JudgeResult) else outcome
 
 
-def read_pinned() -> dict[str, Pinned]:
-    """What is pinned, by the text of the call."""
-    return {call: Pinned(**members) for call, members in json.loads(FILE.read_text("utf-8")).items()}
+def read_pinned() -> dict[str, Any]:
+    """The outcomes that are pinned, by the text of the call."""
+    return json.loads(FILE.read_text("utf-8"))
 
 
-def updates() -> bool:
-    """Whether the file is written anew."""
-    return os.environ.get(UPDATE) == "1"
+def list_errors() -> list[PinnedError]:
+    """The errors that are pinned."""
+    pinned = [outcome for outcome in read_pinned().values() if isinstance(outcome, dict) and "error" in outcome]
+    return [PinnedError(**error) for error in pinned]
 
 
-def write_pinned(pinned: dict[str, Pinned]) -> None:
+def list_lines() -> list[str]:
+    """The lines of commands that are pinned."""
+    pinned = [outcome for outcome in read_pinned().values() if isinstance(outcome, dict)]
+    return [line for outcome in pinned for line in outcome.get("lines", ())]
+
+
+def list_messages() -> list[str]:
+    """All messages that are pinned."""
+    sentences = [outcome for outcome in read_pinned().values() if isinstance(outcome, str)]
+    return [*(error.message for error in list_errors()), *sentences, *list_lines()]
+
+
+def write_pinned(pinned: dict[str, Any]) -> None:
     """Write the file anew."""
-    members = {call: asdict(error) for call, error in pinned.items()}
-    FILE.write_text(json.dumps(members, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    FILE.write_text(json.dumps(pinned, indent=1, ensure_ascii=False) + "\n", "utf-8")
