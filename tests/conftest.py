@@ -117,7 +117,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.integration)
     first = config.getoption("first_ring")
     left_out = {item for item in items if first and any(item.get_closest_marker(name) for name in SECOND_RING)}
-    if not FULL:
+    named = any(argument.endswith("]") for argument in config.args)  # cases that are asked for by name all run
+    if not FULL and not named:
         left_out |= find_unsampled(items, first=first)
     for item in items if first else ():
         try_fewer(item)
