@@ -272,6 +272,10 @@ VALID = {
         {"pinned_head": "false"},
         {"schema": "adjudge/ledger-verification/99"},
         {"other": 1},
+        {"erased": []},
+        {"erased": {"first": 1}},
+        {"erased": {"1": None}},
+        {"head": {"seq": 0, "hash": "0" * 64}},
     ],
 )
 def test_only_a_verification_that_compared_the_head_counts(changes):

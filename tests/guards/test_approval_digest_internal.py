@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge.guards.approval_digest import digest_request
+from adjudge.guards.approval_digest import describe_terms, digest_request
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -38,3 +38,20 @@ def test_what_is_equal_as_canonical_json_is_one_request(metadata: dict[str, Any]
 
     assert digest(metadata) == digest(turn(metadata)) == digest(json.loads(json.dumps(metadata)))
     assert digest(metadata) != digest({**metadata, "one more": None})
+
+
+def make_first_judge(answer: bool) -> Any:
+    """A judge in code that is an object, and not a function."""
+
+    class FirstJudge:
+        def __call__(self, content: str) -> bool:
+            return answer
+
+    return FirstJudge()
+
+
+def test_a_first_judge_that_is_an_object_is_known_by_its_code():
+    """An object that can be called has no code of its own; its class has, and the name of the class is not enough."""
+    one, same, other = (describe_terms({"first": make_first_judge(answer)}) for answer in (False, False, True))
+
+    assert one == same != other

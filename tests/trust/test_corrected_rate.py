@@ -217,6 +217,14 @@ def test_groups_of_equal_answers_count_as_one_label_each():
     assert any("groups do not depend" in sentence for sentence in grouped.assumptions)
 
 
+def test_groups_of_equal_answers_bring_a_rate_nearer_to_its_end():
+    """40 bad labels of 5 groups are 5 of their kind, so the limits are as wide as the exact ones; 40 alone are 40."""
+    heaps, rows = make_alike(20)
+
+    assert given_rate(make_internal_rate(heaps)).method.endswith("Wilson limits")
+    assert given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1))).method.endswith("Wilson and exact limits")
+
+
 def test_groups_of_one_are_labels():
     """Without anything alike in them, only Student's t makes the interval wider, and only a little."""
     rows = [(f"q{number}", number % 2, number % 5 > 0) for number in range(200)]

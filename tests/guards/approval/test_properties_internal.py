@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import RFC_4122, UUID
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from adjudge import Approvals, UsageError
 from adjudge.guards import Approval, Vote
-from adjudge.guards.approval.approval import expire, is_due
+from adjudge.guards.approval.approval import expire, is_due, make_approval_id
 from adjudge.guards.approval.voting import count_vote, find_refusal
 from kit.approvals import count_kinds, make_result, try_to, use
 from kit.clock import Clock
@@ -146,6 +148,33 @@ def test_an_approval_that_nobody_gave_cannot_be_made(changes: dict[str, Any], sa
         with pytest.raises(UsageError) as caught:
             make()
         assert names(caught.value, *said.split(" … "))
+
+
+def test_an_id_holds_the_time_to_a_quarter_of_a_microsecond(monkeypatch: pytest.MonkeyPatch):
+    """A UUIDv7 (RFC 9562) with 12 bits of the millisecond, so ids sort as they were made; what follows is random."""
+    moments = [1_763_000_000_000_000_000 + rest for rest in (0, 245, 999_756, 1_000_000)]
+    idents = []
+    for moment in moments:
+        monkeypatch.setattr(time, "time_ns", lambda moment=moment: moment)
+        idents.append(make_approval_id())
+
+    uuids = [UUID(ident[:36]) for ident in idents]
+    assert [uuid.int >> 80 for uuid in uuids] == [moment // 1_000_000 for moment in moments]
+    assert [uuid.int >> 64 & 0xFFF for uuid in uuids] == [0, 1, 4095, 0]
+    assert {(uuid.version, uuid.variant) for uuid in uuids} == {(7, RFC_4122)}
+    assert {len(bytes.fromhex(ident[37:])) for ident in idents} == {16}
+    assert idents == sorted(idents)
+    assert len({ident[19:] for ident in idents}) == len(idents)
+
+
+def test_one_person_has_to_approve_where_no_number_is_named():
+    """In Python and in a file alike: no number is not the number 0, with which nobody would have to."""
+    terms = {name: value for name, value in REQUEST.items() if name != "required"}
+    data = {name: value for name, value in Approval(**terms).to_dict().items() if name != "required"}
+
+    assert Approval(**terms).missing == Approval.from_dict(data).missing == 1
+    with pytest.raises(UsageError):
+        Approval.from_dict(data | {"status": "approved", "decided_by": "human"})
 
 
 def test_an_approval_has_one_of_three_states():
