@@ -12,12 +12,14 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from adjudge import Approvals, Criterion, Decision, Gate, Judge, Ledger, Rubric, Rule
 from adjudge.guards import ApprovalAnswer
+from adjudge.rules import rule_from_spec
 from adjudge.testing import ScriptedModel
 from kit import cli
 from kit.approvals import make_result
@@ -140,6 +142,22 @@ def test_another_rule_of_the_same_name_is_another_gate(rules: Any):
     changed = run_virtual(other.replace(rules=[*rules[1], Rule(name="no", evaluate=strict)]).resume(pending))
     assert word(changed) == ("blocked", "policy")
     assert names(changed.detail, "other rules", "this gate has now")
+
+
+def test_a_rule_that_names_a_function_is_known_by_its_code(monkeypatch: pytest.MonkeyPatch):
+    """A file names ``module:function``; the function of that name may be another one by tomorrow."""
+
+    def make(function: Callable[[object], bool]) -> Gate:
+        module = ModuleType("rules_of_a_file")
+        vars(module)["check"] = function
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        rule = rule_from_spec({"python": "rules_of_a_file:check"}, allow_python=True)
+        return Gate("door", rules=[rule], on_failed="ask", approvals=Desk(), wait=False)
+
+    pending = check(make(strict), "bad")
+
+    assert word(run_virtual(make(strict).resume(pending))) == ("allowed", "human")
+    assert "other rules than" in run_virtual(make(stricter).resume(pending)).detail
 
 
 def test_a_function_is_known_by_what_it_was_made_with():

@@ -91,7 +91,8 @@ def test_lines_dropped_swapped_or_repeated_are_found(head: Head, tmp_path: Path)
     path.write_bytes(b"".join(lines[:3]))
     assert verify_export(path).valid
     path.write_bytes(b"".join(lines) + b"\n")
-    assert verify_export(path).code == "unreadable"
+    end = verify_export(path)
+    assert (end.code, end.seq, end.entries) == ("unreadable", len(lines) + 1, len(lines))
 
 
 @pytest.mark.parametrize(

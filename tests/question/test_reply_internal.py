@@ -22,12 +22,22 @@ from adjudge.question.reply_object import (
     read_object,
     read_text,
     read_texts,
+    read_value,
 )
 from kit.patience import HANG
 
 TOKEN = "abcd2345"
 ANSWER = f'{{"token": "{TOKEN}", "safe": true}}'
 OTHER = f'{{"token": "{TOKEN}", "safe": false}}'
+
+
+@pytest.mark.parametrize("text", ["0.9 0.1", "true false", '"yes" no', '{"safe": true} {"safe": false}', "0.9,"])
+def test_a_value_that_was_returned_stands_alone(text: str):
+    """What follows a value that can be read may say something else."""
+    with pytest.raises(ReplyError) as caught:
+        read_value(text)
+
+    assert caught.value.because == "unparseable"
 
 
 def why(text: str | None, token: str | None = None) -> str:

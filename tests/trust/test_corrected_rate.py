@@ -357,6 +357,9 @@ def test_fewer_than_10_groups_are_refused():
     assert (refusal.because, refusal.more_groups) == ("few_groups", 1)
     assert "9 groups" in refusal.reason
     assert "label 1 more group; 15 in all" in refusal.remedy
+    heaps, rows = make_alike(8)
+    refusal = given_refusal(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
+    assert "label 2 more groups; 15 in all" in refusal.remedy
 
 
 def test_unresolved_truth_in_groups_is_counted_both_ways():
@@ -561,6 +564,9 @@ def test_groups_of_very_different_size_are_named():
     rate = given_rate(make_internal_rate([Heap(verdict="passed", cases=500, good=good, bad=120 - good)], groups=groups))
 
     assert any("unequal" in note for note in rate.notes)
+    heaps, alternating = make_alike(20, bad_groups=10)
+    rate = given_rate(make_internal_rate(heaps, groups=count_pairs(alternating, 1)))
+    assert not any("unequal" in note for note in rate.notes)
 
 
 def test_the_guard_is_fishers_test():

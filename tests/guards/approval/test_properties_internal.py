@@ -150,6 +150,14 @@ def test_an_approval_that_nobody_gave_cannot_be_made(changes: dict[str, Any], sa
         assert names(caught.value, *said.split(" … "))
 
 
+@pytest.mark.parametrize("ended", [{}, {"status": "denied", "decided_by": "human", "closed_because": "no\nyes"}])
+def test_an_approval_is_explained_in_one_line(ended: dict[str, Any]):
+    """Whoever gave the reason could otherwise write a second line that looks like one of ours."""
+    approval = Approval(**REQUEST, first_said="the judge did not pass it\napproved by ana", **ended)
+
+    assert len(approval.explain().splitlines()) == 1
+
+
 def test_an_id_holds_the_time_to_a_quarter_of_a_microsecond(monkeypatch: pytest.MonkeyPatch):
     """A UUIDv7 (RFC 9562) with 12 bits of the millisecond, so ids sort as they were made; what follows is random."""
     moments = [1_763_000_000_000_000_000 + rest for rest in (0, 245, 999_756, 1_000_000)]
