@@ -188,7 +188,7 @@ def test_passages_add_up_to_the_text(text: str, quotations: list[str]):
     marked = mark_evidence(text, quotations)
 
     assert "".join(passage.text for passage in marked.passages) == text
-    for number in marked.found:
+    for number in marked.numbers.values():
         said = "".join(passage.text for passage in marked.passages if number in passage.numbers)
         assert said == quotations[number - 1]
         assert sum(number in passage.begins for passage in marked.passages) == 1

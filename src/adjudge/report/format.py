@@ -10,6 +10,7 @@ from adjudge.report.cases import ShownResult
 from adjudge.report.document import Words
 from adjudge.report.report import Report
 from adjudge.report.summaries import CriterionSummary, OwnSummary, RubricSummary
+from adjudge.result import JudgeResult
 from adjudge.templates.figures import format_count, format_interval
 
 
@@ -42,10 +43,11 @@ def format_outcomes(outcomes: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in outcomes.items())
 
 
-def format_verdict(result: ShownResult) -> str:
+def format_verdict(result: ShownResult | JudgeResult) -> str:
     """Format the outcome of a judgement, in one line."""
-    if result.preferred is not None:
-        verdict = {"tie": "neither is preferred"}.get(result.preferred, f"the {result.preferred} is preferred")
+    preferred = result.preferred if isinstance(result, ShownResult) else None
+    if preferred is not None:
+        verdict = {"tie": "neither is preferred"}.get(preferred, f"the {preferred} is preferred")
     elif result.undecided_because:
         verdict = f"undecided: {result.undecided_because}"
     else:

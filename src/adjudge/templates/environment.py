@@ -73,6 +73,7 @@ def make_environment(*packages: str) -> Environment:
         "split_blanks": split_blanks,
         "split_hidden": split_hidden,
         "describe_blanks": describe_texts,
+        "unseen": count_unseen,
     }
     environment.filters.update(filters | blanks | {"pair": make_option})
     shapes = {name: Markup(drawn) for name, drawn in ICONS.items()}  # noqa: S704 - ours, and constant
@@ -123,6 +124,12 @@ def make_option(text: str) -> tuple[str, str]:
 def describe_texts(texts: Iterable[str]) -> str:
     """Describe the white space that is marked in some texts, in words."""
     return describe_blanks(*texts)
+
+
+def count_unseen(text: str) -> int:
+    """Count the characters of a text that cannot be seen, so that a page shows the code of each."""
+    cleaned = clean(text)
+    return 0 if cleaned == text else sum(a != b for a, b in zip(cleaned, text, strict=True))
 
 
 @cache

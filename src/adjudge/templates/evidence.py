@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -28,8 +28,8 @@ class MarkedText:
     """A text in passages that add up to it, and the quotations that are not in it."""
 
     passages: tuple[Passage, ...]
-    found: tuple[int, ...]
-    """The numbers of the quotations that are marked."""
+    numbers: Mapping[str, int]
+    """The quotations that are marked, each with its number."""
     missing: tuple[str, ...] = ()
     """Quotations that the text does not hold letter for letter: a judge that misquotes has to be seen doing so."""
 
@@ -58,4 +58,5 @@ def mark_evidence(text: str, quotations: Sequence[str]) -> MarkedText:
         )
         for first, last in pairwise(cuts)
     )
-    return MarkedText(passages=passages, found=tuple(places), missing=tuple(missing))
+    numbers = {quotation: number for number, quotation in enumerate(quotations, 1) if number in places}
+    return MarkedText(passages=passages, numbers=numbers, missing=tuple(missing))

@@ -1,4 +1,4 @@
-"""The views of the page *Approvals*: values made from requests, without a store, a request or a clock of their own.
+"""What the page *Approvals* shows of requests: values made from them, without a store or a clock.
 
 A request that its reader is to decide without the judge is made without it: neither the verdict, criteria, rules,
 quotations and seats nor what other people said are in the value, so the page cannot show them.
@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from adjudge.formats.display import find_mark
-from adjudge.formats.numbers import format_apart, format_score
+from adjudge.formats.numbers import format_score
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
-from adjudge.guards.approval.figures import ReviewerFigures
 from adjudge.guards.approval.queue import LONGEST_BEGINNING, QueuedRequest, RequestSummary, place_in_queue
 from adjudge.ledger.entry import Entry
-from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outcome, RuleResult
+from adjudge.report.judgement import mark_quotations
+from adjudge.result import JudgeResult, Outcome
 from adjudge.server.api.gates import CALLER
+from adjudge.server.pages.acts import Act, list_acts, make_vote_act
 from adjudge.templates.difference import DiffLine, make_difference
-from adjudge.templates.evidence import MarkedText, mark_evidence
+from adjudge.templates.evidence import MarkedText
 from adjudge.templates.figures import format_clock
 
 LONGEST_SHOWN = 20_000
@@ -40,7 +40,7 @@ _MOST_FACTS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueItem:
-    """A request in the queue."""
+    """A request in the queue, without what its judge and others said where the reader is to decide first."""
 
     id: str
     title: str
@@ -62,110 +62,11 @@ class QueueItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UndoOffer:
-    """A vote that the reader can still take back."""
-
-    id: str
-    title: str
-    approved: bool
-    counts_at: datetime
-    """When it counts, and can no longer be taken back."""
-    left: float
-    """Seconds until then."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuoteView:
-    """A quotation of a judge, and its number in the content; ``None`` if it is not in the content."""
-
-    text: str
-    number: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriterionView:
-    """A criterion with the judge's reason."""
-
-    name: str
-    state: str
-    """``passed``, ``failed`` or ``undecided``; empty for a score that has nothing to reach."""
-    score: float | None
-    threshold: float | None
-    reason: str
-    quotes: tuple[QuoteView, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeatView:
-    """The result of one seat of a chain."""
-
-    judge: str
-    outcome: Outcome
-    score: float | None
-    reason: str
-    criteria: tuple[CriterionView, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleView:
-    """A rule, and what it found."""
-
-    name: str
-    state: str
-    """``failed``, ``warning`` or ``passed``."""
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeView:
-    """The result of the judge: only for who may see it."""
-
-    outcome: Outcome
-    word: str
-    said: str
-    judge: str
-    decided_by: str
-    first_said: str
-    criteria: tuple[CriterionView, ...]
-    seats: tuple[SeatView, ...]
-    rules: tuple[RuleView, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteView:
-    """One approver, and what they did."""
-
-    name: str
-    state: str
-    """``approved``, ``denied`` or ``open``."""
-    did: str
-    at: datetime | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentView:
-    """A comment of an approver."""
-
-    name: str
-    at: datetime
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierView:
-    """The last request like this one that people approved, and what is different now."""
-
-    id: str
-    at: datetime
-    by: tuple[str, ...]
-    lines: tuple[DiffLine, ...]
-    """Empty where the contents are the same, and where this one was not kept, so that nothing can be compared."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestView:
-    """A request with everything that is needed to decide it."""
+    """A request with everything that is needed to decide it, and with nothing that its reader is not to see yet.
+
+    An approval itself holds the judge's verdict and everybody's votes. What is not in here, no template can show.
+    """
 
     id: str
     title: str
@@ -186,13 +87,18 @@ class RequestView:
     """Characters of the whole content."""
     shown: int
     """Characters of it that are shown."""
-    unseen: int
-    """Characters that cannot be seen, and are shown by their codes."""
     hidden: bool
     """Whether the judge is hidden until the reader has decided."""
-    judge: JudgeView | None
+    result: JudgeResult | None
     """``None`` where it is hidden, or could not be kept."""
-    earlier: EarlierView | None
+    explanation: str
+    """What the judge said of it in one text; empty where it is hidden."""
+    first_said: str
+    """What the judge that was asked first said; empty where it is hidden."""
+    earlier: Approval | None
+    """The last request like this one that people approved."""
+    difference: tuple[DiffLine, ...]
+    """What is different from that; empty where nothing is, and where this content was not kept."""
     status: str
     decided_by: str | None
     closed_at: datetime | None
@@ -200,8 +106,8 @@ class RequestView:
     required: int
     approved: int | None
     """How many approved; ``None`` where that is hidden."""
-    votes: tuple[VoteView, ...]
-    comments: tuple[CommentView, ...]
+    votes: tuple[Act, ...]
+    comments: tuple[Act, ...]
     expires_at: datetime | None
     left: float | None
     rest: float
@@ -219,47 +125,6 @@ class RequestView:
     """Digest of what is shown, which an approval has to send back; empty while it is not all shown."""
     can_approve: bool
     """Whether the reader can approve it as it is shown; denying needs ``can_decide`` alone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalsView:
-    """The page: the queue, and one request of it."""
-
-    items: tuple[QueueItem, ...]
-    """The part of the queue that is shown: at most 50 requests, with the one that is open among them."""
-    first: int
-    """The place of the first of them in the queue, from 1; 0 where nothing waits."""
-    back: str | None
-    """The request that opens the part before this one; ``None`` where this is the first."""
-    on: str | None
-    """The request that opens the part after this one; ``None`` where this is the last."""
-    waiting: int
-    """How many are in the queue."""
-    mine: int
-    """How many of them the reader can decide."""
-    newest: str
-    """The newest id that the reader has been shown; what comes later is announced and not put among them."""
-    item: RequestView | None
-    version: str
-    """A short text that changes when the request does, to ask whether the page is out of date."""
-    position: int
-    """The place of the request in the queue, from 1; 0 if it is not in it."""
-    before: str | None
-    after: str | None
-    undo: tuple[UndoOffer, ...]
-    renews_in: int
-    """Seconds until the first of these offers is over."""
-    undo_seconds: float
-    hides_judge: bool
-    figures: ReviewerFigures | None
-    conflict: str = ""
-    """What happened to the vote that was just sent, if it was not recorded."""
-    error: str = ""
-    """What is wrong with what was just sent."""
-    typed: str = ""
-    """The reason that was just sent, so that nothing is lost."""
-    told: str = ""
-    """What was just done, beside what can be undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,26 +171,20 @@ def make_queue_item(approval: RequestSummary, reader: Reader, now: datetime) -> 
     )
 
 
-def make_undo_offers(requests: Iterable[RequestSummary], reader: Reader, now: datetime) -> tuple[UndoOffer, ...]:
-    """List the reader's own votes that can still be taken back, the last one first."""
+def list_undoable(
+    requests: Iterable[RequestSummary], reader: Reader, now: datetime
+) -> list[tuple[str, str, Vote, datetime]]:
+    """List the reader's own votes that can still be taken back, the last one first, and when each counts.
+
+    Before each are the id and the title of its request, and nothing else of it, which its reader may not see yet.
+    """
     votes = [
-        (vote, request)
+        (request.id, make_title(request), vote, vote.final_at)
         for request in requests
         for vote in request.pending_votes
         if vote.by == reader.approver and vote.final_at is not None and vote.final_at > now
     ]
-    votes.sort(key=lambda pair: pair[0].at, reverse=True)
-    return tuple(
-        UndoOffer(
-            id=request.id,
-            title=make_title(request),
-            approved=vote.approved,
-            counts_at=vote.final_at,
-            left=(vote.final_at - now).total_seconds(),
-        )
-        for vote, request in votes
-        if vote.final_at is not None
-    )
+    return sorted(votes, key=lambda row: row[2].at, reverse=True)
 
 
 def make_title(approval: Approval | RequestSummary) -> str:
@@ -393,8 +252,6 @@ def make_request_view(
         sentence = f"The content is cut at {LONGEST_SHOWN:,} of {len(content or ''):,} characters."
         all_gaps.append(Gap(kind="cut", what=sentence, remedy="Show the rest."))
     result = None if hidden else approval.result
-    quotes = () if result is None else list_quotes(result)
-    marked = None if visible_text is None else mark_evidence(visible_text, quotes)
     can_decide = may_decide(approval, reader.approver)
     return RequestView(
         id=approval.id,
@@ -407,13 +264,15 @@ def make_request_view(
         facts=list_facts(content),
         subject=approval.subject,
         size=None if content is None else len(content.encode()),
-        content=marked,
+        content=None if visible_text is None else mark_quotations(visible_text, result),
         length=len(content or ""),
         shown=len(visible_text or ""),
-        unseen=count_unseen(visible_text or ""),
         hidden=hidden,
-        judge=None if result is None else _make_judge_view(approval, result, quotes, marked),
-        earlier=None if earlier is None else _make_earlier_view(earlier, content),
+        result=result,
+        explanation="" if result is None else result.detail or result.reasoning or _name_missed_criteria(result),
+        first_said="" if hidden else approval.first_said,
+        earlier=earlier,
+        difference=() if earlier is None or content is None else make_difference(earlier.content or "", content),
         status=approval.status,
         decided_by=approval.decided_by,
         closed_at=approval.closed_at,
@@ -421,7 +280,7 @@ def make_request_view(
         required=approval.required,
         approved=None if hidden else sum(vote.approved for vote in approval.votes),
         votes=_list_votes(approval, reader, hidden=hidden),
-        comments=() if hidden else _list_comments(history),
+        comments=() if hidden else tuple(list_acts(history, "approval.commented")),
         expires_at=approval.expires_at,
         left=_find_seconds_left(approval, now),
         rest=_find_share_left(approval, now),
@@ -448,19 +307,6 @@ def explain_why_not(approval: Approval, reader: Reader) -> str:
     if reader.approver is None:
         return "Your account has no approver's name, so it can look and not decide."
     return f"{reader.approver} is not one of its approvers."
-
-
-def list_quotes(result: JudgeResult) -> tuple[str, ...]:
-    """List every text that a judge and its seats gave as evidence, each once, in their order."""
-    return tuple(
-        dict.fromkeys(text for criterion in list_criteria(result) for text in criterion.evidence if text.strip())
-    )
-
-
-def list_criteria(result: JudgeResult) -> list[CriterionResult]:
-    """List the criteria of a result, then those of its seats."""
-    seats = result.results if isinstance(result, JudgeChainResult) else ()
-    return [*result.criteria, *[criterion for seat in seats for criterion in list_criteria(seat)]]
 
 
 def list_facts(content: str | None) -> tuple[tuple[str, str], ...]:
@@ -497,40 +343,6 @@ def _write(value: Any) -> str:
     return str(value) if isinstance(value, _Literal) else json.dumps(value, ensure_ascii=False)
 
 
-def count_unseen(text: str) -> int:
-    """Count the characters of a text that cannot be seen, so that a page shows the code of each."""
-    cleaned = clean(text)
-    return 0 if cleaned == text else sum(a != b for a, b in zip(cleaned, text, strict=True))
-
-
-def _make_judge_view(
-    approval: Approval, result: JudgeResult, quotes: Sequence[str], marked: MarkedText | None
-) -> JudgeView:
-    marked_numbers = frozenset(marked.found if marked is not None else ())
-    numbers = {text: number for number, text in enumerate(quotes, 1) if number in marked_numbers}
-    seats = result.results if isinstance(result, JudgeChainResult) else ()
-    return JudgeView(
-        outcome=result.outcome,
-        word=_make_word(result),
-        said=result.detail or result.reasoning or _name_missed_criteria(result),
-        judge=result.judge,
-        decided_by=result.decided_by,
-        first_said=approval.first_said,
-        criteria=tuple(_make_criterion_view(criterion, numbers) for criterion in result.criteria),
-        seats=tuple(
-            SeatView(
-                judge=seat.judge,
-                outcome=seat.outcome,
-                score=seat.score,
-                reason=seat.detail or seat.reasoning,
-                criteria=tuple(_make_criterion_view(criterion, numbers) for criterion in list_criteria(seat)),
-            )
-            for seat in seats
-        ),
-        rules=tuple(sorted(map(_make_rule_view, result.rule_results), key=lambda rule: _RULE_ORDER.index(rule.state))),
-    )
-
-
 def _name_missed_criteria(result: JudgeResult) -> str:
     missed = [
         criterion.name for criterion in result.criteria if criterion.threshold is not None and not criterion.passed
@@ -538,63 +350,16 @@ def _name_missed_criteria(result: JudgeResult) -> str:
     return f"Below what they need: {', '.join(missed)}." if missed else ""
 
 
-def _make_word(result: JudgeResult) -> str:
-    if result.undecided_because is not None:
-        return f"undecided: {result.undecided_because}"
-    score, needed = format_apart(result.score, result.threshold)
-    score_text = "" if result.score is None else f" with {score}"
-    return f"{result.outcome}{score_text}" + ("" if result.threshold is None else f", needs {needed}")
-
-
-def _make_criterion_view(criterion: CriterionResult, numbers: Mapping[str, int]) -> CriterionView:
-    state = "undecided" if criterion.score is None else find_mark(criterion) or ""
-    quotes = tuple(QuoteView(text=text, number=numbers.get(text)) for text in criterion.evidence if text.strip())
-    return CriterionView(
-        name=criterion.name,
-        state=state,
-        score=criterion.score,
-        threshold=criterion.threshold,
-        reason=criterion.reasoning,
-        quotes=quotes,
-    )
-
-
-_RULE_ORDER = ("failed", "warning", "info", "passed")
-
-
-def _make_rule_view(rule: RuleResult) -> RuleView:
-    state = "passed" if rule.passed else "failed" if rule.severity == "error" else rule.severity
-    return RuleView(name=rule.name, state=state, message=rule.message)
-
-
-def _make_earlier_view(earlier: Approval, now: str | None) -> EarlierView:
-    lines = () if now is None else make_difference(earlier.content or "", now)
-    return EarlierView(id=earlier.id, at=earlier.closed_at or earlier.created_at, by=earlier.closed_by, lines=lines)
-
-
-def _list_votes(approval: Approval, reader: Reader, *, hidden: bool) -> tuple[VoteView, ...]:
+def _list_votes(approval: Approval, reader: Reader, *, hidden: bool) -> tuple[Act, ...]:
     votes = {vote.by: vote for vote in (*approval.votes, *approval.pending_votes)}
     if hidden:  # who the approvers are is no secret; what they said is
         votes = {name: vote for name, vote in votes.items() if name == reader.approver}
-        return tuple(_make_vote_view(name, votes.get(name), reader, "not shown yet") for name in approval.approvers)
-    return tuple(_make_vote_view(name, votes.get(name), reader, "not yet") for name in approval.approvers)
-
-
-def _make_vote_view(name: str, vote: Vote | None, reader: Reader, otherwise: str) -> VoteView:
-    shown_name = f"{name} (you)" if name == reader.approver else name
-    if vote is None:
-        did = "not yet" if name == reader.approver else otherwise
-        return VoteView(name=shown_name, state="open", did=did, at=None, reason="")
-    word = "approved" if vote.approved else "denied"
-    did = word if vote.final_at is None else f"{word}; counts from {format_clock(vote.final_at)} UTC"
-    return VoteView(name=shown_name, state=word, did=did, at=vote.at, reason=vote.reason)
-
-
-def _list_comments(history: Iterable[Entry]) -> tuple[CommentView, ...]:
-    comments = [(entry, entry.payload or {}) for entry in history if entry.kind == "approval.commented"]
+    otherwise = "not shown yet" if hidden else "not yet"
     return tuple(
-        CommentView(name=str(payload.get("by")), at=entry.at, text=str(payload.get("text")))
-        for entry, payload in comments
+        make_vote_act(f"{name} (you)", votes.get(name))
+        if name == reader.approver
+        else make_vote_act(name, votes.get(name), otherwise=otherwise)
+        for name in approval.approvers
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Form, Query
@@ -18,9 +18,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
-from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import Gap
+from adjudge.guards.approval.figures import ReviewerFigures
 from adjudge.guards.approval.queue import QueuedRequest
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
@@ -28,16 +29,15 @@ from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
 from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import (
-    ApprovalsView,
-    QueueItem,
     Reader,
+    RequestView,
     find_next,
     is_hidden,
+    list_undoable,
     make_queue_item,
     make_request_view,
-    make_undo_offers,
 )
-from adjudge.server.pages.page import add_page, find_local_path, redirect, render_page
+from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState, ServerState
@@ -89,18 +89,6 @@ class NewsQuery(BaseModel):
     told: str = Field(default="", max_length=50)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewsView:
-    """The changes since then."""
-
-    known: NewsQuery
-    new: int
-    first: str
-    """Of those that are new, the one that expires first."""
-    changed: bool
-    """Whether the request that is shown changed."""
-
-
 class JudgeForm(BaseModel):
     """The choice whether the judge is hidden until one has decided, and the page to go back to."""
 
@@ -113,7 +101,7 @@ class JudgeForm(BaseModel):
 
 async def view_queue(
     request: Request, state: CurrentState, caller: Approver, denied: int = 0, late: int = 0
-) -> ApprovalsView:
+) -> Context:
     """Show the queue, and the request in it that expires first."""
     queue = await _list_open(state, caller)
     reader = read_reader(request, state, caller)
@@ -121,7 +109,7 @@ async def view_queue(
     first = None if chosen is None else await _load(state, caller, chosen.id)
     notice = f"{denied:,} denied." if denied > 0 else ""
     notice += f" {late:,} had been decided by somebody else." if late > 0 else ""
-    return replace(await _make_approvals_view(state, caller, reader, queue, first), told=notice.strip())
+    return await _make_context(state, caller, reader, queue, first) | {"told": notice.strip()}
 
 
 async def view_request(
@@ -130,7 +118,7 @@ async def view_request(
     state: CurrentState,
     caller: Approver,
     shown: Annotated[ShownQuery, Query()],
-) -> ApprovalsView:
+) -> Context:
     """Show one request, and the queue beside it."""
     if shown.link is not None:
         try:
@@ -139,31 +127,19 @@ async def view_request(
             raise Problem(403, str(error), code="link") from None
     reader = replace(read_reader(request, state, caller), shows_all=shown.whole)
     approval = await _load(state, caller, id)
-    return await _make_approvals_view(state, caller, reader, await _list_open(state, caller), approval)
+    return await _make_context(state, caller, reader, await _list_open(state, caller), approval)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DenySeveralView:
-    """The requests that the reader can deny."""
-
-    items: tuple[QueueItem, ...]
-    more: int
-    """How many more there are than this form can deny at once."""
-    undo_seconds: float
-    hides_judge: bool
-
-
-async def view_deny_several(request: Request, state: CurrentState, caller: Approver) -> DenySeveralView:
+async def view_deny_several(request: Request, state: CurrentState, caller: Approver) -> Context:
     """List the requests that the reader can deny, to choose from."""
     reader, now = read_reader(request, state, caller), get_now()
     mine = [queued.id for queued in await _list_open(state, caller) if queued.waits_for(reader.approver)]
     summaries = await state.approvals.summarise(mine[:_MOST_DENIED])
-    return DenySeveralView(
-        items=tuple(make_queue_item(summary, reader, now) for summary in summaries),
-        more=max(0, len(mine) - _MOST_DENIED),
-        undo_seconds=state.settings.undo_seconds,
-        hides_judge=reader.hides_judge,
-    )
+    return {
+        "queue": [make_queue_item(summary, reader, now) for summary in summaries],
+        "more": max(0, len(mine) - _MOST_DENIED),
+        "undo_seconds": state.settings.undo_seconds,
+    }
 
 
 @router.get("/approvals/news", include_in_schema=False)
@@ -182,9 +158,9 @@ async def show_news(
     token = f"{len(new)}-{int(changed)}"
     if token == (query.told or "0-0"):
         return Response(status_code=204)
-    next_query = NewsQuery(after=query.after, item=query.item, version=query.version, told=token)
-    view = NewsView(known=next_query, new=len(new), first=new[0].id if new else "", changed=changed)
-    return render_page(request, "approval_news.html", view, caller=caller)
+    known = query.model_copy(update={"told": token})
+    context: Context = {"known": known, "new": new, "changed": changed}
+    return render_page(request, "approval_news.html", context, caller=caller)
 
 
 @router.get("/approvals/{id}/content", include_in_schema=False)
@@ -275,8 +251,8 @@ async def undo(id: str, request: Request, state: CurrentState, caller: Approver)
         await state.approvals.withdraw(approval.id, name)
     except DecisionRefused:
         conflict = "It was too late to undo: the vote counts, and the gate may have been told."
-        view = replace(await view_request(approval.id, request, state, caller, ShownQuery()), conflict=conflict)
-        return render_page(request, "approvals.html", view, caller=caller, status=409)
+        context = await view_request(approval.id, request, state, caller, ShownQuery())
+        return render_page(request, "approvals.html", context | {"conflict": conflict}, caller=caller, status=409)
     return redirect(f"/approvals/{approval.id}")
 
 
@@ -313,9 +289,9 @@ async def _show_again(
     late: str = "",
 ) -> HTMLResponse:
     """Show the page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
-    view = await view_request(ident, request, state, caller, ShownQuery(whole=bool(form.seen)))
-    view = replace(view, error=error, conflict=late, typed=form.reason)
-    return render_page(request, "approvals.html", view, caller=caller, status=409 if late else 422)
+    context = await view_request(ident, request, state, caller, ShownQuery(whole=bool(form.seen)))
+    context |= {"error": error, "conflict": late, "typed": form.reason}
+    return render_page(request, "approvals.html", context, caller=caller, status=409 if late else 422)
 
 
 # ---------------------------------------------------------------- reading
@@ -365,49 +341,70 @@ async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
     return gaps
 
 
-async def _make_approvals_view(
+async def _make_context(
     state: ServerState, caller: Caller, reader: Reader, queue: Sequence[QueuedRequest], approval: Approval | None
-) -> ApprovalsView:
-    now = get_now()
-    view, ids = None, [request.id for request in queue]
-    if approval is not None:
-        earlier = await state.approvals.find_earlier(approval.id)
-        view = make_request_view(
-            approval,
-            reader,
-            now,
-            gaps=await _list_gaps(state, approval),
-            earlier=earlier if earlier is not None and can_see(earlier, caller) else None,
-            history=await state.approvals.history(approval.id),
-        )
+) -> Context:
+    now, ids = get_now(), [request.id for request in queue]
     place = ids.index(approval.id) if approval is not None and approval.id in ids else None
-    figures = None
-    if reader.approver is not None:
-        figures = await state.approvals.compute_figures(reader.approver, since=now - _FIGURES_OF)
     begin = (place or 0) // _ROWS * _ROWS
     rows = await state.approvals.summarise(ids[begin : begin + _ROWS])
-    undoable = () if reader.approver is None else await state.approvals.list_undoable(reader.approver)
-    undoable_requests = [request for request in await state.approvals.summarise(undoable) if can_see(request, caller)]
-    offers = make_undo_offers(undoable_requests, reader, now)
-    return ApprovalsView(
-        items=tuple(make_queue_item(request, reader, now) for request in rows),
-        first=begin + 1 if ids else 0,
-        back=ids[begin - _ROWS] if begin else None,
-        on=ids[begin + _ROWS] if begin + _ROWS < len(ids) else None,
-        waiting=len(ids),
-        mine=sum(request.waits_for(reader.approver) for request in queue),
-        newest=max(ids, default=""),
-        item=view,
-        version="" if approval is None else make_version(approval, reader),
-        position=0 if place is None else place + 1,
-        before=ids[place - 1] if place else None,
-        after=ids[place + 1] if place is not None and place + 1 < len(ids) else None,
-        undo=offers,
-        renews_in=math.ceil(min((offer.left for offer in offers), default=0)) + 1,
-        undo_seconds=state.settings.undo_seconds,
-        hides_judge=reader.hides_judge,
-        figures=figures,
+    undoable = await _list_undoable(state, caller, reader, now)
+    return {
+        # The part of the queue that is shown, and the requests that open the parts before and after it.
+        "queue": [make_queue_item(request, reader, now) for request in rows],
+        "first": begin + 1,
+        "back": ids[begin - _ROWS] if begin else None,
+        "on": ids[begin + _ROWS] if begin + _ROWS < len(ids) else None,
+        "waiting": len(ids),
+        "mine": sum(request.waits_for(reader.approver) for request in queue),
+        # What comes later is announced and not put among them.
+        "newest": max(ids, default=""),
+        "item": None if approval is None else await _make_item(state, caller, reader, approval, now),
+        "version": "" if approval is None else make_version(approval, reader),
+        "position": 0 if place is None else place + 1,
+        "before": ids[place - 1] if place else None,
+        "after": ids[place + 1] if place is not None and place + 1 < len(ids) else None,
+        "undoable": undoable,
+        "renews_in": math.ceil(min(((final_at - now).total_seconds() for *_, final_at in undoable), default=0)) + 1,
+        "undo_seconds": state.settings.undo_seconds,
+        "hides_judge": reader.hides_judge,
+        "figures": await _compute_figures(state, reader, now),
+        # What came of the form that was just sent: replaced where one was.
+        "conflict": "",
+        "error": "",
+        "typed": "",
+        "told": "",
+    }
+
+
+async def _make_item(
+    state: ServerState, caller: Caller, reader: Reader, approval: Approval, now: datetime
+) -> RequestView:
+    earlier = await state.approvals.find_earlier(approval.id)
+    return make_request_view(
+        approval,
+        reader,
+        now,
+        gaps=await _list_gaps(state, approval),
+        earlier=earlier if earlier is not None and can_see(earlier, caller) else None,
+        history=await state.approvals.history(approval.id),
     )
+
+
+async def _list_undoable(
+    state: ServerState, caller: Caller, reader: Reader, now: datetime
+) -> list[tuple[str, str, Vote, datetime]]:
+    if reader.approver is None:
+        return []
+    ids = await state.approvals.list_undoable(reader.approver)
+    requests = [request for request in await state.approvals.summarise(ids) if can_see(request, caller)]
+    return list_undoable(requests, reader, now)
+
+
+async def _compute_figures(state: ServerState, reader: Reader, now: datetime) -> ReviewerFigures | None:
+    if reader.approver is None:
+        return None
+    return await state.approvals.compute_figures(reader.approver, since=now - _FIGURES_OF)
 
 
 def _check_approver(caller: Caller) -> str:

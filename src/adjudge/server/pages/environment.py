@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from adjudge.report.html import make_report_environment
+from adjudge.server.pages.label_view import describe_judged, describe_value
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
 
 def find_template(name: str) -> Template:
     """Find a template by the name of its file."""
-    return make_report_environment("adjudge.server.pages").get_template(name)
+    return _make_page_environment().get_template(name)
+
+
+@cache
+def _make_page_environment() -> Environment:
+    environment = make_report_environment("adjudge.server.pages")
+    filters: dict[str, Any] = {"label_value": describe_value, "judged": describe_judged}
+    environment.filters.update(filters)
+    return environment

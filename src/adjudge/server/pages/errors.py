@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http
-from dataclasses import dataclass
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -14,6 +13,7 @@ from adjudge.server.caller import Caller, Unauthenticated, find_caller_or_none
 from adjudge.server.csrf import SAFE_METHODS
 from adjudge.server.pages.page import (
     SIGN_IN,
+    Context,
     find_way_back,
     lead_to_signin,
     name_signin,
@@ -24,22 +24,6 @@ from adjudge.server.pages.page import (
 from adjudge.server.pages.shell import find_home
 from adjudge.server.problem import Problem, explain_http, render_problem
 from adjudge.server.state import get_state
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorView:
-    """A request that was refused."""
-
-    status: int
-    title: str
-    detail: str
-    address: str = ""
-    """Where to open this server, if it was opened elsewhere."""
-    signin: str = SIGN_IN
-    """Where somebody who is not signed in goes."""
-    typed: tuple[str, ...] = ()
-    """What they wrote into a form that was not taken, to be copied."""
-
 
 _WRITTEN = ("reason", "comment")
 """The fields of forms into which people write. The others are chosen, or are not to be shown, such as a password."""
@@ -76,14 +60,13 @@ async def _keep_form(request: Request, error: Problem) -> Response:
     """Answer a form whose session has ended: how to sign in and come back, and what was typed."""
     form = await request.form()
     values = (form.get(name) for name in _WRITTEN)
-    view = ErrorView(
-        status=error.status_code,
-        title="Your session has ended",
-        detail="sign in again, and then send the form once more",
-        signin=name_signin(find_way_back(request)),
-        typed=tuple(text for text in values if isinstance(text, str) and text.strip()),
-    )
-    return _answer(request, error, view, None)
+    context: Context = {
+        "title": "Your session has ended",
+        "detail": "sign in again, and then send the form once more",
+        "signin": name_signin(find_way_back(request)),
+        "typed": [text for text in values if isinstance(text, str) and text.strip()],
+    }
+    return _answer(request, error, context, None)
 
 
 def render_refusal(request: Request, problem: Problem) -> Response:
@@ -118,12 +101,13 @@ def _render_error(request: Request, problem: Problem, caller: Caller | None) -> 
     address = ""
     if problem.code in ("cross_site", "host"):
         title, address = "This is another address", get_state(request).settings.base_url
-    view = ErrorView(status=problem.status_code, title=title, detail=problem.detail, address=address)
-    return _answer(request, problem, view, caller)
+    return _answer(request, problem, {"title": title, "detail": problem.detail, "address": address}, caller)
 
 
-def _answer(request: Request, problem: Problem, view: ErrorView, caller: Caller | None) -> Response:
-    response = render_page(request, "error.html", view, caller=caller, status=view.status)
+def _answer(request: Request, problem: Problem, context: Context, caller: Caller | None) -> Response:
+    status = problem.status_code
+    defaults: Context = {"status": status, "address": "", "signin": SIGN_IN, "typed": ()}
+    response = render_page(request, "error.html", defaults | context, caller=caller, status=status)
     for name, value in (problem.headers or {}).items():
         response.headers[name] = value
     return response

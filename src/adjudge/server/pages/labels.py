@@ -19,26 +19,17 @@ from adjudge.labels.source import find_store
 from adjudge.labels.task import LabelTask
 from adjudge.server.api.labels import name_rater, use_queue
 from adjudge.server.caller import Caller, require
-from adjudge.server.pages.approval_view import count_unseen
 from adjudge.server.pages.label_view import (
     ANSWERS,
     SIDES,
-    DifferencesView,
-    LabelsView,
-    LabelView,
-    OthersView,
-    RunRow,
-    TextView,
+    LabelledRun,
+    describe_last,
+    describe_question,
     explain_none,
     find_to_go,
-    list_answered_rows,
-    make_judge_opinions,
-    make_last_view,
-    make_open_view,
-    make_opinion_view,
-    make_task_view,
+    list_answered,
 )
-from adjudge.server.pages.page import add_page, redirect, render_page
+from adjudge.server.pages.page import Context, add_page, redirect, render_page
 from adjudge.server.problem import Problem
 from adjudge.server.run_folders import list_run_folders
 from adjudge.server.state import CurrentState, ServerState
@@ -83,31 +74,33 @@ class SettleForm(AnswerForm):
 # ---------------------------------------------------------------- the runs
 
 
-async def view_runs(state: CurrentState, caller: Either) -> LabelsView:
+async def view_runs(state: CurrentState, caller: Either) -> Context:
     """List the runs that can be labelled, the newest first."""
     folders = await asyncio.to_thread(list_run_folders, state.run_folder)
-    rows: list[RunRow] = []
+    rows: list[LabelledRun] = []
     counted = 0
     for folder in folders:
         # Looking must not begin a file of labels, and so draw an order, for a run that nobody labels.
         started = await asyncio.to_thread(find_store(folder).is_file)
-        row = RunRow(name=folder.name, started=started, progress=None, differences=None)
+        row = LabelledRun(name=folder.name, started=started)
         if started and counted < _MOST_COUNTED and caller.rater is not None:
             counted += 1
             row = await _count_labels(state, caller, row)
         rows.append(row)
     is_named = caller.rater is not None
-    can_label, can_settle = is_named and caller.may("label"), is_named and caller.may("adjudicate")
-    configured = state.run_folder is not None
-    return LabelsView(
-        runs=tuple(rows), is_configured=configured, is_named=is_named, can_label=can_label, can_settle=can_settle
-    )
+    return {
+        "runs": rows,
+        "is_configured": state.run_folder is not None,
+        "is_named": is_named,
+        "can_label": is_named and caller.may("label"),
+        "can_settle": is_named and caller.may("adjudicate"),
+    }
 
 
-async def _count_labels(state: ServerState, caller: Caller, row: RunRow) -> RunRow:
+async def _count_labels(state: ServerState, caller: Caller, row: LabelledRun) -> LabelledRun:
     rater, settles = name_rater(caller), caller.may("adjudicate")
 
-    def count(queue: LabelQueue) -> RunRow:
+    def count(queue: LabelQueue) -> LabelledRun:
         progress = queue.progress(rater)
         # Somebody who is labelling would read from the number what another said of the case before.
         busy = caller.may("label") and progress.mine > 0 and progress.complete < progress.total
@@ -125,11 +118,11 @@ async def _count_labels(state: ServerState, caller: Caller, row: RunRow) -> RunR
 # ---------------------------------------------------------------- labelling
 
 
-async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelView:
+async def view_case(run: str, state: CurrentState, caller: Labelling) -> Context:
     """Show the next case for somebody, with nothing of the judge and of others."""
     rater, settles = name_rater(caller), caller.may("adjudicate")
 
-    def show(queue: LabelQueue) -> LabelView:
+    def show(queue: LabelQueue) -> Context:
         task = _find_task(queue, rater, caller.identity)
         progress = queue.progress(rater)
         # From one label to the next, the agreement would say what others said of the case before, and so would a rate
@@ -139,18 +132,22 @@ async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelVi
         if task is not None and alone:
             queue.note_shown(rater)  # the rate moves where two answered one case all the same
         last = queue.find_undoable(rater, session=caller.identity)
-        return LabelView(
-            run=run,
-            task=None if task is None else make_task_view(task),
-            why_none="" if task is not None else explain_none(progress),
-            progress=progress,
-            to_go=find_to_go(progress),
-            live=estimate_live(queue) if task is None or alone else None,
-            is_live_later=task is not None and not alone,
-            last=make_last_view(last, is_pair=task is not None and task.is_pair),
-            agreement=agreement,
-            can_settle=settles,
-        )
+        return {
+            "run": run,
+            "task": task,
+            "question": "" if task is None else describe_question(task),
+            "why_none": "" if task is not None else explain_none(progress),
+            "progress": progress,
+            "to_go": find_to_go(progress),
+            "live": estimate_live(queue) if task is None or alone else None,
+            # Kept back while others' labels, which are in it, are of cases that one still labels.
+            "is_live_later": task is not None and not alone,
+            "last": describe_last(last, is_pair=task is not None and task.is_pair),
+            "agreement": agreement,
+            "can_settle": settles,
+            "error": "",
+            "typed": "",
+        }
 
     return await use_queue(state, run, show)
 
@@ -185,8 +182,8 @@ async def take_answer(
     try:
         await use_queue(state, run, keep)
     except Problem as problem:
-        view = replace(await view_case(run, state, caller), error=str(problem.detail), typed=form.comment)
-        return render_page(request, "label.html", view, caller=caller, status=problem.status_code)
+        context = await view_case(run, state, caller) | {"error": str(problem.detail), "typed": form.comment}
+        return render_page(request, "label.html", context, caller=caller, status=problem.status_code)
     return redirect(f"/labels/{run}")
 
 
@@ -198,21 +195,18 @@ async def undo_answer(run: str, state: CurrentState, caller: Labelling) -> Respo
     return redirect(f"/labels/{run}")
 
 
-async def view_others(run: str, state: CurrentState, caller: Labelling, case: str | None = None) -> OthersView:
+async def view_others(run: str, state: CurrentState, caller: Labelling, case: str | None = None) -> Context:
     """Show everybody's labels of a case that one has labelled; labelling it again is not blind any more."""
     rater = name_rater(caller)
 
-    def show(queue: LabelQueue) -> OthersView:
+    def show(queue: LabelQueue) -> Context:
+        if case is not None:
+            labels, texts = queue.show_others(rater, case), queue.read_parts(rater, case)
+            return {"run": run, "case": case, "texts": texts, "labels": labels}
         cases = queue.list_answered(rater)
-        if case is None:
-            queue.show_agreement(rater)  # remembers that the rater was shown this
-            rows = list_answered_rows(tuple(queue.labels()), rater, cases[-_MOST_OTHERS:])
-            return OthersView(run=run, cases=rows, case=None, texts=(), said=())
-        opinions = tuple(map(make_opinion_view, queue.show_others(rater, case)))
-        texts = tuple(
-            TextView(name=name, text=text, unseen=count_unseen(text)) for name, text in queue.read_parts(rater, case)
-        )
-        return OthersView(run=run, cases=(), case=case, texts=texts, said=opinions)
+        queue.show_agreement(rater)  # remembers that the rater was shown this
+        rows = list_answered(tuple(queue.labels()), rater, cases[-_MOST_OTHERS:])
+        return {"run": run, "case": None, "cases": rows}
 
     return await use_queue(state, run, show)
 
@@ -225,24 +219,23 @@ async def view_differences(
     state: CurrentState,
     caller: Settling,
     verdict: bool = False,  # noqa: FBT001, FBT002 - a part of the address
-) -> DifferencesView:
+) -> Context:
     """Show a case on which people differ, with their labels; with ``verdict`` the judge's results too."""
     rater = name_rater(caller)
 
-    def show(queue: LabelQueue) -> DifferencesView:
+    def show(queue: LabelQueue) -> Context:
         task = queue.next_difference(rater, blind=not verdict, session=caller.identity)
         left = queue.list_differences()
-        return DifferencesView(
-            run=run,
-            task=None if task is None else make_task_view(task, settles=True),
-            said=() if task is None else (*map(make_opinion_view, task.others), *make_judge_opinions(task.results)),
-            shows_judge=verdict,
-            others=tuple(make_open_view(truth) for truth in left if task is None or truth.case != task.case)[
-                :_MOST_OPEN
-            ],
-            open=len(left),
-            agreement=queue.show_agreement(rater),
-        )
+        return {
+            "run": run,
+            "task": task,
+            "shows_judge": verdict,
+            "others": [truth for truth in left if task is None or truth.case != task.case][:_MOST_OPEN],
+            "open": len(left),
+            "agreement": queue.show_agreement(rater),
+            "error": "",
+            "typed": "",
+        }
 
     return await use_queue(state, run, show)
 
@@ -274,8 +267,8 @@ async def settle_difference(
     try:
         await use_queue(state, run, keep)
     except Problem as problem:
-        view = replace(await view_differences(run, state, caller), error=str(problem.detail), typed=form.comment)
-        return render_page(request, "differences.html", view, caller=caller, status=problem.status_code)
+        context = await view_differences(run, state, caller) | {"error": str(problem.detail), "typed": form.comment}
+        return render_page(request, "differences.html", context, caller=caller, status=problem.status_code)
     return redirect(f"/labels/{run}/differences")
 
 

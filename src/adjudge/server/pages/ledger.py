@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -12,13 +11,13 @@ from starlette.responses import Response
 
 from adjudge.errors import UsageError
 from adjudge.guards.approval.listed import verify_listed
-from adjudge.ledger.entry import NO_PREV, Entry, Head
+from adjudge.ledger.entry import NO_PREV
 from adjudge.ledger.recorded import read_recorded
 from adjudge.server.caller import AnyCaller, Caller, require
 from adjudge.server.database import get_now
 from adjudge.server.entry_search import find_gate
 from adjudge.server.pages.ledger_check import Checked
-from adjudge.server.pages.page import add_page, redirect
+from adjudge.server.pages.page import Context, add_page, redirect
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
 
@@ -27,38 +26,15 @@ router = APIRouter()
 Reader = Annotated[Caller, Depends(require("read"))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerView:
-    """The state of the ledger."""
-
-    head: Head
-    checked: Checked | None
-    """``None`` until somebody has it checked."""
-    kept: str
-    signed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryView:
-    """One entry, all of it."""
-
-    entry: Entry
-    payload: str
-    """The payload as indented JSON; empty where it was erased."""
-    has_page: bool
-    first: bool
-    entries: int
-
-
-async def view_ledger(request: Request, state: CurrentState) -> LedgerView:
+async def view_ledger(request: Request, state: CurrentState) -> Context:
     """Show the head, and what the last check found."""
     genesis = (await state.ledger.read(1)).payload or {}
-    return LedgerView(
-        head=await state.ledger.head(),
-        checked=getattr(request.app.state, "ledger_checked", None),
-        kept=str(genesis.get("store_content", "hash")),
-        signed=bool(genesis.get("public_key")),
-    )
+    return {
+        "head": await state.ledger.head(),
+        "checked": getattr(request.app.state, "ledger_checked", None),
+        "kept": str(genesis.get("store_content", "hash")),
+        "signed": bool(genesis.get("public_key")),
+    }
 
 
 @router.post("/ledger/verify", include_in_schema=False)
@@ -71,7 +47,7 @@ async def verify_ledger(request: Request, state: CurrentState, _caller: Reader) 
     return redirect("/ledger")
 
 
-async def view_entry(seq: int, state: CurrentState, caller: AnyCaller) -> EntryView:
+async def view_entry(seq: int, state: CurrentState, caller: AnyCaller) -> Context:
     """Show one entry by its place."""
     try:
         entry = await state.ledger.read(seq)
@@ -80,13 +56,13 @@ async def view_entry(seq: int, state: CurrentState, caller: AnyCaller) -> EntryV
     if not caller.covers("read", find_gate(entry)):
         raise Problem(403, "this entry is not of your gates", code="forbidden")
     payload = "" if entry.payload is None else json.dumps(entry.payload, indent=2, ensure_ascii=False)
-    return EntryView(
-        entry=entry,
-        payload=payload,
-        has_page=read_recorded(entry) is not None,
-        first=entry.prev == NO_PREV,
-        entries=(await state.ledger.head()).seq,
-    )
+    return {
+        "entry": entry,
+        "payload": payload,
+        "has_page": read_recorded(entry) is not None,
+        "is_first": entry.prev == NO_PREV,
+        "head": await state.ledger.head(),
+    }
 
 
 add_page(router, "/ledger", view_ledger, template="ledger.html", scope="read")

@@ -2,7 +2,7 @@
 
     router = APIRouter()
 
-    async def view_runs(state: CurrentState, status: str | None = None) -> RunsView: ...
+    async def view_runs(state: CurrentState, status: str | None = None) -> Context: ...
 
     add_page(router, "/runs", view_runs, template="runs.html", scope="read")
 
@@ -11,7 +11,7 @@ A view is a FastAPI dependency: its parameters are the state, the caller, and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
@@ -27,11 +27,14 @@ from adjudge.server.state import get_state
 
 SIGN_IN = "/signin"
 
+Context = dict[str, object]
+"""What a template reads, by name: results, approvals, tasks and entries as they are."""
+
 
 def add_page(
     router: APIRouter,
     path: str,
-    view: Callable[..., Any],
+    view: Callable[..., Awaitable[Context]],
     *,
     template: str,
     scope: PermissionScope | tuple[PermissionScope, ...],
@@ -46,9 +49,9 @@ def add_page(
     allowed: Any = Depends(require(*((scope,) if isinstance(scope, str) else scope), by_gate=by_gate))
     provided: Any = Depends(view)
 
-    async def show(request: Request, caller: Caller = allowed, value: object = provided) -> Response:
+    async def show(request: Request, caller: Caller = allowed, context: Context = provided) -> Response:
         waiting = await count_waiting(get_state(request), caller)
-        return render_page(request, template, value, caller=caller, waiting=waiting)
+        return render_page(request, template, context, caller=caller, waiting=waiting)
 
     router.add_api_route(path, show, methods=["GET"], include_in_schema=False)
 
@@ -56,26 +59,19 @@ def add_page(
 def render_page(
     request: Request,
     template: str,
-    view: object,
+    context: Mapping[str, object],
     *,
     caller: Caller | None = None,
     status: int = 200,
     waiting: Mapping[str, int] | None = None,
-    **context: object,
 ) -> HTMLResponse:
-    """Fill a template with a view.
+    """Fill a template with a context.
 
-    The template gets ``view``, ``caller`` (``None`` before the sign-in), ``csrf_token`` (for the hidden field of that
-    name, which every form needs), ``path``, ``shell``, and ``context``. ``waiting`` says by path how many wait there.
+    The template also gets ``caller`` (``None`` before the sign-in), ``csrf_token`` (for the hidden field of that name,
+    which every form needs) and ``shell``. ``waiting`` says by path how many wait there.
     """
     shell = make_shell(request, caller, waiting=waiting)
-    values: dict[str, object] = {
-        "view": view,
-        "caller": caller,
-        "csrf_token": shell.csrf,
-        "path": request.url.path,
-        "shell": shell,
-    }
+    values: Context = {"caller": caller, "csrf_token": shell.csrf, "shell": shell}
     return HTMLResponse(find_template(template).render({**values, **context}), status)
 
 

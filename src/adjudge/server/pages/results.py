@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query
 
 from adjudge.ledger.columns import STATES
 from adjudge.server.caller import AnyCaller
-from adjudge.server.pages.page import add_page
-from adjudge.server.recorded import PERIODS, ResultFilters, ResultList, list_results
+from adjudge.server.pages.page import Context, add_page
+from adjudge.server.recorded import PERIODS, ResultFilters, list_results
 from adjudge.server.state import CurrentState
 
 router = APIRouter()
@@ -26,26 +26,6 @@ Word = Annotated[str, Query(max_length=200)]
 Place = Annotated[int | None, Query(ge=1, lt=2**62)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultsView:
-    """A page of results, and the figures of all that match."""
-
-    filters: ResultFilters
-    query: str
-    """The query of the address without its place; empty where nothing is filtered."""
-    results: ResultList
-    counts: tuple[tuple[str, int], ...]
-    """How many there are of each state."""
-    found: int
-    gates: tuple[str, ...]
-    judges: tuple[str, ...]
-    periods: tuple[tuple[str, str], ...]
-    older: str
-    """The address of the next page; empty at the end."""
-    newest: str
-    """The address of the first page; empty on it."""
-
-
 async def view_results(
     state: CurrentState,
     caller: AnyCaller,
@@ -57,24 +37,24 @@ async def view_results(
     judge: Word = "",
     when: Word = "week",
     before: Place = None,
-) -> ResultsView:
+) -> Context:
     """List the results that match all filters."""
     filters = ResultFilters(
         q=q, gate=gate, outcome=outcome, by=by, judge=judge, when=when if when in PERIODS else "week"
     )
     results = await list_results(state.ledger, filters, gates=caller.permissions.gates, before=before, most=ON_PAGE)
-    return ResultsView(
-        filters=filters,
-        query=write_query(filters),
-        results=results,
-        counts=tuple((state, results.counts.get(state, 0)) for state in STATES),
-        found=sum(results.counts.values()),
-        gates=tuple(sorted({*results.gates, filters.gate} - {""})),
-        judges=tuple(sorted({*results.judges, filters.judge} - {""})),
-        periods=tuple(_PERIOD_WORDS.items()),
-        older=write_query(filters, before=results.rows[-1].seq) if results.more and results.rows else "",
-        newest="" if before is None else write_query(filters) or "?",
-    )
+    return {
+        "filters": filters,
+        "query": write_query(filters),
+        "rows": results.rows,
+        "counts": [(state, results.counts.get(state, 0)) for state in STATES],
+        "total": sum(results.counts.values()),
+        "gates": sorted({*results.gates, filters.gate} - {""}),
+        "judges": sorted({*results.judges, filters.judge} - {""}),
+        "periods": _PERIOD_WORDS,
+        "older": write_query(filters, before=results.rows[-1].seq) if results.more and results.rows else "",
+        "newest": "" if before is None else write_query(filters) or "?",
+    }
 
 
 def write_query(filters: ResultFilters, *, before: int | None = None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -15,8 +14,8 @@ from adjudge.report.document import Document
 from adjudge.report.render import render_html
 from adjudge.report.run_document import make_run_document
 from adjudge.server.caller import Caller, require
-from adjudge.server.pages.page import add_page, render_page
-from adjudge.server.run_folders import RunSummary, list_run_folders, load_report, summarise_run
+from adjudge.server.pages.page import Context, add_page, render_page
+from adjudge.server.run_folders import list_run_folders, load_report, summarise_run
 from adjudge.server.state import CurrentState
 
 router = APIRouter()
@@ -27,19 +26,11 @@ _ON_PAGE = 100
 Reader = Annotated[Caller, Depends(require("read"))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsView:
-    """The runs of the server's folder."""
-
-    is_configured: bool
-    runs: tuple[RunSummary, ...]
-
-
-async def view_runs(state: CurrentState) -> RunsView:
+async def view_runs(state: CurrentState) -> Context:
     """List the runs, the newest first by their names."""
     folders = await asyncio.to_thread(list_run_folders, state.run_folder)
     runs = [await asyncio.to_thread(summarise_run, folder) for folder in folders]
-    return RunsView(is_configured=state.run_folder is not None, runs=tuple(runs))
+    return {"is_configured": state.run_folder is not None, "runs": runs}
 
 
 @router.get("/runs/{run}/report.html", include_in_schema=False)
@@ -58,7 +49,8 @@ async def show_run(request: Request, run: str, state: CurrentState, caller: Read
         caller.may("label") and caller.rater is not None and await asyncio.to_thread(find_store(folder).is_file)
     )
     document: Document = await asyncio.to_thread(make_run_document, report)
-    return render_page(request, "run.html", report, caller=caller, name=run, has_labels=has_labels, document=document)
+    context: Context = {"name": run, "has_labels": has_labels, "document": document}
+    return render_page(request, "run.html", context, caller=caller)
 
 
 add_page(router, "/runs", view_runs, template="runs.html", scope="read")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form
@@ -23,18 +22,6 @@ from adjudge.templates.figures import format_left
 router = APIRouter()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInView:
-    """The form, and what was wrong with the last attempt."""
-
-    next: str
-    """Where one goes then: a path of this server."""
-    name: str = ""
-    error: str = ""
-    hours: str = ""
-    """How long a session lasts at most, in words."""
-
-
 class SignInForm(BaseModel):
     """The form of the sign-in."""
 
@@ -50,18 +37,16 @@ async def show_form(request: Request, state: CurrentState, caller: OptionalCalle
     target = find_local_path(next)
     if caller is not None and caller.session is not None:
         return redirect(choose_page(caller.permissions, target))
-    return _render(request, state, SignInView(next=target))
+    return _render(request, state, target)
 
 
 @router.post(SIGN_IN, include_in_schema=False)
 async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInForm, Form()]) -> Response:
     """Begin a session where name and password are right."""
-    view = SignInView(next=find_local_path(form.next), name=form.name)
+    target = find_local_path(form.next)
     planted = request.cookies.get(_name_form_cookie(state), "")
     if not planted or not hmac.compare_digest(planted.encode(), form.csrf_token.encode()):
-        return _render(
-            request, state, _add_error(view, "This form is too old. Nothing was sent on; try again."), status=403
-        )
+        return _render(request, state, target, form.name, "This form is too old. Nothing was sent on; try again.")
     address = request.client.host if request.client is not None else ""
     state.throttle.count_attempt(address, form.name)
     checked = await check_password(state.ledger, form.name, form.password)
@@ -69,9 +54,9 @@ async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInF
     ident = None if checked is None else await begin_session(state.ledger, checked, previous=previous)
     if checked is None or ident is None:
         # The same for an unknown name, a wrong password, an account that is disabled, and one that has just changed.
-        return _render(request, state, _add_error(view, "Name and password do not belong together."), status=403)
+        return _render(request, state, target, form.name, "Name and password do not belong together.")
     state.throttle.forget(address, form.name)
-    response = redirect(choose_page(checked.account.permissions, view.next))
+    response = redirect(choose_page(checked.account.permissions, target))
     set_cookie(response, name_cookie(state.settings), ident, state.settings)
     delete_cookie(response, _name_form_cookie(state), state.settings)
     return response
@@ -88,19 +73,16 @@ async def sign_out(request: Request, state: CurrentState, _caller: Annotated[Cal
     return response
 
 
-def _render(request: Request, state: CurrentState, view: SignInView, *, status: int = 200) -> Response:
+def _render(request: Request, state: CurrentState, target: str, name: str = "", error: str = "") -> Response:
     # Before there is a session, the form's token is compared with a cookie: another site can set neither, and so it
     # cannot sign a browser in as somebody else.
     token = secrets.token_urlsafe(32)
     lifetime = format_left(state.settings.session_lifetime)
-    response = render_page(request, "signin.html", replace(view, hours=lifetime), status=status, csrf_token=token)
+    context = {"target": target, "name": name, "error": error, "lifetime": lifetime, "csrf_token": token}
+    response = render_page(request, "signin.html", context, status=403 if error else 200)
     set_cookie(response, _name_form_cookie(state), token, state.settings)
     return response
 
 
 def _name_form_cookie(state: CurrentState) -> str:
     return f"{name_cookie(state.settings)}-form"
-
-
-def _add_error(view: SignInView, error: str) -> SignInView:
-    return replace(view, error=error)

@@ -1,0 +1,62 @@
+"""The parts of a judgement that are shown, of a result and of what a report keeps of one alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adjudge.report.cases import ShownResult, ShownSeat
+from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, RuleResult
+from adjudge.templates.evidence import MarkedText, mark_evidence
+
+RULE_STATES = ("failed", "warning", "info", "passed")
+"""How a rule came out, the worst first."""
+
+
+def list_seats(result: JudgeResult | ShownResult) -> Sequence[JudgeResult | ShownSeat]:
+    """List the results of a chain's seats; none for a judge alone."""
+    if isinstance(result, ShownResult):
+        return result.seats
+    return result.results if isinstance(result, JudgeChainResult) else ()
+
+
+def list_rules(result: JudgeResult | ShownResult) -> list[tuple[str, str, str]]:
+    """List the rules, those that found something first: the state of each, its name and its message."""
+    if isinstance(result, ShownResult):
+        rows = [(_find_state(severity), name, message) for name, severity, message in result.rules]
+    else:
+        rows = [(_find_rule_state(rule), rule.name, rule.message) for rule in result.rule_results]
+    return sorted(rows, key=lambda row: RULE_STATES.index(row[0]))
+
+
+def _find_rule_state(rule: RuleResult) -> str:
+    return "passed" if rule.passed else _find_state(rule.severity)
+
+
+def _find_state(severity: str) -> str:
+    return "failed" if severity == "error" else severity
+
+
+def list_replies(result: JudgeResult | ShownResult) -> list[tuple[str, str, str]]:
+    """List the replies that are kept, word for word: the judge of each, its model and the text."""
+    if isinstance(result, ShownResult):
+        return [(result.judge, "", result.raw_response)] if result.raw_response else []
+    seats = result.results if isinstance(result, JudgeChainResult) else (result,)
+    return [(seat.judge, seat.model or "", seat.raw_response) for seat in seats if seat.raw_response]
+
+
+def mark_quotations(text: str, result: JudgeResult | None) -> MarkedText:
+    """Mark every text that a judge and its seats gave as evidence; nothing where there is no result to show."""
+    return mark_evidence(text, () if result is None else list_quotations(result))
+
+
+def list_quotations(result: JudgeResult) -> tuple[str, ...]:
+    """List every text that a judge and its seats gave as evidence, each once, in their order."""
+    return tuple(
+        dict.fromkeys(text for criterion in _list_criteria(result) for text in criterion.evidence if text.strip())
+    )
+
+
+def _list_criteria(result: JudgeResult) -> list[CriterionResult]:
+    """List the criteria of a result, then those of its seats."""
+    seats = result.results if isinstance(result, JudgeChainResult) else ()
+    return [*result.criteria, *[criterion for seat in seats for criterion in _list_criteria(seat)]]
