@@ -39,7 +39,7 @@ class Client:
     url: str = field(kw_only=False)
     """The address, like ``https://adjudge.example``."""
     key: str | None = field(default=None, repr=False)
-    """What ``adjudge keys create`` printed; ``None`` for a server on this machine that needs none."""
+    """The key that ``adjudge keys create`` printed; ``None`` for a server on this machine that needs none."""
     timeout: float = 60.0
     """Seconds for one call, all tries and waits included."""
     allow_http: bool = False

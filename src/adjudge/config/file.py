@@ -80,7 +80,7 @@ class Config:
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Dollars per million tokens, by the name of a model."""
     server: Mapping[str, Any] = field(default_factory=dict)
-    """What ``adjudge serve`` goes by; ``adjudge.config.server`` reads it."""
+    """The settings of ``adjudge serve``; ``adjudge.config.server`` reads them."""
 
     def find_rubric(self, name: str) -> Rubric:
         """Find the rubric of this name in the file, else a path from the working directory, or a shipped name."""

@@ -43,7 +43,7 @@ LOCAL_PORTS = ((11434, "Ollama"), (8080, "llama.cpp"), (8000, "vLLM"), (1234, "L
 
 
 SEAT_SECONDS = 60.0
-"""How long each judge of a chain may take, in seconds, where neither ``adjudge.toml`` nor the command line says.
+"""Seconds that each judge of a chain may take where neither ``adjudge.toml`` nor the command line says.
 
 The library's 5 seconds are right for a gate that holds up a user; a person at a terminal waits for a slow model.
 """
@@ -236,7 +236,7 @@ class Panel:
     """The options of a chain that were given, by name."""
     reader: str | None = None
     labels: str | None = None
-    """What the reader is told, separated by commas."""
+    """The arguments of the reader, separated by commas."""
     passes: str | None = None
     """Which of its labels pass, separated by commas."""
     token: bool = True

@@ -24,7 +24,7 @@ class CommandRecorder:
     def __init__(self, ledger: Ledger | None = None) -> None:
         self.ledger = ledger
         self.troubles: dict[str, None] = {}
-        """What was not recorded and why, one sentence each, equal ones once."""
+        """A sentence for each result that was not recorded, equal ones once."""
 
     async def prepare(self) -> None:
         """Make the ledger if there is none; raises what is wrong with it before anybody is asked, and paid."""

@@ -46,13 +46,13 @@ class ServerSettings:
     """The folder whose run folders are listed and labelled, from the folder of ``adjudge.toml``."""
     largest_body: int = 1_000_000
     deadline: float = 60.0
-    """How long one request may take, its time in the queue included."""
+    """Seconds that one request may take, its time in the queue included."""
     concurrency: int = 64
-    """How many contents are judged at the same time."""
+    """The number of contents that are judged at the same time."""
     queue: int = 256
-    """How many more may wait. A request beyond that is answered with 503, which lets nothing through."""
+    """Further requests that may wait. One beyond that is answered with 503, which lets nothing through."""
     queue_per_caller: int | None = None
-    """How many of one key or account may wait; half of ``queue`` where nothing is said."""
+    """The number of one key or account that may wait; half of ``queue`` where nothing is said."""
     most_rules: int = 32
     """Rules in one request, those inside ``some_of`` and the criteria of a rubric included."""
     most_criteria: int = 100
@@ -60,23 +60,23 @@ class ServerSettings:
     largest_content: int = 500_000
     """Characters of each content, task, context and reference in a request."""
     retry_after: int = 1
-    """What a client that was answered with 503 is told to wait."""
+    """Seconds that a client that was answered with 503 is told to wait."""
     shutdown: float = 30.0
-    """How long requests under way may go on once the server is told to stop."""
+    """Seconds that requests under way may go on once the server is told to stop."""
     session_idle: float = 3_600.0
     """After how long without a request a session ends."""
     session_lifetime: float = 43_200.0
     """After how long a session ends in any case."""
     idempotency: float = 86_400.0
-    """How long an answer is kept for its ``Idempotency-Key``."""
+    """The time for which an answer is kept for its ``Idempotency-Key``."""
     labels_per_case: int = 1
-    """How many people are to label each case."""
+    """The number of people who are to label each case."""
     labels_by_criterion: bool = False
-    """Whether people are asked for each criterion of the rubric, and not for the case as a whole."""
+    """True if people are asked for each criterion of the rubric, and not for the case as a whole."""
     undo_seconds: float = 10.0
-    """How long a vote that was given on the page can be taken back; the gate waits for that. 0 is not at all."""
+    """Seconds in which a vote given on the page can be taken back; the gate waits for that. 0 is not at all."""
     hide_judge: bool = False
-    """Whether the page *Approvals* hides the judge until a reviewer has decided, unless they choose otherwise."""
+    """True if the page *Approvals* hides the judge until a reviewer has decided, unless they choose otherwise."""
 
     @property
     def base_url(self) -> str:
@@ -93,12 +93,12 @@ class ServerSettings:
 
     @property
     def is_secure(self) -> bool:
-        """Whether its users reach it by ``https``."""
+        """Return whether its users reach it by ``https``."""
         return self.base_url.startswith("https:")
 
     @property
     def is_local(self) -> bool:
-        """Whether it listens on this machine's own addresses alone."""
+        """Return whether it listens on this machine's own addresses alone."""
         return is_this_machine(self.host)
 
     @property

@@ -22,7 +22,7 @@ from adjudge.rules.ruleset import AnyRule, Rules
 KEYS = ("id", "content", "reference", "task", "context", "label", "labels", "group", "metadata")
 
 OWN_KEYS = ("criteria", "rubric", "rules", "threshold")
-"""What a case may bring to say how it is judged; in a file it counts only when asked for."""
+"""The members by which a case may say how it is judged; in a file they count only when asked for."""
 
 
 _KNOWN = frozenset((*KEYS, "schema"))
@@ -40,7 +40,7 @@ _OPPOSITES = (
 """Words for a label whose meaning nobody disputes: the one that is true first."""
 
 LabelValue = bool | float | str | None
-"""What a label says: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` is unknown."""
+"""The value of a label: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Case:
     )
 
     content: Any
-    """What is judged: a text or a JSON value. A pair to compare is ``{"a": ..., "b": ...}``."""
+    """The content that is judged: a text or a JSON value. A pair to compare is ``{"a": ..., "b": ...}``."""
     id: str
     """Unique in its data set. A case of a file without an id gets the SHA-256 of its content."""
     reference: Any = None

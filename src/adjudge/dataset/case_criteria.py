@@ -1,4 +1,4 @@
-"""What rows say of how they are judged: read only when that was asked for, and never as a path or as code.
+"""Criteria that rows bring: read only when that was asked for, and never as a path or as code.
 
 Whoever writes the rows of a log wants them to pass. So a file words no instruction to a judge and lowers no threshold
 unless the caller says that it is a suite of their own.
@@ -36,13 +36,13 @@ class CaseCriteria:
     """The names under which rows may say how they are judged, if they may."""
 
     members: bool = False
-    """Whether ``criteria``, ``rubric``, ``rules`` and ``threshold`` of a row count."""
+    """True if ``criteria``, ``rubric``, ``rules`` and ``threshold`` of a row count."""
     criteria_field: str | None = None
     """The field that holds the criteria, whatever its name; nothing else of a row counts for that."""
     rubrics: Mapping[str, Rubric] = field(default_factory=dict)
     """The rubrics that a row may name, beside the shipped ones."""
     table: bool = False
-    """Whether rows come from a table, whose cells are texts."""
+    """True if rows come from a table, whose cells are texts."""
 
     @property
     def is_asked(self) -> bool:
@@ -129,7 +129,7 @@ class SplitRow:
 
     rest: dict[str, Any]
     criteria: dict[str, Any]
-    """How it is judged, as arguments of ``Case``."""
+    """The arguments of ``Case`` that say how it is judged."""
     ignored: tuple[str, ...]
     """The fields that say more, which nobody asked for; they are in the rest."""
 

@@ -129,4 +129,4 @@ class LabelJoin:
 
 
 OTHER_CONTENTS = "label that is not counted, because it is of another content than the case has"
-"""How a label of another content is named in notes, with their number."""
+"""The words for labels of another content in notes, which give their number."""

@@ -27,7 +27,7 @@ class ContentSet:
     digest: str
     """SHA-256 over the sorted SHA-256 digests (32 bytes each) of the contents."""
     cases: int
-    """How many contents there are, repeated ones included."""
+    """The number of contents, repeated ones included."""
 
     def __post_init__(self) -> None:
         check_digest("contents", self.digest)

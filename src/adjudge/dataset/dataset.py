@@ -92,13 +92,13 @@ class Dataset:
         self.path = path
         """The file it is read from; ``None`` for standard input, and for what a program holds."""
         self.size = size
-        """How many rows there are, where that is known without reading them."""
+        """The number of rows, where that is known without reading them."""
         self.may_judge_itself = criteria is None or criteria.is_asked
-        """Whether its cases may bring criteria, rubrics, rules or thresholds of their own: not from a file that nobody
+        """True if its cases may bring criteria, rubrics, rules or thresholds of their own: not from a file that nobody
         asked for them."""
         self._criteria = criteria or CaseCriteria()
         self.has_warned = False
-        """Whether it was said that rows bring criteria which do not count; that is said once."""
+        """True if it was said that rows bring criteria which do not count; that is said once."""
         self._read = read
         self._unit = unit
         self._fields = fields or Fields()
@@ -108,7 +108,7 @@ class Dataset:
         self._label_map = check_label_map(label_map)
         self._is_plain = self._fields.strict and not self._label_map
         self.reads_once = once
-        """Whether it can be read once only."""
+        """True if it can be read once only."""
         self._was_read = False
         self._latest = _Reading()
         self._labels: Mapping[str, Sequence[Label]] = {}

@@ -17,7 +17,7 @@ from adjudge.formats.text import flatten, list_names, show, suggest
 _AS_IS = frozenset((str, int, bool, type(None)))
 
 _MISSING = ("NAType", "NaTType")
-"""What pandas calls a missing value that is not NaN."""
+"""The name that pandas has for a missing value that is not NaN."""
 
 
 def read_label(value: Any) -> Any:
@@ -120,7 +120,7 @@ class Fields:
     mapped: tuple[tuple[Place, str], ...] = ()
     """Parts of a case, each with the path it is taken from."""
     table: bool = False
-    """Whether rows come from a table, whose cells are texts and whose other columns are metadata."""
+    """True if rows come from a table, whose cells are texts and whose other columns are metadata."""
     taken: frozenset[str] = frozenset()
     """Keys that a field of the same name does not fill: those mapped, and those not read."""
 

@@ -25,10 +25,10 @@ class Frame:
 
     rows: Callable[[], Iterable[Any]]
     table: bool
-    """Whether it has columns, so that other columns are metadata."""
+    """True if it has columns, so that other columns are metadata."""
     size: int | None = None
     once: bool = False
-    """Whether it can be read once only."""
+    """True if it can be read once only."""
     columns: tuple[str, ...] | None = None
 
     def read(self) -> Iterator[NumberedRow]:

@@ -40,12 +40,12 @@ class LabelDesign:
     p: float
     """The probability with which the case was drawn, above 0 and up to 1."""
     size: int | None = None
-    """How many cases the stratum has, drawn or not; ``None`` is unknown."""
+    """The number of cases in the stratum, drawn or not; ``None`` is unknown."""
     contents: str | None = None
     """The digest of the contents it was drawn from, as ``ContentSet`` has it; without one it was drawn from nothing
     that is known, and no rate relies on it."""
     cases: int | None = None
-    """How many contents there were."""
+    """The number of contents."""
 
     def __post_init__(self) -> None:
         for name in ("plan", "stratum"):
@@ -104,7 +104,7 @@ class Label:
     case: str
     """The id of the case."""
     rater: str
-    """Who gave the label: one name for each person, or the name of a model."""
+    """The rater who gave the label: one name for each person, or the name of a model."""
     value: bool | float | str
     """True, false, a number, ``first``, ``second``, ``tie``, or ``cannot_tell``: looked, and cannot decide."""
     kind: LabelKind = "person"
@@ -119,7 +119,7 @@ class Label:
     at: datetime | None = None
     """The time, with its zone; ``None`` is unknown."""
     blind: bool = False
-    """Whether the rater is known to have seen no verdict of a judge."""
+    """True if the rater is known to have seen no verdict of a judge."""
     subject: str | None = None
     """SHA-256 of the content that was read, as results have it; ``None`` is unknown. A label counts for no other
     content, and one whose content is unknown never counts as drawn at random."""

@@ -259,7 +259,7 @@ def _show(value: object) -> str:
 
 
 PATTERN_BYTES = 2_000_000
-"""What the different patterns of one JSON Schema may take when they are compiled, together. ``\\pL{90}`` takes 4 MB,
+"""Bytes that the different patterns of one JSON Schema may take when compiled, together. ``\\pL{90}`` takes 4 MB,
 so that without a limit a schema of 30 KB fills the memory."""
 
 

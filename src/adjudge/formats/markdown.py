@@ -9,7 +9,7 @@ from adjudge.formats.text import clean
 _MARKUP = re.compile(
     r"(?P<code>(?:@|#(?=[\d@#]*\d))+|(?<=\bGH)-(?=\d))|[\\`*_\[\]<>|~&#$]|:(?=//|[\w+-]+:)|(?<=www)\.", re.IGNORECASE
 )
-"""What means something within a cell: emphasis, code, links, HTML, entities, the cell's end, and addresses that some
+"""Characters with a meaning in a cell: emphasis, code, links, HTML, entities, the cell's end, and addresses that some
 readers make links of. What only means something where a line begins needs nothing, since no cell begins one.
 
 ``code``: what GitHub makes a mention, an address or a reference of, once escapes are read; see ``render_code``."""

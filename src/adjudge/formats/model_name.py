@@ -14,7 +14,7 @@ _DATES = re.compile(
     )""",
     re.VERBOSE | re.ASCII,
 )
-"""How providers mark a snapshot at the end of a name. A number that is no date (``-8192``, ``-5``) marks none."""
+"""The mark of a snapshot at the end of a name. A number that is no date (``-8192``, ``-5``) marks none."""
 
 _FOLDER = re.compile(r"^(?:publishers/[^/]+/)?models/")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 
 NOTHING = "–"
-"""What is written where there is no value; never 0."""
+"""The text that is written where there is no value; never 0."""
 
 TOLERANCE = 1e-9
 """Scores nearer to each other than this are compared as equal, so that seven tenths three times is seven tenths; and

@@ -45,7 +45,7 @@ from adjudge.formats.typed import read_typed
 R = TypeVar("R")
 
 MOST_NESTED = 50
-"""How deep records may stand in each other in data; each level is a few calls inside each other."""
+"""The depth to which records may stand in each other in data; each level is a few calls inside each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Layout:
     classes, and which are read often enough to be read as a whole.
     """
     strict: bool = False
-    """Whether data with an unknown member is refused. Otherwise it is ignored: a later version may have added it."""
+    """True if data with an unknown member is refused. Otherwise it is ignored: a later version may have added it."""
 
 
 _PLAIN_LAYOUT = Layout()

@@ -17,13 +17,13 @@ MOST_STEPS = 300_000
 """A validator takes 0.1 microseconds for most steps, and several where it collects errors inside ``anyOf``."""
 
 MOST_FOR_EACH = 10
-"""What each part of a value may take beyond that, so that long lists and large tables pass."""
+"""Steps that each part of a value may take beyond that, so that long lists and large tables pass."""
 
 _HARMLESS = 100
 """A schema with at most so many steps for any place of a value, and no part that leads to itself, is not counted."""
 
 _LEVELS = 50
-"""How deep that is looked at."""
+"""The depth to which that is looked at."""
 
 Part = dict[str, Any]
 """An object of the schema."""

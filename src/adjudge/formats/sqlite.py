@@ -22,10 +22,10 @@ Mode = Literal["make", "write", "read", "look"]
 it does not remove; where the file or its folder is read-only, ``read`` is ``look``."""
 
 BUSY_SECONDS = 30.0
-"""How long whoever opens a file waits for others to finish."""
+"""Seconds that whoever opens a file waits for others to finish."""
 
 UNUSABLE = (sqlite3.Error, OSError, RuntimeError, ValueError)
-"""What opening raises. ``RuntimeError``: a link to itself, before Python 3.13; ``ValueError``: a NUL in the path."""
+"""Errors of opening. ``RuntimeError``: a link to itself, before Python 3.13; ``ValueError``: a NUL in the path."""
 
 
 def create_private(path: str | os.PathLike[str], *, new: bool = False) -> None:

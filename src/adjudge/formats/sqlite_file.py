@@ -41,7 +41,7 @@ class FileKind:
     other_schema: str
     """For a database of another program, or of another version."""
     durable: bool = False
-    """Whether a commit waits for the disk, and so is there after a loss of power too."""
+    """True if a commit waits for the disk, and so is there after a loss of power too."""
     options: tuple[str, ...] = ()
     """Pragmas for each connection that may write."""
     check: Callable[[Path], object] | None = None

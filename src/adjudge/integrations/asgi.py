@@ -557,7 +557,7 @@ class _Response:
         self._held = bytearray()
         self._state: Literal["holding", "open", "done", "blocked"] = "holding"
         self.stopped = False
-        """Whether the application was told to stop, so that what it raises is our doing."""
+        """True if the application was told to stop, so that what it raises is our doing."""
 
     async def send(self, message: Message) -> None:
         """Take a message of the application."""

@@ -65,7 +65,7 @@ class EvaluationEmitter:
     """
 
     name: str = field(kw_only=False)
-    """What is evaluated, such as ``politeness``: the name under which results are found and averaged."""
+    """The quality that is evaluated, such as ``politeness``: the name under which results are found and averaged."""
     include_explanation: bool = False
     """Add ``gen_ai.evaluation.explanation``: the judge's reasoning, or why it is undecided. Off, since it may quote the
     content."""
@@ -73,7 +73,7 @@ class EvaluationEmitter:
     """Write the attributes, ``error.type`` apart, on the span as well, for those who do not read events. A span has one
     value for each name, so of several results the last one stays."""
     evaluator_type: EvaluatorType | None = None
-    """What the judge is, where ``decided_by`` does not tell: ``deterministic`` for a function that asks no model."""
+    """The judge's kind, where ``decided_by`` does not tell: ``deterministic`` for a function that asks no model."""
     logger_provider: LoggerProvider | None = None
     """Where events go; without one, the provider that the program has set for all."""
     _logger: Logger = field(init=False, repr=False)

@@ -63,7 +63,7 @@ class JudgeEvaluator(Evaluator[object, object, object]):
     """A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model; without one,
     what ``ADJUDGE_JUDGE`` names, read when the evaluator is made."""
     rubric: Annotated[RubricSource | None, _declare_as(str | dict[str, Any] | None)] = None
-    """What good means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's own."""
+    """The rubric: a ``Rubric``, the path of one, or a shipped name; without one, the judge's own."""
     criteria: str | Sequence[str] | Mapping[str, str] | None = None
     """Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences."""
     threshold: float | None = None
@@ -73,13 +73,13 @@ class JudgeEvaluator(Evaluator[object, object, object]):
     instructions: str | None = None
     """More instructions, which the judge obeys; never put content here."""
     include_input: bool = True
-    """Whether the judge sees the case's inputs."""
+    """True if the judge sees the case's inputs."""
     include_expected_output: bool = True
-    """Whether the judge sees the case's expected output."""
+    """True if the judge sees the case's expected output."""
     on_undecided: Literal["raise", "fail"] = "raise"
-    """What comes of a judgement that is undecided: an evaluator failure, or an assertion that is false."""
+    """The outcome of a judgement that is undecided: an evaluator failure, or an assertion that is false."""
     evaluation_name: str | None = None
-    """What the results are called; ``JudgeEvaluator`` by default."""
+    """The name of the results; ``JudgeEvaluator`` by default."""
 
     def __post_init__(self) -> None:
         check_choice("on_undecided", self.on_undecided, ("raise", "fail"))

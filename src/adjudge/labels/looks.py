@@ -39,9 +39,9 @@ class Look:
     draw: str
     """The draw of these: the id of the plan, or ``labels 1``, ``labels 2`` for sets of labels without one."""
     planned: bool = False
-    """Whether a plan drew them."""
+    """True if a plan drew them."""
     complete: bool = False
-    """Whether exactly the planned labels were there."""
+    """True if exactly the planned labels were there."""
     truths: str | None = None
     """SHA-256 of the planned cases and what people said of them, once all of them are labelled."""
     added: tuple[str, ...] = ()

@@ -65,7 +65,7 @@ class PlanStratum:
     """The lowest and the highest score (``score_signals``) of its cases; ``None`` where it has undecided ones alone."""
     high: float | None = None
     undecided: bool = False
-    """Whether cases that the judge left undecided are in it."""
+    """True if cases that the judge left undecided are in it."""
     expected: float
     """The share of good cases expected before anybody labelled any."""
 
@@ -223,20 +223,20 @@ class PlanStatus:
     more: int | None
     """About how many more labels until the live interval is narrow enough; ``None`` is not known."""
     enough: bool
-    """Whether labelling may stop: the live interval is narrow enough. The ordinary one never says so."""
+    """True if labelling may stop: the live interval is narrow enough. The ordinary one never says so."""
     planned: int | None = None
-    """How many labels were planned for the one look: the pilot and what was drawn after it, as its labels said.
+    """The number of labels planned for the one look: the pilot and what was drawn after it, as its labels said.
     ``None`` before the pilot is labelled."""
     before: int = 0
-    """How many of ``elsewhere`` were labelled before the plan was drawn."""
+    """The number of ``elsewhere`` that were labelled before the plan was drawn."""
     other_contents: int = 0
-    """How many labels of drawn cases are of another content; they are not counted."""
+    """The number of labels of drawn cases that are of another content; they are not counted."""
     unbound: int = 0
-    """How many drawn cases have only labels that do not say which content was read; they still have to be labelled."""
+    """The number of drawn cases whose labels do not say which content was read; they still have to be labelled."""
     left: int = 0
-    """How many of the planned labels are missing; while the pilot is labelled, how many of the pilot."""
+    """The number of planned labels that are missing; while the pilot is labelled, of the pilot's."""
     beyond: int = 0
-    """How many labelled cases were drawn after the planned ones, to go on looking."""
+    """The number of labelled cases that were drawn after the planned ones, to go on looking."""
     truths: str | None = None
     """SHA-256 of the planned cases and what people said of them; ``None`` until all of them are labelled."""
 

@@ -38,7 +38,7 @@ class SourceCase:
     rubric: Rubric | None
     """The rubric it is judged by."""
     pair: bool
-    """Whether its content is two contents to choose between."""
+    """True if its content is two contents to choose between."""
     results: tuple[JudgeResult | PairResult, ...] = ()
     """The judge's results, one for each time it was judged."""
 

@@ -111,7 +111,7 @@ class Event:
     criterion: str | None = None
     label: Label | None = None
     done: bool = False
-    """Whether the rater has answered everything that is asked of the case."""
+    """True if the rater has answered everything that is asked of the case."""
     drawn: str | None = None
     """The place at which the random order over all contents handed the case out: their digest, and the case's place."""
     text: str | None = None

@@ -64,7 +64,7 @@ class LabelTask:
     until: datetime
     """Until when nobody else gets the case in this rater's place."""
     skipped: bool = False
-    """Whether the rater skipped it before."""
+    """True if the rater skipped it before."""
     results: tuple[JudgeResult | PairResult, ...] = ()
     """The judge's results; empty where the rater is blind."""
     others: tuple[Label, ...] = ()
@@ -167,7 +167,7 @@ class LabelDraws:
     """Labelled cases as a sample, for a rate of good cases."""
 
     sizes: Mapping[str, int]
-    """How many cases each stratum has, labelled ones included."""
+    """The number of cases in each stratum, labelled ones included."""
     draws: tuple[tuple[str, bool | None], ...]
     """The stratum of each labelled case and whether it is good, in the order in which they were labelled; ``None`` is
     open: people cannot tell, or do not agree."""

@@ -48,7 +48,7 @@ class MeasurementOptions:
     criterion: str | None = None
     """The criterion that is compared; ``None`` is the case as a whole."""
     said_random: bool = False
-    """Whether the labelled cases are a random sample, as the user says."""
+    """True if the labelled cases are a random sample, as the user says."""
     target: Target = "run"
     limits: IntervalMethod | None = None
     """The method for the shares in the corrected rate; by default Wilson's, near 0 and 1 the exact ones."""

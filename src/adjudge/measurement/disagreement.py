@@ -35,7 +35,7 @@ class Disagreement:
     group: str | None
     sort: DisagreementSort
     by_hand: bool
-    """Whether a comment on a label says the sort, instead of the rule."""
+    """True if a comment on a label says the sort, instead of the rule."""
     verdict: LabelledVerdict
     score: float | None
     truth: LabelValue

@@ -27,7 +27,7 @@ class CaseVerdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     passed: int = 0
     failed: int = 0
     flipped: bool = False
-    """Whether the judgements are not all the same."""
+    """True if the judgements are not all the same."""
 
 
 class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,14 +38,14 @@ class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
     ratings: Mapping[str, LabelValue] = msgspec.field(default_factory=dict)
     """The label of each person who looked."""
     override: bool = False
-    """Whether it rests on overrides alone: only cases that a gate held back have those."""
+    """True if it rests on overrides alone: only cases that a gate held back have those."""
     comments: tuple[str, ...] = ()
     designs: tuple[LabelDesign, ...] = ()
     """The designs by which the case was drawn, where they are recorded: by several draws, it may be."""
     bound: bool = True
-    """Whether a label says that this very content was read; what a data set says of its own cases is bound to them."""
+    """True if a label says that this very content was read; what a data set says of its own cases is bound to them."""
     blind: bool = True
-    """Whether everybody whose label decides is known to have seen no verdict of a judge."""
+    """True if everybody whose label decides is known to have seen no verdict of a judge."""
 
     @property
     def heap(self) -> TruthHeap:

@@ -71,7 +71,7 @@ class PlanProgress:
     beyond: int
     """Labelled cases that were drawn after the planned ones."""
     pilot_left: bool
-    """Whether cases of the pilot are not labelled yet."""
+    """True if cases of the pilot are not labelled yet."""
 
     @property
     def complete(self) -> bool:

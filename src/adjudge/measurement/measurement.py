@@ -159,7 +159,7 @@ class Measurement:
     draw: LabelDraw | None = field(default=None, repr=False)
     """The sample of labels this is, for the record of looks."""
     is_weighted: bool = False
-    """Whether labels stand for different numbers of cases, and the shares are weighed accordingly; the table is not."""
+    """True if labels stand for different numbers of cases, and the shares are weighed accordingly; the table is not."""
 
     @property
     def settled(self) -> int:

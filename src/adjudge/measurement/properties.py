@@ -30,7 +30,7 @@ class TextProperties:
     length: float
     """The logarithm to base 2 of its characters, so that an effect is one per doubling."""
     formatted: bool
-    """Whether it has lists, headings, tables, bold type or code blocks in Markdown or HTML."""
+    """True if it has lists, headings, tables, bold type or code blocks in Markdown or HTML."""
     language: str
     """The language that the metadata state (``language``, ``lang`` or ``locale``), else the script of most letters."""
 

@@ -55,7 +55,7 @@ class Budget:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.usd = float(_check_amount("budget", usd, least=0.0))
-        """What may be spent."""
+        """Dollars that may be spent."""
         self.per = None if per is None else float(_check_amount("per", per, least=None))
         """Seconds after which what was spent no longer counts; ``None``: it counts for ever."""
         self._on_hold = on_hold

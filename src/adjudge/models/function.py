@@ -85,7 +85,7 @@ class FunctionModel:
         max_concurrency: int = DEFAULT_CONCURRENCY,
     ) -> None:
         self.name = name
-        """How results and recordings call this model."""
+        """The name of this model in results and recordings."""
         self._takes_two = takes_two
         self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
 
@@ -168,7 +168,7 @@ class FunctionJudge:
         max_concurrency: int = DEFAULT_CONCURRENCY,
     ) -> None:
         self.name = name
-        """How results and recordings call this judge."""
+        """The name of this judge in results and recordings."""
         self._parameters = parameters
         self._stated_identity = identity
         self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)

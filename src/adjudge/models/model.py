@@ -49,7 +49,7 @@ class Call:
     """Awaited before a request that broke off on the way is sent again: the provider may charge for both, and a budget
     has to hold for both. It raises where the budget has no room."""
     anew: bool = False
-    """Whether this repeats an earlier question because of its answer; then no stored reply may answer it."""
+    """True if this repeats an earlier question because of its answer; then no stored reply may answer it."""
     secret: bytes | None = field(default=None, repr=False)
     """The secret of whoever asks, from which the token is made; ``None`` is the process's own. A run whose replies are
     fetched by another process has one."""

@@ -235,7 +235,7 @@ FREE = Price(input=0.0, output=0.0)
 _KEYS = ("input", "output", "cached", "written")
 
 _PROVIDERS = {"gemini": "google"}
-"""What ``genai-prices`` calls a provider, where that is not what a model's name begins with."""
+"""The names that ``genai-prices`` has for providers, where that is not what a model's name begins with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +264,7 @@ def add_costs(usages: Iterable[Usage | None]) -> Cost:
 
 
 Processing = Literal["live", "batch"]
-"""How a provider is asked: at once, or by its batch interface, which most of them charge less for."""
+"""The way in which a provider is asked: at once, or by its batch interface, which most of them charge less for."""
 
 
 def make_finder(prices: Prices | None = None, *, processing: Processing = "live") -> Callable[[Model], Price | None]:

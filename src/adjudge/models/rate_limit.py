@@ -1,4 +1,4 @@
-"""How many judgements to have under way: as many as the providers take.
+"""The number of judgements under way: as many as the providers take.
 
 The transport tells a ``Pace`` about every answer: whether the provider had too much to do, and what it says is left of
 its limits. A run looks at ``current`` before it begins each judgement. So what would be too much waits outside, where

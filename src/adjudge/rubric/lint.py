@@ -52,7 +52,7 @@ class Advice:
     """One thing a rubric could do better."""
 
     code: Code
-    """What kind of advice it is; stable, for filters."""
+    """The kind of advice; stable, for filters."""
     where: str
     """The path in the rubric, like ``criteria[1].description``."""
     message: str

@@ -118,7 +118,7 @@ class Rubric:
     passing_threshold: float = DEFAULT_THRESHOLD
     """In 0 to 1; the weighted mean must reach it (within 1e-9)."""
     scale: tuple[float, float] = (0.0, 1.0)
-    """What the judge is asked for; code converts to 0..1 and calls anything outside ``off_scale``."""
+    """The scores that the judge is asked for; code converts to 0..1 and calls anything outside ``off_scale``."""
     model: str | None = None
     """The model to ask, over the judge's own; a model given to the call wins."""
     digest: str = field(init=False, repr=False)
@@ -126,7 +126,7 @@ class Rubric:
     total_weight: float = field(init=False, repr=False, compare=False)
     """The sum of the criteria's weights."""
     has_rules: bool = field(init=False, repr=False, compare=False)
-    """Whether a rule decides at least one of the criteria."""
+    """True if a rule decides at least one of the criteria."""
 
     if TYPE_CHECKING:
 

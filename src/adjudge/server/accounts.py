@@ -30,7 +30,7 @@ class Account:
     """A person who can sign in."""
 
     name: str
-    """What is typed to sign in."""
+    """The name that is typed to sign in."""
     permissions: Permissions
     created_at: str
     disabled_at: str | None = None

@@ -7,7 +7,7 @@ import asyncio
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
-"""How long a connection may take until the head of its request is complete."""
+"""Seconds that a connection may take until the head of its request is complete."""
 
 
 class TimedProtocol(H11Protocol):

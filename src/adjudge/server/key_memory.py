@@ -12,7 +12,7 @@ from adjudge.server.database import get_now
 from adjudge.server.keys import ApiKey, find_key
 
 REMEMBERED_SECONDS = 1.0
-"""How long a key is accepted without asking the database: so much longer lives one that was revoked."""
+"""Seconds for which a key is accepted without asking the database: so much longer lives one that was revoked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FORM = re.compile(r"adj_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 _REVOKED = "-"
-"""What is stored in place of a revoked key's digest: the digest of no text."""
+"""The value that is stored in place of a revoked key's digest: the digest of no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class WorkQueue:
         self._is_stopping = False
         self._home = asyncio.get_running_loop()
         self.running = 0
-        """How many are being judged."""
+        """The number of requests that are being judged."""
 
     @property
     def waiting(self) -> int:

@@ -52,9 +52,9 @@ class ResultList:
 
     rows: tuple[RecordedResult, ...]
     more: bool
-    """Whether there are older ones behind these rows."""
+    """True if there are older ones behind these rows."""
     counts: dict[str, int]
-    """How many match, by their state."""
+    """The numbers that match, by their state."""
     gates: tuple[str, ...]
     """The gates of all results of the time, whether they match or not."""
     judges: tuple[str, ...]
@@ -173,9 +173,9 @@ class Tally:
     number: int
     cost_usd: float
     priced: int
-    """How many of them have a known price, which is in ``cost_usd``."""
+    """The number of them with a known price, which is in ``cost_usd``."""
     unknown: int
-    """How many a judge answered for an unknown price; a rule costs nothing."""
+    """The number that a judge answered for an unknown price; a rule costs nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

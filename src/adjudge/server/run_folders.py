@@ -57,9 +57,9 @@ class RunSummary:
     dataset: str = ""
     created_at: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """How many cases passed, failed and are undecided."""
+    """The numbers of cases that passed, failed and are undecided."""
     trouble: str = ""
-    """Why it cannot be read; empty where it can."""
+    """The reason why it cannot be read; empty where it can."""
 
     @property
     def passed(self) -> Share:

@@ -38,7 +38,7 @@ class Session:
     account: str
     permissions: Permissions
     csrf_token: str
-    """What every form of the session holds; a page of somebody else's cannot read it."""
+    """The secret that every form of the session holds; a page of somebody else's cannot read it."""
     digest: str
     created_at: datetime
     seen_at: datetime

@@ -49,14 +49,14 @@ class ServerState:
     labels: LabelDesk
     """The queues of labelling, by run."""
     queue: WorkQueue
-    """What is judged now, and what waits."""
+    """The requests that are judged now, and those that wait."""
     work: WorkThread
     """Where requests are handled that would keep all others waiting."""
     throttle: SignInThrottle
     stopping: asyncio.Event
     """Set when the server stops: an answer that lasts, such as an event stream, has to end then."""
     allow_anonymous: bool = False
-    """Whether a request without key and session may judge and read; on this machine's own addresses alone."""
+    """True if a request without key and session may judge and read; on this machine's own addresses alone."""
 
     @property
     def run_folder(self) -> Path | None:

@@ -25,7 +25,7 @@ class WorkThread:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was used, and there may be connections to close on its loop."""
+        """Return whether it was used, and there may be connections to close on its loop."""
         return self._loop is not None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:

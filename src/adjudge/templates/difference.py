@@ -32,7 +32,7 @@ class DiffLine:
     kind: Literal["same", "minus", "plus", "skipped"]
     parts: tuple[DiffPart, ...] = ()
     count: int = 0
-    """How many equal lines a ``skipped`` line replaces."""
+    """The number of equal lines that a ``skipped`` line replaces."""
 
 
 def make_difference(before: str, after: str) -> tuple[DiffLine, ...]:

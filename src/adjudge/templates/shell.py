@@ -16,7 +16,7 @@ class NavLink:
     path: str
     name: str
     waiting: int | None = None
-    """How many wait there; ``None`` shows no number."""
+    """The number that wait there; ``None`` shows none."""
     key: str = ""
     """The letter that leads there after ``g``."""
     urgent: bool = False
@@ -45,18 +45,18 @@ class Shell:
     """Everything that ``base.html`` shows beside the page itself."""
 
     place: str
-    """What this server is called, below the brand."""
+    """The name of this server, below the brand."""
     current: str
     """The path of the page's entry in the navigation."""
     sections: tuple[NavSection, ...] = ()
     person: str | None = None
-    """Who is signed in; ``None`` shows a link to sign in."""
+    """The person who is signed in; ``None`` shows a link to sign in."""
     roles: str = ""
     csrf: str = ""
-    """What every form of the page sends along."""
+    """The secret that every form of the page sends along."""
     theme: Theme = "auto"
     keys: bool = True
-    """Whether letters are keys; somebody who dictates can switch them off."""
+    """True if letters are keys; somebody who dictates can switch them off."""
     ledger: LedgerNotice | None = None
     home: NavLink | None = None
     """The first page that this caller may see; ``None`` where there is none, or nobody is signed in."""

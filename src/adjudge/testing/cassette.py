@@ -48,12 +48,12 @@ class Cassette:
     record_command: str
     """The command that records this test, for whoever misses a recording."""
     missed: list[str] = field(default_factory=list)
-    """What was asked in a replay and is not in the recording."""
+    """The requests of a replay that are not in the recording."""
     broken: str = ""
-    """Why what was recorded cannot stand for the test; empty when it can."""
+    """The reason why what was recorded cannot stand for the test; empty when it can."""
     begun: int = 0
     noted: int = 0
-    """How many judgements were begun, and how many had a result."""
+    """The numbers of judgements that were begun, and that had a result."""
     _replays: dict[tuple[str | None, int, FunctionIdentity | None], Replay] = field(default_factory=dict)
 
     def attach(self, judge: Judge | JudgeChain) -> Judge | JudgeChain:
@@ -160,7 +160,7 @@ class Replay(ReplayModel):
 
     @property
     def structured(self) -> bool:
-        """Whether the recorded model gave structured output."""
+        """Return whether the recorded model gave structured output."""
         recording = self._find()
         return recording is not None and recording.structured
 

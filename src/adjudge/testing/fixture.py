@@ -49,7 +49,7 @@ class TestJudge:
     """The command that runs this test."""
     results: list[JudgeResult] = field(default_factory=list)
     concluded: bool = False
-    """Whether what a marked test returned was judged, as often as its mark says, and enough passed."""
+    """True if what a marked test returned was judged, as often as its mark says, and enough passed."""
     _pending: list[Pending] = field(default_factory=list)
     _swallowed: str = ""
 
@@ -163,7 +163,7 @@ class Pending(Coroutine[Any, Any, JudgeResult]):
 
     @property
     def begun(self) -> bool:
-        """Whether it was awaited."""
+        """Return whether it was awaited."""
         return self._work is not None
 
     def __await__(self) -> Generator[Any, Any, JudgeResult]:

@@ -51,7 +51,7 @@ Fault = Literal[
     "text_after",
     "second_verdict",
 ]
-"""What a ``FaultyModel`` can do to a reply."""
+"""The faults that a ``FaultyModel`` can put into a reply."""
 
 
 FAULTS: tuple[Fault, ...] = get_args(Fault)

@@ -1,4 +1,4 @@
-"""How far a judge may be believed: numbers in, numbers out."""
+"""Statistics of how far a judge may be believed: numbers in, numbers out."""
 
 from adjudge.lazy import export_lazily
 

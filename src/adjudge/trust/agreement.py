@@ -1,4 +1,4 @@
-"""How well a judge agrees with the truth: the shares and coefficients of a confusion table, with intervals."""
+"""Agreement of a judge with the truth: the shares and coefficients of a confusion table, with intervals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Baseline:
     name: str
     """``always pass``, or ``always the majority``."""
     category: Category
-    """What it always says."""
+    """The verdict that it always gives."""
     accuracy: Share
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Agreement:
 
     confusion: Confusion
     groups: int | None
-    """How many groups the items come in; ``None`` if every item was taken to be independent."""
+    """The number of groups that the items come in; ``None`` if every item was taken to be independent."""
     positive: Category
     """The category of good items."""
     seed: int

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from adjudge.trust.extra import Floats
 
 Scale = Literal["nominal", "ordinal", "interval", "ratio"]
-"""What differences between labels mean: none, an order, a distance, or a distance from a true zero."""
+"""The meaning of differences between labels: none, an order, a distance, or a distance from a true zero."""
 
 
 def compute_krippendorff_alpha(

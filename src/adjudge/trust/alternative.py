@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from adjudge.trust.extra import Floats
 
 Closeness = Literal["accuracy", "neg_rmse"]
-"""How close a label is to those of others: the share that are equal, or minus the root of the mean squared distance."""
+"""Closeness of a label to others: the share that are equal, or minus the root of the mean squared distance."""
 
 LEAST_ITEMS = 30
 """The fewest items of an annotator; a t test of fewer is not valid."""
@@ -54,7 +54,7 @@ class AnnotatorTest:
     adjusted: float
     """The p-value adjusted for the number of annotators (Benjamini and Yekutieli)."""
     rejected: bool
-    """Whether the judge wins over this annotator."""
+    """True if the judge wins over this annotator."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -66,7 +66,7 @@ class AlternativeTest:
     """The outcome of the test."""
 
     passed: bool
-    """Whether the winning rate is at least one half."""
+    """True if the winning rate is at least one half."""
     winning_rate: float
     """The share of the annotators that were kept over whom the judge wins."""
     advantage_probability: float
@@ -83,7 +83,7 @@ class AlternativeTest:
     undecided: int
     """Items on which the judge said nothing; there every annotator is closer."""
     notes: tuple[str, ...]
-    """What a reader must know, such as too few annotators for a firm answer."""
+    """Sentences that a reader must know, such as too few annotators for a firm answer."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""

@@ -84,7 +84,7 @@ class Bias:
     kinds: tuple[BiasKind, ...]
     """By property, in the order given; quarters from the lowest, other kinds from the most frequent."""
     tests: int
-    """How many differences were tested."""
+    """The number of differences that were tested."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Properties by which the items are not divided, each with the reason in one sentence."""
 

@@ -51,7 +51,7 @@ GUARD = 0.01
 """Labels whose pass rate differs from that of the rest with a smaller p-value are not taken for a random sample."""
 
 ENOUGH_LABELS = 50
-"""How many labels a refusal asks for: their intervals are 18 points wide on average (docs/coverage.md)."""
+"""The number of labels that a refusal asks for: their intervals are 18 points wide on average (docs/coverage.md)."""
 
 RefusalReason = Literal["no_labels", "not_random", "few_groups", "not_done"]
 
@@ -65,11 +65,11 @@ class CorrectedRate:
     """The lower limit; it holds for every truth of the cases that are unresolved."""
     high: float
     level: float
-    """How often intervals made this way contain the true rate."""
+    """The share of intervals made this way that contain the true rate."""
     target: Target
-    """What the rate is of: the cases of this ``run``, or all that the ``system`` produces."""
+    """The cases that the rate is of: those of this ``run``, or all that the ``system`` produces."""
     method: str
-    """How it was computed, in the field's words."""
+    """The method, in the field's words."""
     cases: int
     """Cases of the run."""
     labels: int
@@ -83,13 +83,13 @@ class CorrectedRate:
     deff: float | None
     """The design effect: how much more the rate varies because labels come in groups, in variance."""
     naive: Share
-    """What the judge passed of the run; undecided is not passed."""
+    """The share that the judge passed of the run; undecided is not passed."""
     worth: int | None
     """Labels that people alone would need for an interval as narrow; ``None`` with groups or unresolved cases."""
     assumptions: tuple[str, ...]
-    """What must be true for the interval to be right, a sentence each."""
+    """The assumptions under which the interval is right, a sentence each."""
     notes: tuple[str, ...] = ()
-    """What a reader should know besides, such as why labels were not taken for a random sample."""
+    """Sentences that a reader should know besides, such as why labels were not taken for a random sample."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -109,7 +109,7 @@ class Refusal:
     reason: str
     """One sentence."""
     remedy: str
-    """What to do, in one sentence."""
+    """The remedy, in one sentence."""
     more_groups: int = 0
     naive: Share | None = None
     notes: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from adjudge.trust.extra import Floats
 
 RESAMPLES = 1_000
-"""How many resamples an interval over groups is made of; each ranks all items again."""
+"""The number of resamples that an interval over groups is made of; each ranks all items again."""
 
 ROUNDING = 1e-13
 """Values whose spread is smaller than this, relative to their size, differ by rounding alone."""

@@ -50,7 +50,7 @@ class Means:
     p_value: float | None
     """Two-sided; ``None`` when no case differs."""
     method: str
-    """How it was computed: ``exact``, ``10,000 sign flips`` or ``normal``."""
+    """The method: ``exact``, ``10,000 sign flips`` or ``normal``."""
 
     @property
     def delta(self) -> float | None:

@@ -29,7 +29,7 @@ FEW_OF_A_KIND = 8
 """With fewer labelled good answers, or bad ones, Wilson's limits cover too little: down to 85 % of 95 %."""
 
 Target = Literal["run", "system"]
-"""What the rate is of: the cases of this ``run``, or everything that the ``system`` produces."""
+"""The cases that the rate is of: those of this ``run``, or everything that the ``system`` produces."""
 
 
 def compute_double_sampling(

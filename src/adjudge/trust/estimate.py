@@ -20,11 +20,11 @@ class Estimate:
     """The lower limit; ``None`` where no interval can be given."""
     high: float | None = None
     level: float = LEVEL
-    """How often intervals made this way contain the true value."""
+    """The share of intervals made this way that contain the true value."""
     method: str = ""
-    """How the interval was made: ``Wilson``, ``bootstrap of groups`` and so on; empty without an interval."""
+    """The method of the interval: ``Wilson``, ``bootstrap of groups`` and so on; empty without an interval."""
     note: str = ""
-    """Why there is no value or no interval, in one sentence."""
+    """The reason why there is no value or no interval, in one sentence."""
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _Numbers = TypeVar("_Numbers", float, "NDArray[np.float64]")
 
 LEVEL = 0.95
-"""How much of the time an interval made like this holds the true share."""
+"""The share of intervals made like this that hold the true share."""
 
 LARGEST_COUNT = 1e9
 """No count is larger: quantiles of beta distributions would not be found, and products of counts would overflow."""
@@ -48,7 +48,7 @@ class Share:
     )
 
     count: float
-    """How many; a tie counts as half a win."""
+    """Their number; a tie counts as half a win."""
     of: int
     """Of how many."""
 

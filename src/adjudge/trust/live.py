@@ -48,7 +48,7 @@ HORIZONS = (100.0, 220.0, 700.0)
 """Numbers of labels for which the three bets are best; from there on, a bet is made for the labels there are."""
 
 SHARES = (0.15, 0.65, 0.2)
-"""How the fortune is split among the horizons."""
+"""The split of the fortune among the horizons."""
 
 APART = 0.03
 """The part of the fortune that bets on each stratum for itself."""
@@ -87,11 +87,11 @@ class LiveRate:
     level: float
     """The probability that the true rate is within the limits at every moment."""
     labels: int
-    """How many cases are labelled, open ones included."""
+    """The number of labelled cases, open ones included."""
     open: int
-    """How many of them are neither good nor bad: the low limit counts them as bad, the high one as good."""
+    """The number of them that are neither good nor bad: the low limit counts them as bad, the high one as good."""
     cases: int
-    """How many cases there are."""
+    """The number of cases."""
     in_random_order: bool = True
     """False when the labels contradict a random order so clearly that no rate is left; the limits are then as wide as
     what is not labelled. Somebody chose the cases, or the later ones are of another kind."""

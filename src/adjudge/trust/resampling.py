@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Table = Floats | csr_array
 
 RESAMPLES = 2_000
-"""How many resamples an interval is made of."""
+"""The number of resamples that an interval is made of."""
 
 LEAST_UNITS = 10
 """The fewest items, or groups of them, that an interval is made of."""
@@ -40,7 +40,7 @@ MOST_UNDEFINED = 0.05
 """The largest share of resamples in which a statistic may be undefined before its interval is refused."""
 
 CELLS = 4_000_000
-"""How many numbers are held at once; a larger table is resampled in more steps."""
+"""The number of numbers that are held at once; a larger table is resampled in more steps."""
 
 
 def check_resampling(seed: int, resamples: int) -> None:

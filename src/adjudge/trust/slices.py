@@ -73,7 +73,7 @@ class Slices:
     slices: tuple[Slice, ...]
     """From the lowest accuracy to the highest; kinds with too few items last."""
     tests: int
-    """How many kinds were tested."""
+    """The number of kinds that were tested."""
 
     @property
     def worst(self) -> Slice | None:

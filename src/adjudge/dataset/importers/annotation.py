@@ -34,7 +34,7 @@ class Annotation:
     """The id of the item it is about."""
     name: str
     person: bool
-    """Whether a person said it; what a program, a model or an unknown caller of an API said is no person's."""
+    """True if a person said it; what a program, a model or an unknown caller of an API said is no person's."""
     rater: str | None = None
     word: str | None = None
     """The word that was chosen, as the tool has it."""
@@ -195,7 +195,7 @@ class ImportedLabels:
     bad_rows: tuple[BadRow, ...] = ()
     """The first hundred annotations and rows that are not labels, with ``on_bad_row="skip"``."""
     skipped: int = 0
-    """How many there were."""
+    """Their number."""
     notes: Mapping[str, int] = field(default_factory=dict)
     """The annotations that were left out because they cannot be labels, in words, each with how often."""
 

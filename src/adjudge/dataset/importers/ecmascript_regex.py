@@ -14,7 +14,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import quote
 
 _BLANK = r"\t\n\x0b\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}"
-"""What JavaScript takes for white space and line ends."""
+"""The characters that JavaScript takes for white space and line ends."""
 
 _NOT_BLANK = (
     r"\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}"
@@ -47,7 +47,7 @@ _GROUP_NAME = re.compile(r"\(\?<([A-Za-z_][A-Za-z0-9_]*)>")
 _COUNT = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 
 _EMPTY = re.compile(r"(?<!\\)(?:\\\\)*(?:[\^$]|\\[bB])\Z")
-"""What ends with an assertion, which JavaScript does not repeat."""
+"""The end of an assertion, which JavaScript does not repeat."""
 
 
 LONGEST_PATTERN = 2_000

@@ -14,7 +14,7 @@ from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, show
 
 _OBJECT = ("{'", "[{'", "['")
-"""How the cell of a table begins that holds Python's text of an object, which no reader of JSON understands."""
+"""The beginning of a cell that holds Python's text of an object, which no reader of JSON understands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,9 @@ class Shape:
     lists: Sequence[str] = ()
     """Members of an outer object that hold the rows, with dots to reach inside: a page of an API, a whole data set."""
     cells: tuple[str, ...] = ()
-    """How columns of a table begin whose cells are JSON where they look like an object or a list; others are text."""
+    """The beginnings of columns whose cells are JSON where they look like an object or a list; others are text."""
     framed: bool = True
-    """Whether its tables are written from frames, which write objects as Python does."""
+    """True if its tables are written from frames, which write objects as Python does."""
 
 
 def read_exported(path: str, shape: Shape) -> Iterator[Row]:

@@ -36,7 +36,7 @@ from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, list_names, show
 
 _ZSTD = 93
-"""How Inspect 0.3.285 compresses the members of a log; older ones are deflated, which every Python reads."""
+"""The compression of the members of a log by Inspect 0.3.285; older ones are deflated, which every Python reads."""
 
 _WHOLE = re.compile(r"samples/.+_epoch_([0-9]+)\.json", re.DOTALL)
 
@@ -49,7 +49,7 @@ _METHODS = frozenset((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD))
 _ZSTD_ERROR: type[Exception] = getattr(getattr(zipfile, "zstd", None), "ZstdError", zlib.error)
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, _ZSTD_ERROR, EOFError, OSError, RuntimeError, ValueError)
-"""What a damaged member raises; RuntimeError is a password, or what this Python cannot do."""
+"""The errors that a damaged member raises; RuntimeError is a password, or what this Python cannot do."""
 
 
 def read_log(text: str) -> Any:

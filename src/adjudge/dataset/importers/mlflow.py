@@ -29,7 +29,7 @@ _GOLD = "expected_response"
 _MISSING = object()
 
 _OWN = "mlflow."
-"""How the names of tags begin that MLflow writes itself."""
+"""The beginning of the names of tags that MLflow writes itself."""
 
 
 def import_mlflow(

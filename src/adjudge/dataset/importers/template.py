@@ -12,7 +12,7 @@ from adjudge.formats.text import quote
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}\}", re.ASCII)
 
 _LANGUAGE = ("{{", "{%", "{#")
-"""What begins a part of a template language that is more than a name: a filter, a condition, a comment."""
+"""The beginning of a part of a template language that is more than a name: a filter, a condition, a comment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

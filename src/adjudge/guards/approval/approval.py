@@ -101,7 +101,7 @@ class Approval:
     first: JudgeResult | None = None
     """The result of the judge that was asked before the people."""
     first_said: str = ""
-    """Why this judge approved, or why the people are still asked; empty if no judge was to answer first."""
+    """The reason why this judge approved, or why the people are still asked; empty if no judge was to answer first."""
     closed_at: datetime | None = None
     decided_by: DecidedBy | None = None
     """``human``, ``judge`` (the one that was asked first) or ``policy`` (it expired); ``None`` while it is open."""

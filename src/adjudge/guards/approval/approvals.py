@@ -130,7 +130,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two looks of who waits."""
 
 _MOST_FAILURES = 3
-"""How often the store may fail in a row before who waits is told."""
+"""The number of failures of the store in a row after which those who wait are told."""
 
 _SHORTEST_PART = 4
 """Characters of an id that may stand for it."""

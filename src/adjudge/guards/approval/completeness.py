@@ -16,7 +16,7 @@ from adjudge.guards.approval.approval import Approval
 GapKind = Literal["missing", "cut", "changed", "unconfirmed"]
 
 _CUT = " …"
-"""How a text of ours ends that was cut when the request was made."""
+"""The end of a text of ours that was cut when the request was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

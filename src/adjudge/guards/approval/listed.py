@@ -43,7 +43,7 @@ class RequestColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFilters:
-    """What a list of requests is narrowed to by their columns; ``None`` is no condition."""
+    """Conditions on the columns of a list of requests; ``None`` is no condition."""
 
     title: str | None = None
     """A part of the title, in capitals or not."""

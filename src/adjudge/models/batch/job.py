@@ -48,7 +48,7 @@ class Job:
     phase: Phase
     """The meaning of that word."""
     known: bool = True
-    """Whether the word is known. One that is not is taken for ``waiting``: never a failure, and never an end."""
+    """True if the word is known. One that is not is taken for ``waiting``: never a failure, and never an end."""
     reason: str = "lost"
     """The fate of a request without a line, once the job has ended: ``expired``, ``cancelled``, ``failed``, or
     ``lost`` where nothing says why."""
@@ -67,9 +67,9 @@ class Job:
     bad_lines: Mapping[int, str] | None = None
     """The lines, from 0, that made the provider refuse all of it, each with the error. Nothing of it was run."""
     queue_full: bool = False
-    """Whether it failed because the account's queue of tokens was full: it may be created later."""
+    """True if it failed because the account's queue of tokens was full: it may be created later."""
     fatal: bool = False
-    """Whether the provider refused it for what any other job would have as well: the model, the account."""
+    """True if the provider refused it for what any other job would have as well: the model, the account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,7 +140,7 @@ class ReplyCache:
         self._writes = SqliteFile(self.path, _KIND, mode="make", open_wait=BUSY_SECONDS)
         self._group: GroupCommit[Kept | Noted] = GroupCommit()
         self._waiting: dict[str, Kept] = {}
-        """What is not in the file yet, for lookups; also while it is being written."""
+        """The replies that are not in the file yet, for lookups; also while they are being written."""
         self._noted: list[Noted] = []
         self._writer: Future[None] | None = None
         self._pool: ThreadPoolExecutor | None = None

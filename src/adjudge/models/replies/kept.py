@@ -47,7 +47,7 @@ class KeptModel(WrapperModel):
     ) -> None:
         super().__init__(model)
         self.seat = seat
-        """How many seats before this one have the same model."""
+        """The number of seats before this one that have the same model."""
         self._store = store
         self._resumed = resumed
 

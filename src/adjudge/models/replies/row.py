@@ -83,7 +83,7 @@ class Row(msgspec.Struct):
     model: str | None = None
     request: _Request | None = None
     used: bool = False
-    """Whether a replay has given this row as an answer."""
+    """True if a replay has given this row as an answer."""
 
     def identify(self) -> FunctionIdentity | None:
         """The identity of the function that the row says it is of; ``None`` for a model's."""
