@@ -69,6 +69,7 @@ class UsageError(AdjudgeError, ValueError):
     """
 
     def __init__(self, *message: object, argument: str | None = None, where: str | None = None) -> None:
+        # The class says what each is for. With ``where``, the argument at the message's beginning becomes plain text.
         parts = list(_list_parts(message))
         if where is not None:
             super().__init__(f"{where}: ", *_write_argument(parts, argument))

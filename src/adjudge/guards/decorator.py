@@ -97,6 +97,7 @@ def _bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _check_function(gate: GuardingGate, function: Callable[..., Any], argument: str | None) -> None:
+    """Raise ``UsageError`` for what a gate cannot guard: its argument of this name or, without one, its value."""
     where = f"gate {gate.name!r} cannot guard {getattr(function, '__qualname__', function)!r}"
     if not inspect.isroutine(function):
         raise UsageError(f"{where}: it is not a function")

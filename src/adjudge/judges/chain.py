@@ -471,6 +471,7 @@ class _Run:
     async def _ask_judge(
         self, seat: int, judge: JudgeLike, limit: Timeout, early_result: _EarlyResult | None
     ) -> JudgeResult:
+        """Ask the judge of a seat: one of somebody's own, a ``Judge``, or a chain, whose run is kept."""
         if not is_ours(judge):
             question = self.question
             # A chain in there has nowhere to put an early result: only where its pass passes everything may it stop

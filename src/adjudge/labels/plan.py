@@ -449,12 +449,14 @@ class PlanCheck:
         self._hash = hashlib.sha256()
         self._sizes: Counter[int] = Counter()
         self._drawn = {} if plan is None else {planned.case: planned for planned in plan.order}
-        self._last: dict[int, tuple[int, str]] = {}
+        self._last_drawn: dict[int, tuple[int, str]] = {}
         """The last drawn case of each stratum, by the seed."""
-        self._next: dict[int, tuple[int, str]] = {}
+        self._first_undrawn: dict[int, tuple[int, str]] = {}
         """The first case of each stratum that was not drawn, by the seed."""
-        self._met = 0
+        self._drawn_count = 0
+        """The drawn cases that the run has."""
         self._misfit: str | None = None
+        """The first case that the plan cannot have been drawn with, in words."""
 
     @property
     def digest(self) -> str:
@@ -478,6 +480,7 @@ class PlanCheck:
         return signals
 
     def _compare(self, plan: LabelPlan, signals: _Signals) -> None:
+        """Count a case in its stratum, and note its place in the order of the seed, which is that of the draw."""
         stratum = _find_stratum(plan.strata, signals)
         if stratum is None:
             self._misfit = f"the case {show(signals.case)} is in none of its strata"
@@ -485,10 +488,10 @@ class PlanCheck:
         self._sizes[stratum] += 1
         place, drawn = (find_position(plan.seed, signals.case), signals.case), self._drawn.get(signals.case)
         if drawn is None:
-            self._next[stratum] = min(place, self._next.get(stratum, place))
+            self._first_undrawn[stratum] = min(place, self._first_undrawn.get(stratum, place))
             return
-        self._met += 1
-        self._last[stratum] = max(place, self._last.get(stratum, place))
+        self._drawn_count += 1
+        self._last_drawn[stratum] = max(place, self._last_drawn.get(stratum, place))
         if drawn.stratum != plan.strata[stratum].name or drawn.subject != signals.subject:
             self._misfit = f"the drawn case {show(signals.case)} has another verdict or content in it"
 
@@ -501,7 +504,7 @@ class PlanCheck:
             return describe_other_contents(plan.contents, contents)
         if plan.run != run or plan.digest != self.digest:
             return "its verdicts changed since the plan was drawn, so nobody knows any more how likely a case was drawn"
-        if self._misfit is not None or self._met < len(plan.order):
+        if self._misfit is not None or self._drawn_count < len(plan.order):
             return self._misfit or "the plan names cases that the run does not have"
         return next((misfit for place in range(len(plan.strata)) if (misfit := self._find_misfit(plan, place))), None)
 
@@ -513,7 +516,11 @@ class PlanCheck:
                 f"the plan says that {stratum.size:,} cases are in the stratum {show(stratum.name)}, and by their "
                 f"verdicts {self._sizes[place]:,} are"
             )
-        if place in self._last and place in self._next and self._last[place] > self._next[place]:
+        if (
+            place in self._last_drawn
+            and place in self._first_undrawn
+            and self._last_drawn[place] > self._first_undrawn[place]
+        ):
             return f"its cases of the stratum {show(stratum.name)} are not those that its seed draws"
         return None
 

@@ -84,15 +84,14 @@ def _measure(
     options: MeasurementOptions,
     measured_on: Run | str | os.PathLike[str] | None,
 ) -> Measurement:
-    measurement = _compare(run, read_queue(run) if labels is None else tuple(labels), options)
-    return (
-        measurement
-        if measured_on is None
-        else replace(measurement, measured_on=_measure_other(measured_on, run, options))
-    )
+    measurement = _compare_with_people(run, read_queue(run) if labels is None else tuple(labels), options)
+    if measured_on is None:
+        return measurement
+    return replace(measurement, measured_on=_measure_other(measured_on, run, options))
 
 
-def _compare(run: Run, labels: Sequence[Label], options: MeasurementOptions) -> Measurement:
+def _compare_with_people(run: Run, labels: Sequence[Label], options: MeasurementOptions) -> Measurement:
+    """Compare the verdicts of a run with people's labels, in the light of the plan that drew the labelled cases."""
     plan = read_plan_file(run, labels)
     comparison = _join(run, PeopleLabels(labels, options.criterion, plan.planned), options)
     judge, data = _name_judge_and_data(run)
@@ -176,7 +175,7 @@ def _measure_other(source: Run | str | os.PathLike[str], run: Run, options: Meas
                 "one; name a run of the same judge and rubric"
             )
     count_options = replace(options, by=None, alternative=False, most_disagreements=0)
-    measurement = _compare(source, read_queue(source), count_options)
+    measurement = _compare_with_people(source, read_queue(source), count_options)
     if not measurement.labelled:
         raise UsageError(f"{source.folder} has no labels, so nothing was measured on it; label it (adjudge label)")
     return ErrorsElsewhere(name=source.folder.name, measurement=measurement)

@@ -360,6 +360,7 @@ def _make_repeat_error(text: str, starts: list[int], others: list[re.Match[str]]
 
 
 def _read_alone(text: str) -> dict[str, Any]:
+    """Read the one object of a reply without a token: bare, or in one fence, with prose before it or none."""
     start = text.find("{")
     if start < 0:
         raise ReplyError("unparseable", "the reply holds no object")

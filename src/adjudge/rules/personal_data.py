@@ -160,14 +160,15 @@ def _find_cards(text: str, start: int, end: int) -> Spans:
 
 
 def _split_groups(text: str, start: int, end: int) -> Spans:
-    low = None
+    """Yield the places of the groups of digits between two places of a text."""
+    group_start = None
     for place in range(start, end + 1):
-        digit = place < end and text[place].isdigit()
-        if digit and low is None:
-            low = place
-        elif not digit and low is not None:
-            yield low, place
-            low = None
+        is_digit = place < end and text[place].isdigit()
+        if is_digit and group_start is None:
+            group_start = place
+        elif not is_digit and group_start is not None:
+            yield group_start, place
+            group_start = None
 
 
 def _is_card(groups: list[str]) -> bool:

@@ -264,6 +264,7 @@ class Suite:
         return self._open((judge,), None) if isinstance(judge, str) else as_judge(judge)
 
     def _open_named(self) -> Judge | JudgeChain | None:
+        """Open the judge of the command line, of adjudge.toml or of the environment, the first that names one."""
         names = self.judge_names
         if self.strategy is not None and len(names) < 2:
             raise UsageError("--judge-strategy is for several --judge; name them, or use a judge of adjudge.toml")

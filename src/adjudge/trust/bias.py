@@ -235,16 +235,15 @@ def _test(errors: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[np.
 
 
 def _adjust(compared: Sequence[Sequence[BiasKind]]) -> tuple[list[BiasKind], int]:
-    """The kinds of all properties with adjusted p-values, and how many tests there were."""
-    # Two kinds of one property are one test, seen from both sides.
+    """Adjust the p-values of the kinds of all properties (Holm), and return the kinds with the number of tests."""
+    # Two kinds of one property are one test, seen from both sides: the second takes the values of the first.
     tests = [kind for kinds in compared for kind in (kinds[:1] if len(kinds) == 2 else kinds)]
-    tested = [(kind.by, kind.name, kind.p_value) for kind in tests if kind.p_value is not None]
-    adjusted = adjust_holm([value for *_, value in tested])
-    adjusted_values = {(name, kind): value for (name, kind, _), value in zip(tested, adjusted, strict=True)}
-    every = []
+    p_values = {(kind.by, kind.name): kind.p_value for kind in tests if kind.p_value is not None}
+    adjusted = dict(zip(p_values, adjust_holm(list(p_values.values())), strict=True))
+    adjusted_kinds = []
     for kinds in compared:
         for kind in kinds:
-            same = kinds[0] if len(kinds) == 2 else kind
-            value = adjusted_values.get((same.by, same.name))
-            every.append(replace(kind, p_value=same.p_value, adjusted=value))
-    return every, len(tested)
+            test = kinds[0] if len(kinds) == 2 else kind
+            value = adjusted.get((test.by, test.name))
+            adjusted_kinds.append(replace(kind, p_value=test.p_value, adjusted=value))
+    return adjusted_kinds, len(p_values)

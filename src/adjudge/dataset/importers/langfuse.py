@@ -79,12 +79,16 @@ def _is_score(row: Mapping[str, Any]) -> bool:
 
 
 def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
-    row = _unwrap_trace(row)
+    """Yield the scores of a row, which is itself a score, or a trace that holds some."""
+    trace = _unwrap_trace(row)
+    if _is_score(trace):
+        yield _read_score(trace, None)
+        return
     # The table of traces has a column for each score, which does not say who gave it: that is no label.
-    scores = [row] if _is_score(row) else row.get("scores")
+    scores = trace.get("scores")
     for score in scores if isinstance(scores, list) else ():
         if isinstance(score, dict) and _is_score(score):
-            yield _read_score(score, None if score is row else read_text(row.get("id")))
+            yield _read_score(score, read_text(trace.get("id")))
 
 
 def _read_score(score: Mapping[str, Any], trace: str | None) -> Annotation:

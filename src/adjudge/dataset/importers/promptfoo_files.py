@@ -172,13 +172,11 @@ def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> F
 
 
 def _list_settings(files: Files, scenario: Test, document: Any) -> Found:
-    settings = scenario["config"]
-    if isinstance(settings, str):
-        settings = files.read_one(settings)
-    yield from (
-        files.open_test(setting, files.root, document)
-        for setting in (settings if isinstance(settings, list) else [settings])
-    )
+    """Yield the settings of a scenario: one or several, written out or in a file."""
+    config = scenario["config"]
+    settings = files.read_one(config) if isinstance(config, str) else config
+    for setting in settings if isinstance(settings, list) else [settings]:
+        yield files.open_test(setting, files.root, document)
 
 
 def _merge(base: Any, test: Any) -> dict[str, Any]:

@@ -94,6 +94,7 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
 
 
 async def _ask(judge: Any, approval: Approval) -> JudgeResult:
+    """Ask a judge whether to approve a request, by its own rubric if it has one; rules alone may decide."""
     started = time.perf_counter()
     rubric = getattr(judge, "rubric", None)
     request = {"request": approval.message, "outcome": approval.outcome, "score": approval.score}
