@@ -47,6 +47,32 @@ class ServerProcess:
         return self.process.wait(HANG)
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessTimes:
+    """How long the first thread of a process ran, and how long it could have run and got no processor, in seconds."""
+
+    running: float
+    waiting: float
+
+
+def read_times(pid: int) -> ProcessTimes:
+    """Read the times of a process; none where the system does not say, which is all but Linux."""
+    with suppress(OSError, ValueError):
+        running, waiting, _ = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
+        return ProcessTimes(int(running) / 1e9, int(waiting) / 1e9)
+    return ProcessTimes(0.0, 0.0)
+
+
+def compute_slowdown(before: ProcessTimes, after: ProcessTimes) -> float:
+    """How many times longer the thread took than on a machine that it has for itself; at least 1.
+
+    A thread that mostly waits for others' requests is the slower the less it runs. One that does their work itself runs
+    throughout, and is as much slower as the machine is: there the limits are tight.
+    """
+    running, waiting = after.running - before.running, after.waiting - before.waiting
+    return 1.0 + waiting / running if running > 0 else 1.0
+
+
 def run_command(folder: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     """``adjudge`` with some arguments, in a folder."""
     command = [sys.executable, "-c", "from adjudge.cli import main; main()", *arguments]

@@ -26,7 +26,7 @@ REASON = "The bank confirmed that it is there already."
 
 CONFIG = """
 [server]
-undo_seconds = 1
+undo_seconds = 5
 runs = "runs"
 labels_per_case = 2
 
