@@ -127,6 +127,8 @@ def show(value: Any) -> str:
 
 
 def _escape(text: str, limit: int) -> tuple[str, bool]:
+    if len(text) <= limit and text.isprintable():
+        return text, False
     escaped = ""
     for character in text[: limit + 1]:
         piece = character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()

@@ -25,6 +25,8 @@ class Blocked(AdjudgeError):
 Mode = Literal["enforce", "observe"]
 
 
+_CHOICES = {"decided_by": get_args(DecidedBy), "mode": get_args(Mode)}
+
 OnFailed = Literal["block", "ask"]
 
 
@@ -118,7 +120,7 @@ class Decision:
     created_at: datetime = field(default_factory=_now)
 
     def __post_init__(self) -> None:
-        for name, choices in (("decided_by", get_args(DecidedBy)), ("mode", get_args(Mode))):
+        for name, choices in _CHOICES.items():
             check_choice(name, getattr(self, name), choices, where="a decision")
         if self.pending and self.allowed:
             raise UsageError("a decision that is pending is not allowed; leave allowed false until a person approved")

@@ -112,20 +112,20 @@ def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False,
     """Make a check that a pattern is anywhere in the content (with ``absent``: nowhere), in linear time."""
     unwanted, is_plain = check_flag("absent", absent), check_flag("as_written", as_written)
     compiled = _compile(pattern, ignore_case=check_flag("ignore_case", ignore_case))
-    anchored = is_anchored(pattern)
+    anchored, shown_pattern = is_anchored(pattern), quote(pattern)
 
     def check(content: Any) -> RuleResult:
         searched = _text_of(content)
         match = compiled.search(searched)
         if match is not None:
             where = f"{quote(match.group())} at character {match.start()}"
-            return _make_result(f"{where} matches {quote(pattern)}", passed=not unwanted)
+            return _make_result(f"{where} matches {shown_pattern}", passed=not unwanted)
         for place, value in () if is_plain else _list_searched(searched, unwanted=unwanted, anchored=anchored):
             match = compiled.search(join_halves(value))
             if match is not None:
                 where = f"{quote(match.group())} in {_describe_place(place)}"
-                return _make_result(f"{where} matches {quote(pattern)}", passed=not unwanted)
-        return _make_result(f"nothing matches {quote(pattern)}", passed=unwanted)
+                return _make_result(f"{where} matches {shown_pattern}", passed=not unwanted)
+        return _make_result(f"nothing matches {shown_pattern}", passed=unwanted)
 
     return check
 
