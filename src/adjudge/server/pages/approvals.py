@@ -341,14 +341,34 @@ async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
     return gaps
 
 
+_NO_FORM: Context = {"conflict": "", "error": "", "typed": "", "told": ""}
+"""What came of the form that was just sent; replaced where one was."""
+
+
 async def _make_context(
     state: ServerState, caller: Caller, reader: Reader, queue: Sequence[QueuedRequest], approval: Approval | None
 ) -> Context:
-    now, ids = get_now(), [request.id for request in queue]
+    now = get_now()
+    undoable = await _list_undoable(state, caller, reader, now)
+    context: Context = {
+        "item": None if approval is None else await _make_item(state, caller, reader, approval, now),
+        "version": "" if approval is None else make_version(approval, reader),
+        "undoable": undoable,
+        "renews_in": math.ceil(min(((final_at - now).total_seconds() for *_, final_at in undoable), default=0)) + 1,
+        "undo_seconds": state.settings.undo_seconds,
+        "hides_judge": reader.hides_judge,
+        "figures": await _compute_figures(state, reader, now),
+    }
+    return _NO_FORM | context | await _make_queue(state, reader, queue, approval, now)
+
+
+async def _make_queue(
+    state: ServerState, reader: Reader, queue: Sequence[QueuedRequest], approval: Approval | None, now: datetime
+) -> Context:
+    ids = [request.id for request in queue]
     place = ids.index(approval.id) if approval is not None and approval.id in ids else None
     begin = (place or 0) // _ROWS * _ROWS
     rows = await state.approvals.summarise(ids[begin : begin + _ROWS])
-    undoable = await _list_undoable(state, caller, reader, now)
     return {
         # The part of the queue that is shown, and the requests that open the parts before and after it.
         "queue": [make_queue_item(request, reader, now) for request in rows],
@@ -359,21 +379,9 @@ async def _make_context(
         "mine": sum(request.waits_for(reader.approver) for request in queue),
         # What comes later is announced and not put among them.
         "newest": max(ids, default=""),
-        "item": None if approval is None else await _make_item(state, caller, reader, approval, now),
-        "version": "" if approval is None else make_version(approval, reader),
         "position": 0 if place is None else place + 1,
         "before": ids[place - 1] if place else None,
         "after": ids[place + 1] if place is not None and place + 1 < len(ids) else None,
-        "undoable": undoable,
-        "renews_in": math.ceil(min(((final_at - now).total_seconds() for *_, final_at in undoable), default=0)) + 1,
-        "undo_seconds": state.settings.undo_seconds,
-        "hides_judge": reader.hides_judge,
-        "figures": await _compute_figures(state, reader, now),
-        # What came of the form that was just sent: replaced where one was.
-        "conflict": "",
-        "error": "",
-        "typed": "",
-        "told": "",
     }
 
 
