@@ -53,6 +53,21 @@ def test_both_orders_are_asked_at_once():
     assert pair.preferred == "first"
 
 
+@pytest.mark.parametrize(
+    ("preferred", "detail"),
+    [
+        ("first", "the one shown first is better"),
+        ("second", "the one shown second is better"),
+        ("tie", "neither is better"),
+    ],
+)
+def test_an_order_says_which_place_is_better(preferred: str, detail: str):
+    """By the place, since the same content stands first in one order and second in the other."""
+    pair = ask(prefer(preferred), both_orders=False)
+
+    assert [order.result.detail for order in pair.orders] == [detail]
+
+
 def test_everything_that_comes_with_the_contents_is_fenced_data():
     """Both contents, task, context and reference each stand between their own fences; none is in the system part."""
     model = ScriptedModel(prefer("tie"))

@@ -373,6 +373,19 @@ def test_unresolved_truth_in_groups_is_counted_both_ways():
     assert rate.low < 14 / 20 < 15 / 20 < rate.high
 
 
+def test_the_design_effect_is_that_of_the_labels_that_people_settled():
+    """Labels without a truth, taken as good or bad, would make their groups more alike, or less."""
+    _, alike = make_alike(20)
+    rows = [(name, place, truth if at < 80 or at % 8 else None) for at, (name, place, truth) in enumerate(alike)]
+    settled = [(name, place, truth) for name, place, truth in rows if truth is not None]
+    good = sum(truth for _, _, truth in settled)
+    heap = Heap(verdict="passed", cases=3_200, good=good, bad=len(settled) - good)
+
+    expected = given_rate(make_internal_rate([heap], groups=count_pairs([*settled], 1))).deff
+    heap = dataclasses.replace(heap, unresolved=len(rows) - len(settled))
+    assert given_rate(make_internal_rate([heap], groups=count_pairs(rows, 1))).deff == pytest.approx(expected)
+
+
 # ------------------------------------------------------------------------------------------ which labels give a rate
 
 
@@ -486,14 +499,26 @@ def test_labels_that_do_not_look_random_give_no_rate(chosen: str):
 
 @pytest.mark.parametrize(
     ("bad", "method", "said"),
-    [(1, None, "as wide as the exact one"), (1, "wilson", "covers less than it says"), (1, "exact", ""), (9, None, "")],
+    [
+        (1, None, "1 of the labelled answers is bad: so near to the end the interval is as wide as the exact one"),
+        (2, None, "2 of the labelled answers are bad: so near to the end the interval is as wide as the exact one"),
+        (0, "wilson", "0 of the labelled answers are bad: so near to the end the interval covers less than it says"),
+        (43, "wilson", "7 of the labelled answers are good: so near to the end the interval covers less than it says"),
+        (1, "exact", ""),
+        (8, None, ""),
+        (42, "wilson", ""),
+    ],
 )
 def test_a_rate_near_the_end_says_so(bad: int, method: IntervalMethod | None, said: str):
     """Where 1 label of 50 is bad, Wilson's limits cover down to 85 % of 95 %. By default the exact ones join them."""
-    heaps = [Heap(verdict="passed", cases=150, good=40 - bad, bad=bad), Heap(verdict="failed", cases=50, good=10)]
+    good = 40 - min(bad, 40)
+    heaps = [
+        Heap(verdict="passed", cases=150, good=good, bad=min(bad, 40)),
+        Heap(verdict="failed", cases=50, good=50 - bad - good, bad=bad - min(bad, 40)),
+    ]
     rate = given_rate(make_internal_rate(heaps, method=method))
 
-    assert [said in note for note in rate.notes if "so near to the end" in note] == [True] * bool(said)
+    assert [note.startswith(said) for note in rate.notes if "so near to the end" in note] == [True] * bool(said)
 
 
 @given(
