@@ -73,9 +73,9 @@ def find_link(page: str, key: str) -> str | None:
     return None if found is None else found[1]
 
 
-def make_request(server: RunningServer, *given: Any, **how: Any) -> str:
+def make_request(server: RunningServer, *given: Any, **options: Any) -> str:
     """The id of a new request on a server."""
-    return server.change(lambda ledger: ask(ledger, *given, **how))
+    return server.change(lambda ledger: ask(ledger, *given, **options))
 
 
 def read_approval(server: RunningServer, ident: str) -> Any:

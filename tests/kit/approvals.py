@@ -46,11 +46,11 @@ def use(url: str, work: Any, **options: Any) -> Any:
     return asyncio.run(go())
 
 
-def ask(url: str, work: Any, *, result: Any = None, clock: Any = None, **how: Any) -> Any:
+def ask(url: str, work: Any, *, result: Any = None, clock: Any = None, **options: Any) -> Any:
     """What an async function makes of approvals and the id of a new request."""
 
     async def go(approvals: Approvals) -> Any:
-        ident = await approvals.request(make_result() if result is None else result, "Publish it?", **(WHO | how))
+        ident = await approvals.request(make_result() if result is None else result, "Publish it?", **(WHO | options))
         return await work(approvals, ident)
 
     return use(url, go, **({"clock": clock} if clock else {}))

@@ -112,12 +112,12 @@ class Shop:
         given: dict[str, Any] = {"approvals": self.approvals, "ledger": self.ledger, **self.options, **changes}
         return GateMiddleware(self.app, Gate(given.pop("name", "orders"), **given), **self.around)
 
-    async def send(self, body: bytes = BODY, **how: Any) -> Reply:
-        return await send(self.guarded, body, **how)
+    async def send(self, body: bytes = BODY, **options: Any) -> Reply:
+        return await send(self.guarded, body, **options)
 
-    async def hold(self, body: bytes = BODY, **how: Any) -> str:
+    async def hold(self, body: bytes = BODY, **options: Any) -> str:
         """The id that a client is given whose request waits."""
-        reply = await self.send(body, **how)
+        reply = await self.send(body, **options)
         assert reply.status == 202, reply
         return reply.approval
 

@@ -538,8 +538,8 @@ def options(**changes: Any) -> BatchOptions:
     return BatchOptions(**({"poll": 0.01, "check": 0} | changes))
 
 
-def go(server: BatchServer, cases: Any, out: Path | None = None, judge: Any = None, **how: Any) -> Any:
+def go(server: BatchServer, cases: Any, out: Path | None = None, judge: Any = None, **arguments: Any) -> Any:
     """A run by batches to its end."""
-    batch = how.pop("batch", None) or options()
+    batch = arguments.pop("batch", None) or options()
     asked = judge or Judge(server.open())
-    return run(cases, asked, criteria="Is good.", out=out, batch=batch, **how).finish_sync()
+    return run(cases, asked, criteria="Is good.", out=out, batch=batch, **arguments).finish_sync()

@@ -40,8 +40,8 @@ class Desk:
         self.says_to_request = request
         self.requests: list[tuple[Decision, str, Mapping[str, Any]]] = []
 
-    async def request(self, decision: Decision, message: str, /, **how: Any) -> str:
-        self.requests.append((decision, message, how))
+    async def request(self, decision: Decision, message: str, /, **options: Any) -> str:
+        self.requests.append((decision, message, options))
         if isinstance(self.says_to_request, BaseException):
             raise self.says_to_request
         return self.says_to_request
@@ -62,9 +62,9 @@ def gate(*seats: Any, **options: Any) -> Gate:
     return Gate(options.pop("name", "door"), **options)
 
 
-def check(made: Gate, content: object = "The content.", **how: Any) -> Decision:
+def check(made: Gate, content: object = "The content.", **options: Any) -> Decision:
     """What a gate decides, on a virtual clock."""
-    return run_virtual(made.check(content, **how))
+    return run_virtual(made.check(content, **options))
 
 
 def word(decision: Decision) -> tuple[str, str]:

@@ -19,9 +19,9 @@ from kit.runs import do, make_cases
 POLITE = {"polite": "Greets the customer.", "right": "Says when it left."}
 
 
-def make_run(place: Path, cases: int | Sequence[Case] = 6, **how: Any) -> Path:
+def make_run(place: Path, cases: int | Sequence[Case] = 6, **options: Any) -> Path:
     """A run of a judge of words in a folder."""
-    do(make_cases(cases) if isinstance(cases, int) else cases, out=place, **how)
+    do(make_cases(cases) if isinstance(cases, int) else cases, out=place, **options)
     return place
 
 

@@ -137,10 +137,10 @@ def make_format(name: str, **members: Any) -> type[Any]:
 A = ("a", lambda prompt: YES)
 
 
-def read(text: str, name: str = "c.jsonl", **how: Any) -> list[Any]:
+def read(text: str, name: str = "c.jsonl", **options: Any) -> list[Any]:
     """The cases of a file with this text, in the working directory."""
     Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
-    return list(open_dataset(name, **how))
+    return list(open_dataset(name, **options))
 
 
 def write(name: str, text: str) -> Path:
@@ -174,22 +174,22 @@ def read_twice() -> None:
         list(dataset)
 
 
-async def run_again(first: Any, second: Any, **how: Any) -> None:
+async def run_again(first: Any, second: Any, **options: Any) -> None:
     """A run in a folder, and another in the same one."""
     model = ScriptedModel(scores(1.0))
-    await run(first, model, criteria="Good.", out="run", **how.pop("before", how))
-    await run(second, model, criteria="Good.", out="run", **how)
+    await run(first, model, criteria="Good.", out="run", **options.pop("before", options))
+    await run(second, model, criteria="Good.", out="run", **options)
 
 
-async def list_approvals(**how: Any) -> None:
+async def list_approvals(**options: Any) -> None:
     """Approvals of an empty ledger."""
     async with Approvals("sqlite:///adjudge.db") as approvals:
-        await approvals.list(**how)
+        await approvals.list(**options)
 
 
-async def ask_people(**how: Any) -> None:
+async def ask_people(**options: Any) -> None:
     """A request that nobody could decide."""
-    given = {"about": JudgeResult(**PASSED), "message": "?", "approvers": ["ana", "bob"]} | how
+    given = {"about": JudgeResult(**PASSED), "message": "?", "approvers": ["ana", "bob"]} | options
     async with Approvals("sqlite:///adjudge.db") as approvals:
         await approvals.request(given.pop("about"), given.pop("message"), **given)
 
@@ -271,11 +271,11 @@ def ask_form(**said: Any) -> JudgeResult:
     return Judge(ScriptedModel(said), reask=0).evaluate_sync("Hello.", result_format=Review)
 
 
-def tell_first(judge: Any, **how: Any) -> str:
+def tell_first(judge: Any, **options: Any) -> str:
     """What a request says of the judge that was asked first."""
 
     async def ask(approvals: Approvals) -> str:
-        given = {"approvers": ["ana"], "first": judge, "content": "The content."} | how
+        given = {"approvers": ["ana"], "first": judge, "content": "The content."} | options
         about = given.pop("about", make_result())
         return (await approvals.get(await approvals.request(about, "Publish it?", **given))).first_said
 
@@ -302,9 +302,9 @@ def resume_another() -> str:
     return run_virtual(made.resume(check(made), content="Another.")).detail
 
 
-def reject_rules(judge: Any, place: int, *rules: str, **how: Any) -> str:
+def reject_rules(judge: Any, place: int, *rules: str, **options: Any) -> str:
     """Why a prompt firewall rejected one of these rules."""
-    verdict = run_virtual(PromptFirewall(judge, **how).check(rules))
+    verdict = run_virtual(PromptFirewall(judge, **options).check(rules))
     return next(item.reason for item in verdict.rejected if item.index == place)
 
 
@@ -323,10 +323,10 @@ def change_payload() -> str:
     return verify("sqlite:///adjudge.db").detail
 
 
-def compare_flipped(**how: Any) -> PairResult:
+def compare_flipped(**options: Any) -> PairResult:
     """A pair of which the judge prefers whichever comes first."""
     said = {"preferred": "first", "reasoning": "so"}
-    return compare_sync("a", "b", criteria="Good.", judge=ScriptedModel(said), **how)
+    return compare_sync("a", "b", criteria="Good.", judge=ScriptedModel(said), **options)
 
 
 def redecide_short(*panel: Any, before: str, **policy: Any) -> str:

@@ -25,12 +25,12 @@ def violated(similarity: float = 1.0, *violations: str, name: str = "strict") ->
     return says(similarity, name=name, contractViolated=True, violations=list(violations))
 
 
-def probed(judge: Any, actual: Any = "two weeks", **how: Any) -> ProbeResult:
-    return run_virtual(evaluate_probe(how.pop("probe", PROBE), judge, actual=actual, **how))
+def probed(judge: Any, actual: Any = "two weeks", **options: Any) -> ProbeResult:
+    return run_virtual(evaluate_probe(options.pop("probe", PROBE), judge, actual=actual, **options))
 
 
-def probed_with(tool: Any, judge: Any = None, **how: Any) -> ProbeResult:
-    return asyncio.run(evaluate_probe(PROBE, judge or says(1.0), tool=tool, **how))
+def probed_with(tool: Any, judge: Any = None, **options: Any) -> ProbeResult:
+    return asyncio.run(evaluate_probe(PROBE, judge or says(1.0), tool=tool, **options))
 
 
 class Breaks:
@@ -59,9 +59,9 @@ def chain(*seats: Any, strategy: str = "consensus", **more: Any) -> JudgeChain:
     return JudgeChain(list(seats), strategy=strategy, timeout=None, **more)
 
 
-def many(judge: Any, *actuals: Any, **how: Any) -> ProbeReport:
+def many(judge: Any, *actuals: Any, **options: Any) -> ProbeReport:
     pairs = [(replace(PROBE, name=f"p{number}"), actual) for number, actual in enumerate(actuals)]
-    return run_virtual(evaluate_probes(pairs, judge, **how))
+    return run_virtual(evaluate_probes(pairs, judge, **options))
 
 
 def by_output(**similarities: Any) -> Judge:

@@ -48,9 +48,9 @@ def make_cases(number: int) -> list[Case]:
     return [Case(id=str(place), content=f"text {place}") for place in range(number)]
 
 
-def do(cases: Sequence[Case], judge: Any, rubric: Any = RUBRIC, **how: Any) -> Run:
+def do(cases: Sequence[Case], judge: Any, rubric: Any = RUBRIC, **options: Any) -> Run:
     """A run to its end."""
-    return run(cases, judge, rubric, **how).finish_sync()
+    return run(cases, judge, rubric, **options).finish_sync()
 
 
 def tell(result: JudgeResult) -> tuple[Any, ...]:

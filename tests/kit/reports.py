@@ -256,9 +256,9 @@ def make_hostile_manifest() -> dict[str, Any]:
     )
 
 
-def make_run(folder: Path, lines: dict[str, Line] | list[Line], **how: Any) -> Path:
+def make_run(folder: Path, lines: dict[str, Line] | list[Line], **options: Any) -> Path:
     """A run in which each case is answered by its line."""
     told = lines if isinstance(lines, dict) else {str(case): line for case, line in enumerate(lines)}
-    cases = how.pop("cases", None) or [Case(id=name, content=f"text {name}") for name in told]
-    do(cases, Judge(Told("x", told), reask=0), out=folder, **how)
+    cases = options.pop("cases", None) or [Case(id=name, content=f"text {name}") for name in told]
+    do(cases, Judge(Told("x", told), reask=0), out=folder, **options)
     return folder

@@ -55,9 +55,9 @@ def make_cases(number: int, *, start: int = 0) -> list[Case]:
     ]
 
 
-def do(dataset: Any, judge: Any = None, **how: Any) -> Run:
+def do(dataset: Any, judge: Any = None, **options: Any) -> Run:
     """A run to its end."""
-    return run(dataset, judge or Judge(Words()), criteria=CRITERIA, **how).finish_sync()
+    return run(dataset, judge or Judge(Words()), criteria=CRITERIA, **options).finish_sync()
 
 
 def list_results(done: Run) -> list[tuple[Any, ...]]:
@@ -81,12 +81,18 @@ async def take(running: Any, number: int, until: Callable[[], bool] = lambda: Tr
 
 
 def cut_off(
-    dataset: Sequence[Any], judge: Any, out: Path, number: int, *, until: Callable[[], bool] = lambda: True, **how: Any
+    dataset: Sequence[Any],
+    judge: Any,
+    out: Path,
+    number: int,
+    *,
+    until: Callable[[], bool] = lambda: True,
+    **options: Any,
 ) -> Run:
     """A run of which somebody leaves after some items, or once something else is so."""
 
     async def go() -> Run:
-        running = run(dataset, judge, criteria=CRITERIA, out=out, **how)
+        running = run(dataset, judge, criteria=CRITERIA, out=out, **options)
         await take(running, number, until)
         return await running
 

@@ -55,14 +55,14 @@ async def serve(receiver: Receiver) -> AsyncIterator[Receiver]:
 
 
 def deliver(
-    tmp_path: Path, receiver: Receiver, work: Any, *, clock: Any = None, make_link: Any = None, **how: Any
+    tmp_path: Path, receiver: Receiver, work: Any, *, clock: Any = None, make_link: Any = None, **arguments: Any
 ) -> Any:
     """What an async function makes of approvals whose webhook is the receiver; pauses pass at once."""
 
     async def go() -> Any:
         async with serve(receiver):
             options: dict[str, Any] = {"make_link": make_link} | ({"clock": clock} if clock else {})
-            hook = Webhook(receiver.url, secret=KEY, **how)
+            hook = Webhook(receiver.url, secret=KEY, **arguments)
             async with Approvals(f"sqlite:///{tmp_path / 'adjudge.db'}", webhook=hook, **options) as approvals:
                 assert approvals._courier is not None
                 approvals._courier._sleep = rest
