@@ -195,7 +195,10 @@ def _is_plain(case: Case) -> bool:
 
 
 def _is_usual(result: JudgeResult | PairResult) -> bool:
-    """Return whether the values that a ``Judge`` copies from a reply are of the right types."""
+    """Return whether a result is sure to be read back as it is: nearly all are, and need not be written to find out.
+
+    Looks at what a ``Judge`` copies from a reply; what else it has would take as long to look at as to write.
+    """
     if type(result) is not JudgeResult or result.rule_results or result.earlier_responses or result.value is not None:
         return False
     usage, names = result.usage, (result.model, result.model_requested, result.model_expected)

@@ -76,10 +76,11 @@ def _compare_words(was: str, now: str) -> tuple[tuple[DiffPart, ...], tuple[Diff
 
 
 _Block = tuple[bool, int, int, int, int]
+"""Lines that are equal, or are not: whether they are, from and to in the old text, from and to in the new one."""
 
 
 def _find_blocks(old: Sequence[str], new: Sequence[str], most: int) -> Iterator[_Block]:
-    """Find where both are equal, and where not: from and to in ``old``, from and to in ``new``."""
+    """Divide two texts into blocks of equal and of other lines; of more than ``most`` lines, only both ends are."""
     if max(len(old), len(new)) > most:
         yield from _find_ends(old, new)
         return

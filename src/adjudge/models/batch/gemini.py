@@ -215,6 +215,7 @@ class GeminiBatches:
 
 
 def _read_line(line: bytes) -> ResultLine:
+    """Read a line of results: a reply, or an error with whether to ask again."""
     row = _DECODER.decode(line)
     name = row.key or (row.metadata.key if row.metadata is not None else None)
     if name is None:

@@ -11,7 +11,7 @@ _MARK = re.compile(r"\{\{(=*)token(\[[0-9]{1,6}:[0-9]{1,6}\])?\}\}")
 
 
 def mask(text: str, token: str | None) -> str:
-    """``text`` as it is recorded."""
+    """Write a text as it is recorded: with a mark in place of the token, and imitations of the mark escaped."""
     if "{{" not in text:  # nothing to escape, and a pattern for each token is most of what masking costs
         return text.replace(token, "{{token}}") if token else text
     # One pass for both: escaping before or after masking would let one produce what the other then reads.
@@ -20,7 +20,7 @@ def mask(text: str, token: str | None) -> str:
 
 
 def unmask(text: str, token: str | None) -> str:
-    """The text that ``mask`` was given, with the present token in place of the recorded one."""
+    """Restore the text that ``mask`` was given, with the present token in place of the recorded one."""
 
     def restore(match: re.Match[str]) -> str:
         level, part = match.group(1), match.group(2) or ""
@@ -35,7 +35,7 @@ def unmask(text: str, token: str | None) -> str:
 
 
 def mask_tokens(logprobs: Sequence[TokenLogprob], token: str | None) -> tuple[TokenLogprob, ...]:
-    """The same for log-probabilities, where a model's tokens cut the token in pieces: ``{{token[0:3]}}``."""
+    """Mask log-probabilities, whose tokens cut the token in pieces: each piece is marked, as ``{{token[0:3]}}``."""
     pieces = [logprob.token for logprob in logprobs]
     masked = ["".join(_mask_piece(piece, cuts)) for piece, cuts in zip(pieces, _find_cuts(pieces, token), strict=True)]
     return tuple(

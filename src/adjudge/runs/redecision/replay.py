@@ -193,7 +193,10 @@ def leave_open(result: JudgeResult, question: Question, why: str, because: Reaso
 
 
 def renew_result(result: JudgeResult, earlier: JudgeResult) -> JudgeResult:
-    """Renew a decision as one of its own, unless it is the earlier one; the call behind it stays the same."""
+    """Give a redecided result an id of its own, or return the earlier result where nothing else has changed.
+
+    Time and duration stay those of the earlier one, because no call was made.
+    """
     if result.id != earlier.id:
         result = replace(result, **{name: getattr(earlier, name) for name in ("id", "created_at", "duration_ms")})
     # A value that was read from a file is plain data, and says the same.
