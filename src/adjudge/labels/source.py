@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -274,10 +274,7 @@ def _digest_file(path: Path) -> str:
 
 def _strip_labels(case: Case) -> Case:
     # Neither labels nor metadata: both may hold what others think of the case, and a rater is to see none of it.
-    criteria = {name: getattr(case, name) for name in case.own_terms}
-    return Case(
-        id=case.id, content=case.content, reference=case.reference, task=case.task, context=case.context, **criteria
-    )
+    return replace(case, label=None, labels={}, group=None, metadata={})
 
 
 def _find_rubric(case: Case, rubric: Rubric | None) -> Rubric | None:

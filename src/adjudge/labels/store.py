@@ -269,9 +269,11 @@ class LabelStore:
 
     def set_order(self, drawn: Drawn) -> bool:
         """Give a case its place in the order of labelling; false where the case is not known."""
-        values = {"position": drawn.position, "stratum": drawn.stratum, "p": drawn.p}
         statement = "UPDATE cases SET position = :position, stratum = :stratum, p = :p WHERE id = :id"
-        return self._file.execute(statement, id=drawn.case, **values) > 0
+        changed = self._file.execute(
+            statement, id=drawn.case, position=drawn.position, stratum=drawn.stratum, p=drawn.p
+        )
+        return changed > 0
 
     def find_drawn(self, case: str) -> Drawn | None:
         """Find a case in the order of labelling; ``None`` where it is not in it."""
@@ -298,11 +300,12 @@ class LabelStore:
         self, rater: str, session: str, mode: LabelMode, *, per_case: int, skipped: bool = False
     ) -> str | None:
         """The case that a rater gets next: the one they have, else the first that is free for them."""
-        values = {"rater": rater, "session": session, "mode": mode, "now": time.time(), "per_case": per_case}
-        leased = self._file.ask(_MINE, **{name: values[name] for name in ("rater", "session", "mode", "now")})
+        now = time.time()
+        leased = self._file.ask(_MINE, rater=rater, session=session, mode=mode, now=now)
         if leased:
             return leased[0][0]
-        rows = self._file.ask((_SKIPPED if skipped else _NEXT).format(free=_FREE), **values)
+        query = (_SKIPPED if skipped else _NEXT).format(free=_FREE)
+        rows = self._file.ask(query, rater=rater, session=session, mode=mode, now=now, per_case=per_case)
         return rows[0][0] if rows else None
 
     def take_lease(self, case: str, rater: str, session: str, mode: LabelMode, seconds: float) -> float:

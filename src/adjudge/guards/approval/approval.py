@@ -186,10 +186,18 @@ def _strip(result: JudgeResult | None) -> JudgeResult | None:
     """Strip a result of what can quote the content."""
     if result is None:
         return None
-    bare: dict[str, Any] = {"detail": "", "reasoning": "", "raw_response": None, "earlier_responses": ()}
-    bare |= {"suggestions": (), "value": None, "criteria": (), "rule_results": ()}
-    bare |= {"results": ()} if isinstance(result, JudgeChainResult) else {}
-    return replace(result, **bare)
+    bare = replace(
+        result,
+        detail="",
+        reasoning="",
+        raw_response=None,
+        earlier_responses=(),
+        suggestions=(),
+        value=None,
+        criteria=(),
+        rule_results=(),
+    )
+    return replace(bare, results=()) if isinstance(bare, JudgeChainResult) else bare
 
 
 def read_name(name: object, argument: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -54,7 +55,7 @@ class FigureCounter:
 
     by: str
     since: datetime | None = None
-    _counts: dict[str, int] = field(default_factory=dict)
+    _counts: Counter[str] = field(default_factory=Counter)
     _seconds: list[float] = field(default_factory=list)
 
     def add(self, entry: Entry) -> None:
@@ -63,30 +64,34 @@ class FigureCounter:
         if payload.get("by") != self.by or (self.since is not None and entry.at < self.since):
             return
         if entry.kind == "approval.vote_withdrawn":
-            self._count("withdrawn")
+            self._counts["withdrawn"] += 1
         elif entry.kind == "approval.voted" and payload.get("voter") == "human" and payload.get("accepted") is True:
             self._add_vote(payload)
 
     def _add_vote(self, payload: Mapping[str, Any]) -> None:
         approved = payload.get("approved") is True
-        self._count("decided")
-        if approved:
-            self._count("approved")
+        self._counts["decided"] += 1
+        self._counts["approved"] += approved
         result = payload.get("result")
         outcome = result.get("outcome") if isinstance(result, Mapping) else None
         if outcome in ("passed", "failed"):
-            self._count("with_judge" if (outcome == "passed") == approved else "against_judge")
+            self._counts["with_judge" if (outcome == "passed") == approved else "against_judge"] += 1
         requested_at, at = _read_time(payload.get("requested_at")), _read_time(payload.get("at"))
         if requested_at is not None and at is not None:
             self._seconds.append(max(0.0, (at - requested_at).total_seconds()))
 
-    def _count(self, name: str) -> None:
-        self._counts[name] = self._counts.get(name, 0) + 1
-
     def finish(self) -> ReviewerFigures:
         """Return the figures of what went by."""
-        seconds = median(self._seconds) if self._seconds else None
-        return ReviewerFigures(by=self.by, since=self.since, median_seconds=seconds, **self._counts)
+        return ReviewerFigures(
+            by=self.by,
+            since=self.since,
+            decided=self._counts["decided"],
+            approved=self._counts["approved"],
+            with_judge=self._counts["with_judge"],
+            against_judge=self._counts["against_judge"],
+            withdrawn=self._counts["withdrawn"],
+            median_seconds=median(self._seconds) if self._seconds else None,
+        )
 
 
 def _read_time(text: object) -> datetime | None:

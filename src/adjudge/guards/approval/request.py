@@ -257,8 +257,10 @@ def _make_readable(result: JudgeResult) -> JudgeResult | None:
 
 
 def _drop_replies(result: JudgeResult) -> JudgeResult:
-    seats = {"results": tuple(map(_drop_replies, result.results))} if isinstance(result, JudgeChainResult) else {}
-    return replace(result, raw_response=None, earlier_responses=(), **seats)  # type: ignore[arg-type]
+    bare = replace(result, raw_response=None, earlier_responses=())
+    if isinstance(bare, JudgeChainResult):
+        return replace(bare, results=tuple(map(_drop_replies, bare.results)))
+    return bare
 
 
 def _cut(text: str) -> str:

@@ -73,10 +73,10 @@ class AbsentModel:
 def _read_function(members: Mapping[str, Any] | None) -> FunctionIdentity | None:
     if members is None:
         return None
-    texts = {name: members[name] for name in ("module", "qualname", "code")}
-    if not all(isinstance(text, str) for text in texts.values()):
+    identity = FunctionIdentity(module=members["module"], qualname=members["qualname"], code=members["code"])
+    if not all(isinstance(text, str) for text in (identity.module, identity.qualname, identity.code)):
         raise TypeError("a function is described by three texts")
-    return FunctionIdentity(**texts)
+    return identity
 
 
 def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[Any, Reading]:

@@ -382,10 +382,18 @@ class RedecidedRun:
 
     def _keep_reply(self, decoder: msgspec.json.Decoder[_Place], body: bytes) -> None:
         try:
-            place = msgspec.structs.asdict(decoder.decode(body))
+            place = decoder.decode(body)
         except msgspec.DecodeError:  # nothing could find it, here or there
             return
-        self._store.keep_reply(make_place(**place), body)
+        key = make_place(
+            case=place.case,
+            order=place.order,
+            sample=place.sample,
+            model=place.model,
+            seat=place.seat,
+            attempt=place.attempt,
+        )
+        self._store.keep_reply(key, body)
 
     async def keep(self, items: Iterable[RunItem]) -> None:
         """Keep some items, in one commit where they come together."""

@@ -21,7 +21,7 @@ from adjudge.judges.judge import Judge
 from adjudge.models.model import FunctionIdentity, Reply, Request, find_function
 from adjudge.models.replies.row import Row, make_reply
 from adjudge.question.question import Question
-from adjudge.result import JudgeChainResult, JudgeResult, Outcome, find_gravest, make_id
+from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outcome, find_gravest, make_id
 from adjudge.runs.redecision.policy import AbsentModel
 from adjudge.runs.redecision.question import Reading
 
@@ -31,10 +31,6 @@ FindRow = Callable[[str, int, int], Row | None]
 
 _STANDS: tuple[Reason, ...] = ("timeout", "budget", "tampering")
 """Reasons that no reply gave, so that no rubric takes them away."""
-
-_DECIDED = ("outcome", "undecided_because", "detail", "decided_by", "score", "threshold", "confidence", "reasoning",
-            "suggestions", "value", "rule_results")  # fmt: skip
-"""The members of a result that say what was decided, and not how it was asked."""
 
 _DECISIONS: tuple[Outcome, ...] = ("passed", "failed")
 
@@ -126,12 +122,8 @@ class Replayer:
         new_result = await replaying_judge.ask(self.reading.widen(self.question))
         rubric = self.question.rubric
         names = {criterion.name for criterion in rubric.criteria} if rubric is not None else set()
-        new_decision = {name: getattr(new_result, name) for name in _DECIDED}
-        return replace(
-            result,
-            **new_decision,
-            criteria=tuple(kept_criterion for kept_criterion in new_result.criteria if kept_criterion.name in names),
-        )
+        criteria = tuple(kept_criterion for kept_criterion in new_result.criteria if kept_criterion.name in names)
+        return _take_decision(result, new_result, criteria)
 
     async def _replay_chain(self, chain: JudgeChain, result: JudgeResult, name: str) -> ReplayedResult:
         seats = (
@@ -192,13 +184,32 @@ def leave_open(result: JudgeResult, question: Question, why: str, because: Reaso
     )
 
 
+def _take_decision(result: JudgeResult, new_result: JudgeResult, criteria: tuple[CriterionResult, ...]) -> JudgeResult:
+    """Put a new decision in place of the one of a result; how it was asked stays."""
+    return replace(
+        result,
+        outcome=new_result.outcome,
+        undecided_because=new_result.undecided_because,
+        detail=new_result.detail,
+        decided_by=new_result.decided_by,
+        score=new_result.score,
+        threshold=new_result.threshold,
+        confidence=new_result.confidence,
+        reasoning=new_result.reasoning,
+        suggestions=new_result.suggestions,
+        value=new_result.value,
+        rule_results=new_result.rule_results,
+        criteria=criteria,
+    )
+
+
 def renew_result(result: JudgeResult, earlier: JudgeResult) -> JudgeResult:
     """Give a redecided result an id of its own, or return the earlier result where nothing else has changed.
 
     Time and duration stay those of the earlier one, because no call was made.
     """
     if result.id != earlier.id:
-        result = replace(result, **{name: getattr(earlier, name) for name in ("id", "created_at", "duration_ms")})
+        result = replace(result, id=earlier.id, created_at=earlier.created_at, duration_ms=earlier.duration_ms)
     # A value that was read from a file is plain data, and says the same.
     renewed = result if result.value is earlier.value else replace(result, value=earlier.value)
     return earlier if renewed == earlier else replace(result, id=make_id())
