@@ -11,9 +11,9 @@ from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.record import write_record
 from adjudge.labels.truth import find_truths
+from adjudge.trust.coefficients import compute_gwet_ac1
 from adjudge.trust.confusion import make_confusion
 from adjudge.trust.intervals import Share
-from adjudge.trust.kappa import compute_gwet_ac1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ from adjudge.report.measurement_words import (
 from adjudge.templates.figures import format_count
 from adjudge.trust.bias import Bias
 from adjudge.trust.corrected_rate import CorrectedRate
-from adjudge.trust.estimate import Estimate
+from adjudge.trust.intervals import Estimate
 from adjudge.trust.slices import Slices
 
 MOST_ROWS = 50

@@ -22,7 +22,7 @@ from adjudge.measurement.rate import Sampling
 from adjudge.templates.figures import format_count, format_share
 from adjudge.trust.agreement import Agreement
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal
-from adjudge.trust.estimate import Estimate
+from adjudge.trust.intervals import Estimate
 
 _SAMPLING: dict[Sampling, str] = {
     "census": "Every case has a label, so nothing is estimated.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.formats.record import write_record
 from adjudge.formats.text import show
-from adjudge.trust.alpha import measure_alpha
+from adjudge.trust.coefficients import can_order, measure_alpha, measure_cohen, measure_gwet, measure_scott
 from adjudge.trust.confusion import (
     Category,
     Confusion,
@@ -21,10 +21,8 @@ from adjudge.trust.confusion import (
     make_confusion_of_pairs,
     measure_macro,
 )
-from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import Share, find_interval
-from adjudge.trust.kappa import can_order, measure_cohen, measure_gwet, measure_scott
+from adjudge.trust.intervals import Estimate, Share, find_interval
 from adjudge.trust.resampling import (
     RESAMPLES,
     check_groups,

@@ -18,11 +18,11 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_share, check_whole_number
 from adjudge.formats.record import write_record
 from adjudge.formats.text import show
+from adjudge.trust.coefficients import Ratings
 from adjudge.trust.confusion import Category, check_kinds
 from adjudge.trust.extra import check_extra
 from adjudge.trust.multiplicity import adjust_benjamini_yekutieli
-from adjudge.trust.ratings import Ratings
-from adjudge.trust.scores import check_score
+from adjudge.trust.resampling import check_score
 
 if TYPE_CHECKING:
     from adjudge.trust.extra import Floats

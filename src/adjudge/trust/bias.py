@@ -18,8 +18,7 @@ from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 from adjudge.trust.multiplicity import adjust_holm
 from adjudge.trust.regression import fit_robustly
-from adjudge.trust.resampling import number_groups
-from adjudge.trust.scores import check_score
+from adjudge.trust.resampling import check_score, number_groups
 
 if TYPE_CHECKING:
     import numpy as np

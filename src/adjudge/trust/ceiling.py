@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.record import Layout, write_record
-from adjudge.trust.alpha import Scale, build_coincidences, build_measure
+from adjudge.trust.coefficients import (
+    CodedRatings,
+    Ratings,
+    Scale,
+    build_coincidences,
+    build_fleiss_rows,
+    build_measure,
+    check_equal,
+    code_ratings,
+    measure_cohen,
+    measure_fleiss,
+)
 from adjudge.trust.confusion import Category
-from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import Share
-from adjudge.trust.kappa import measure_cohen
-from adjudge.trust.ratings import CodedRatings, Ratings, build_fleiss_rows, check_equal, code_ratings, measure_fleiss
+from adjudge.trust.intervals import Estimate, Share
 from adjudge.trust.resampling import RESAMPLES, check_resampling, make_estimate, number_groups, resample
 
 if TYPE_CHECKING:

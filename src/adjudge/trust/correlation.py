@@ -12,9 +12,8 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import is_finite
 from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import show
-from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import LEVEL
+from adjudge.trust.intervals import LEVEL, Estimate
 from adjudge.trust.resampling import check_resampling, make_estimate, number_groups
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Intervals for a share and for a weighted sum of shares: what counts say about the rate behind them.
+"""Intervals for a share and for a weighted sum of shares, and the value of any statistic with its interval.
 
 The rate that is corrected by labels is put together in ``corrected_rate.py``.
 """
@@ -82,6 +82,33 @@ class WeightedShare:
     value: float
     low: float
     high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return write_record(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A statistic with its interval. ``value`` is ``None`` where the data do not define it; ``note`` says why."""
+
+    value: float | None
+    of: int
+    """The number of items it was computed from."""
+    low: float | None = None
+    """The lower limit; ``None`` where no interval can be given."""
+    high: float | None = None
+    level: float = LEVEL
+    """The share of intervals made this way that contain the true value."""
+    method: str = ""
+    """The method of the interval: ``Wilson``, ``bootstrap of groups`` and so on; empty without an interval."""
+    note: str = ""
+    """The reason why there is no value or no interval, in one sentence."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both limits; ``None`` where no interval can be given."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""

@@ -20,25 +20,14 @@ def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
     return _restore(order, raised)
 
 
-def adjust_benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
-    """P-values adjusted so that the expected share of false rejections stays below the level, for independent tests.
-
-    In the order given. Source: Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate", 1995.
-    """
-    return _step_up(p_values, 1.0)
-
-
 def adjust_benjamini_yekutieli(p_values: Sequence[float]) -> tuple[float, ...]:
-    """As Benjamini and Hochberg, for tests that depend on each other in any way.
+    """P-values adjusted so that the expected share of false rejections stays below the level, however tests depend.
 
     In the order given. Source: Y. Benjamini and D. Yekutieli, "The control of the false discovery rate in multiple
     testing under dependency", 2001.
     """
-    return _step_up(p_values, sum(1 / place for place in range(1, len(p_values) + 1)))
-
-
-def _step_up(p_values: Sequence[float], penalty: float) -> tuple[float, ...]:
     order, number = _rank(p_values)[::-1], len(p_values)
+    penalty = sum(1 / place for place in range(1, number + 1))
     lowered = accumulate(
         (p_values[test] * number * penalty / (number - place) for place, test in enumerate(order)), min
     )

@@ -15,19 +15,18 @@ from adjudge.errors import UsageError
 from adjudge.formats.record import write_record
 from adjudge.formats.text import show
 from adjudge.trust.confusion import Category, check_labels, divide
-from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import Share, find_interval
+from adjudge.trust.intervals import Estimate, Share, find_interval
 from adjudge.trust.resampling import (
     RESAMPLES,
     add_up,
     check_resampling,
+    check_score,
     estimate_clustered_share,
     make_estimate,
     number_groups,
     resample,
 )
-from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,12 +14,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.arguments import check_whole_number, is_finite
+from adjudge.formats.text import show
 from adjudge.trust.confusion import check_group
-from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import LEVEL, check_level, compute_design_effect, find_interval
-from adjudge.trust.scores import check_score
+from adjudge.trust.intervals import LEVEL, Estimate, check_level, compute_design_effect, find_interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +40,17 @@ MOST_UNDEFINED = 0.05
 
 CELLS = 4_000_000
 """The number of numbers that are held at once; a larger table is resampled in more steps."""
+
+LARGEST_SCORE = 1e100
+"""No score is larger; a sum of squares of such numbers still fits into a float."""
+
+
+def check_score(value: object, *, name: str = "a score", remedy: str = "use None for a missing one") -> None:
+    """Raise ``UsageError`` unless a value is a number that can be squared; true and false count as 1 and 0."""
+    if isinstance(value, bool):
+        return
+    if not isinstance(value, int | float) or not is_finite(value) or abs(value) > LARGEST_SCORE:
+        raise UsageError(f"{name} must be a finite number of at most {LARGEST_SCORE:g}, got {show(value)}; {remedy}")
 
 
 def check_resampling(seed: int, resamples: int) -> None:

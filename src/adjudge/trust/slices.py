@@ -14,9 +14,8 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.record import Layout, write_record
 from adjudge.trust.confusion import Category, check_labels
-from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import find_interval
+from adjudge.trust.intervals import Estimate, find_interval
 from adjudge.trust.multiplicity import adjust_holm
 from adjudge.trust.regression import fit_robustly
 from adjudge.trust.resampling import add_up, estimate_clustered_share, number_groups

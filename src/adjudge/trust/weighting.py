@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
 from adjudge.trust.agreement import Agreement
-from adjudge.trust.alpha import measure_alpha
+from adjudge.trust.coefficients import measure_alpha, measure_cohen, measure_gwet, measure_scott
 from adjudge.trust.confusion import divide, find_bad, measure_macro
-from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import Share, find_interval
-from adjudge.trust.kappa import measure_cohen, measure_gwet, measure_scott
+from adjudge.trust.intervals import Estimate, Share, find_interval
 from adjudge.trust.resampling import RESAMPLES, make_estimate
 
 if TYPE_CHECKING:

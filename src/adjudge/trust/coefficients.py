@@ -1,0 +1,371 @@
+"""Agreement beyond what chance would bring: of two raters, of several, and of any number on any scale.
+
+All but alpha are (observed - expected) / (1 - expected), and differ in what chance would bring:
+
+* Cohen's kappa: each rater draws from its own categories' frequencies (J. Cohen, "A coefficient of agreement for
+  nominal scales", 1960). Weighted kappa counts a near miss as part of an agreement (J. Cohen, "Weighted kappa", 1968).
+* Scott's pi: both draw from the pooled frequencies (W. A. Scott, "Reliability of content analysis", 1955).
+* Gwet's AC1: chance agreement is what remains when some items are rated at random (K. L. Gwet, "Computing inter-rater
+  reliability and its variance in the presence of high agreement", 2008). It keeps its size where one category is rare.
+* Fleiss' kappa: Scott's pi of several raters, each item rated equally often (J. L. Fleiss, "Measuring nominal scale
+  agreement among many raters", 1971).
+* Krippendorff's alpha: any number of raters on any scale, where ratings may be missing. It is 1 - observed
+  disagreement / expected disagreement, from coincidences: how often two ratings of one item are the two values
+  (K. Krippendorff, "Content Analysis", 2004, chapter 11, and "Computing Krippendorff's alpha-reliability", 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
+from adjudge.formats.text import show
+from adjudge.trust.confusion import Category, Confusion, check_kinds, divide, order_categories
+from adjudge.trust.extra import check_extra
+from adjudge.trust.resampling import check_score
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from adjudge.trust.extra import Floats
+
+# ---------------------------------------------------------------- two raters
+
+Weights = Literal["linear", "quadratic"]
+
+
+def compute_cohen_kappa(confusion: Confusion, *, weights: Weights | None = None) -> float:
+    """Cohen's kappa, from -1 to 1; 0 is what chance brings.
+
+    With ``weights`` a disagreement counts by how many places apart the two categories are (``linear``) or by the square
+    of it (``quadratic``); undecided has no place in the order, so those items are left out. Raises ``UsageError`` where
+    both sides use one and the same category alone, and for a text order that nobody gave meaning to.
+    """
+    check_extra()
+    if weights is not None:
+        check_choice("weights", weights, ("linear", "quadratic"))
+    table = keep_ordered(confusion) if weights else confusion
+    return _compute(table, lambda tables: measure_cohen(tables, weights), "Cohen's kappa")
+
+
+def compute_scott_pi(confusion: Confusion) -> float:
+    """Scott's pi, from -1 to 1. Raises ``UsageError`` where both sides use one and the same category alone."""
+    check_extra()
+    return _compute(confusion, measure_scott, "Scott's pi")
+
+
+def compute_gwet_ac1(confusion: Confusion) -> float:
+    """Gwet's AC1, from -1 to 1, over all categories of the table, so name those that no item has.
+
+    Raises ``UsageError`` for a table of one category.
+    """
+    check_extra()
+    return _compute(confusion, measure_gwet, "Gwet's AC1")
+
+
+def keep_ordered(confusion: Confusion) -> Confusion:
+    """The table without undecided, which has no place in an order; raises ``UsageError`` if nothing remains."""
+    decided = confusion.leave_out(None) if None in confusion.categories else confusion
+    if not decided.items:
+        raise UsageError("weighted kappa is not defined: no item is decided on both sides; label some")
+    return decided
+
+
+def _compute(confusion: Confusion, measure: Callable[[Floats], Floats], name: str) -> float:
+    import numpy as np
+
+    if not confusion.items:
+        raise UsageError(f"{name} is not defined: the table holds no item; label some")
+    value = measure(np.array([confusion.counts], dtype=float))[0]
+    if not np.isfinite(value):
+        raise UsageError(f"{name} is not defined: {explain_undefined(confusion)}")
+    return float(value)
+
+
+def explain_undefined(confusion: Confusion) -> str:
+    """Explain why no coefficient can be computed."""
+    used = {
+        place
+        for counts in (confusion.truth_counts, confusion.judge_counts)
+        for place, count in enumerate(counts)
+        if count
+    }
+    word = "one category" if len(used) == 1 else "too few categories"
+    return f"both sides use {word}, so chance alone would agree always; label items of another category"
+
+
+def measure_cohen(tables: Floats, weights: Weights | None = None) -> Floats:
+    """Cohen's kappa of each table; NaN where it is not defined."""
+    import numpy as np
+
+    number = tables.shape[1]
+    far = np.abs(np.arange(number)[:, None] - np.arange(number)[None, :]).astype(float)
+    apart = far**2 if weights == "quadratic" else far if weights else (far > 0).astype(float)
+    items = tables.sum(axis=(1, 2))
+    seen = divide(np.einsum("tij,ij->t", tables, apart), items, np.nan)
+    expected = np.einsum("ti,tj,ij->t", tables.sum(axis=2), tables.sum(axis=1), apart, optimize=True)
+    expected = divide(expected, items**2, np.nan)
+    return 1 - divide(seen, expected, np.nan)
+
+
+def measure_scott(tables: Floats) -> Floats:
+    """Scott's pi of each table; NaN where it is not defined."""
+    seen, pooled = _measure_seen(tables)
+    return _correct(seen, (pooled**2).sum(axis=1))
+
+
+def measure_gwet(tables: Floats) -> Floats:
+    """Gwet's AC1 of each table; NaN where it is not defined."""
+    import numpy as np
+
+    seen, pooled = _measure_seen(tables)
+    number = tables.shape[1]
+    if number == 1:
+        return np.full(len(tables), np.nan)
+    return _correct(seen, (pooled * (1 - pooled)).sum(axis=1) / (number - 1))
+
+
+def _measure_seen(tables: Floats) -> tuple[Floats, Floats]:
+    """The share of agreement, and the mean share of each category, of each table."""
+    import numpy as np
+
+    items = tables.sum(axis=(1, 2))
+    pooled = (tables.sum(axis=1) + tables.sum(axis=2)) / 2
+    return divide(np.einsum("tkk->t", tables), items, np.nan), divide(pooled, items[:, None], np.nan)
+
+
+def _correct(seen: Floats, expected: Floats) -> Floats:
+    import numpy as np
+
+    return divide(seen - expected, 1 - expected, np.nan)
+
+
+def can_order(categories: Sequence[Category]) -> bool:
+    """Return whether categories have an order of their own: at least two numbers."""
+    decided = [category for category in categories if category is not None]
+    return len(decided) > 1 and not any(isinstance(category, str) for category in decided)
+
+
+# ---------------------------------------------------------------- several raters
+
+Ratings = Sequence[Mapping[str, Category]]
+"""One mapping for each item, from the name of a rater to the label given; ``None`` and an absent rater are missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodedRatings:
+    """Ratings as numbers: one row for each rating that was given."""
+
+    items: int
+    raters: tuple[str, ...]
+    categories: tuple[Category, ...]
+    item: NDArray[np.int64]
+    rater: NDArray[np.int64]
+    category: NDArray[np.int64]
+
+    def count(self) -> Floats:
+        """Count the raters who gave each item (row) each category (column)."""
+        import numpy as np
+
+        number = len(self.categories)
+        flat = np.bincount(self.item * number + self.category, minlength=self.items * number)
+        return flat.reshape(self.items, number).astype(float)
+
+
+def code_ratings(ratings: Ratings, categories: Sequence[Category] | None = None) -> CodedRatings:
+    """Ratings as numbers. Raises ``UsageError`` for none at all, and for labels that are no categories."""
+    import numpy as np
+
+    listed = [
+        (item, rater, label) for item, row in enumerate(ratings) for rater, label in row.items() if label is not None
+    ]
+    if not listed:
+        raise UsageError("agreement of raters is not defined: no item has a rating; give at least two ratings of one")
+    kinds = [label for _, _, label in listed]
+    check_kinds_of(kinds)
+    order = order_categories(set(kinds), categories)
+    places = {category: place for place, category in enumerate(order)}
+    raters = tuple(dict.fromkeys(rater for _, rater, _ in listed))
+    names = {rater: place for place, rater in enumerate(raters)}
+    return CodedRatings(
+        items=len(ratings),
+        raters=raters,
+        categories=order,
+        item=np.array([item for item, _, _ in listed]),
+        rater=np.array([names[rater] for _, rater, _ in listed]),
+        category=np.array([places[label] for label in kinds]),
+    )
+
+
+def check_kinds_of(labels: Sequence[Category]) -> None:
+    """Raise ``UsageError`` unless the types of labels can be told from each other."""
+    check_kinds(set(map(type, labels)))
+
+
+def compute_fleiss_kappa(ratings: Ratings, *, categories: Sequence[Category] | None = None) -> float:
+    """Fleiss' kappa, from -1 to 1: agreement beyond chance of items that were each rated equally often.
+
+    Raises ``UsageError`` where items have different numbers of ratings, where they have fewer than two, and where all
+    ratings are one category. Source: J. L. Fleiss, "Measuring nominal scale agreement among many raters", 1971.
+    """
+    check_extra()
+    import numpy as np
+
+    counts = code_ratings(ratings, categories).count()
+    check_equal(counts)
+    value = measure_fleiss(build_fleiss_rows(counts).sum(axis=0)[None, :])[0]
+    if not np.isfinite(value):
+        raise UsageError("Fleiss' kappa is not defined: all ratings are one category; label items of another")
+    return float(value)
+
+
+def check_equal(counts: Floats) -> None:
+    """Raise ``UsageError`` unless each item has the same number of ratings, at least two."""
+    import numpy as np
+
+    each = np.unique(counts.sum(axis=1)).astype(int).tolist()
+    if len(each) > 1:
+        raise UsageError(
+            f"Fleiss' kappa needs equally many ratings of each item, got {each[0]} to {each[-1]}; "
+            "use Krippendorff's alpha, which allows missing ratings"
+        )
+    if each[0] < 2:
+        raise UsageError("Fleiss' kappa needs at least 2 ratings of each item, got 1; ask another rater")
+
+
+def build_fleiss_rows(counts: Floats) -> Floats:
+    """Build what each item adds: itself, the share of its pairs of raters that agree, the shares of categories."""
+    import numpy as np
+
+    raters = counts.sum(axis=1, keepdims=True)
+    pairs = (counts * (counts - 1)).sum(axis=1, keepdims=True) / (raters * (raters - 1))
+    return np.hstack([np.ones_like(raters), pairs, counts / raters])
+
+
+def measure_fleiss(sums: Floats) -> Floats:
+    """Fleiss' kappa of sums of such rows; NaN where it is not defined."""
+    import numpy as np
+
+    means = sums[:, 1:] / sums[:, :1]
+    expected = (means[:, 1:] ** 2).sum(axis=1)
+    # One category alone: its share is a sum of quotients that may miss 1 by rounding.
+    alone = (means[:, 1:] > 0).sum(axis=1) < 2
+    return divide(means[:, 0] - expected, np.where(alone, 0.0, 1 - expected), np.nan)
+
+
+# ---------------------------------------------------------------- any scale, with missing ratings
+
+Scale = Literal["nominal", "ordinal", "interval", "ratio"]
+"""The meaning of differences between labels: none, an order, a distance, or a distance from a true zero."""
+
+
+def compute_krippendorff_alpha(
+    ratings: Ratings, *, scale: Scale = "nominal", categories: Sequence[Category] | None = None
+) -> float:
+    """Krippendorff's alpha, at most 1; 0 is what chance brings. Items with one rating are left out.
+
+    ``categories`` gives the order of texts on the ``ordinal`` scale; numbers have their own. Raises ``UsageError``
+    where no item has two ratings, where all ratings are one value, and for values that the scale does not have.
+    """
+    check_extra()
+    import numpy as np
+
+    coded = code_ratings(ratings, categories)
+    measure = build_measure(coded, scale)
+    value = measure(np.asarray(build_coincidences(coded).sum(axis=0)).reshape(1, -1))[0]
+    if not np.isfinite(value):
+        raise UsageError(
+            "Krippendorff's alpha is not defined: no item has two ratings, or all ratings are one value; "
+            "have items rated by another rater, or label items of another category"
+        )
+    return float(value)
+
+
+def build_measure(coded: CodedRatings, scale: Scale) -> Callable[[Floats], Floats]:
+    """The function from coincidences to alpha, on a scale. Raises ``UsageError`` for labels that the scale lacks."""
+    check_choice("scale", scale, get_args(Scale))
+    values = _read_values(coded.categories, scale)
+    return lambda sums: measure_alpha(sums, values, scale)
+
+
+def build_coincidences(coded: CodedRatings) -> csr_array:
+    """Build what each item adds to the coincidences: n_c (n_k - [c = k]) / (m - 1), one row for each item."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    counts = coded.count()
+    number = len(coded.categories)
+    rows, columns, values = [], [], []
+    for item, row in enumerate(counts):
+        rated = row.sum()
+        if rated < 2:
+            continue
+        used = np.flatnonzero(row)
+        block = np.outer(row[used], row[used]) - np.diag(row[used])
+        places = (used[:, None] * number + used[None, :]).ravel()
+        rows.append(np.full(len(places), item))
+        columns.append(places)
+        values.append(block.ravel() / (rated - 1))
+    flat = (np.concatenate(item) if item else np.array([]) for item in (values, rows, columns))
+    cell_values, row_places, column_places = flat
+    where = (row_places.astype(int), column_places.astype(int))
+    return csr_array((cell_values, where), shape=(coded.items, number * number))
+
+
+def measure_alpha(sums: Floats, values: Floats, scale: Scale) -> Floats:
+    """Alpha of each row of coincidences; NaN where it is not defined."""
+    import numpy as np
+
+    number = len(values)
+    tables = sums.reshape(len(sums), number, number)
+    totals = tables.sum(axis=1)
+    apart = _measure_apart(totals, values, scale)
+    items = totals.sum(axis=1)
+    seen = (tables * apart).sum(axis=(1, 2))
+    expected = (totals[:, :, None] * totals[:, None, :] * apart).sum(axis=(1, 2))
+    expected = divide(expected, np.maximum(items - 1, 0), 0.0)
+    return 1 - divide(seen, expected, np.nan)
+
+
+def _measure_apart(totals: Floats, values: Floats, scale: Scale) -> Floats:
+    """The squared difference of each two values; on the ordinal scale it depends on how often values occur."""
+    import numpy as np
+
+    one, other = values[:, None], values[None, :]
+    if scale == "nominal":
+        return (one != other).astype(float)[None]
+    if scale == "interval":
+        return ((one - other) ** 2)[None]
+    if scale == "ratio":
+        return (divide(one - other, one + other, 0.0) ** 2)[None]
+    ranks = np.cumsum(totals, axis=1) - totals / 2
+    return (ranks[:, :, None] - ranks[:, None, :]) ** 2
+
+
+def _read_values(categories: Sequence[Category], scale: Scale) -> Floats:
+    import numpy as np
+
+    if scale in {"nominal", "ordinal"}:
+        return np.arange(len(categories), dtype=float)
+    for category in categories:
+        if isinstance(category, str):
+            raise UsageError(
+                f"the {scale} scale needs numbers, got {show(category)}; use scale='ordinal' or 'nominal'",
+                argument="scale",
+            )
+        check_score(category or 0)
+        if scale == "ratio" and category is not None and category < 0:
+            raise UsageError(
+                f"the ratio scale has no value below 0, got {show(category)}; use scale='interval'", argument="scale"
+            )
+    values = np.array([float(category or 0) for category in categories])
+    if scale == "interval":  # neither a shift nor another unit changes it, and squares of large numbers overflow
+        values -= values.min()
+        return values / (values.max() or 1.0)
+    # A power of two rounds nothing away.
+    return np.ldexp(values, -int(np.frexp(values.max())[1]))
