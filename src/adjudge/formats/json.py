@@ -51,9 +51,9 @@ def read_json(text: str, *, nan_is_null: bool = False) -> Any:
     """
     if nests_too_deeply(text):
         raise ValueError(_TOO_DEEP)
-    is_reliable, value = _read_quickly(text)
+    is_reliable, quick_value = _read_quickly(text)
     if is_reliable:
-        return value
+        return quick_value
     value = json.loads(
         text,
         object_pairs_hook=_refuse_duplicates,

@@ -105,9 +105,9 @@ async def _resume(gate: Gate, stored: PendingDecision, within: float | None) -> 
     pending = stored.decision
     # Tell the client at once: an approval that is still to come could not be used either.
     is_changed = gate._start({}, pending.metadata)._find_changed_terms(pending) is not None  # noqa: SLF001 - as resume asks
-    status = _find_status(stored, within, changed=is_changed)
-    if status is not None:
-        return Repetition(status=status, approval_id=stored.approval.id, decision=pending)
+    early_status = _find_status(stored, within, changed=is_changed)
+    if early_status is not None:
+        return Repetition(status=early_status, approval_id=stored.approval.id, decision=pending)
     decision = await gate.resume(pending)
     status = "allowed" if decision.allowed else "changed" if is_changed else await _explain_blocked(gate, stored)
     return Repetition(status=status, approval_id=stored.approval.id, decision=decision)

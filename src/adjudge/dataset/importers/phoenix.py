@@ -69,9 +69,9 @@ def _find_parts(rows: Iterator[Row]) -> Callable[[Mapping[str, Any]], bool]:
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
     if "annotator_kind" in row:
         return None
-    name = _find_span(row)
-    if name is not None:
-        return _open_span(row, name)
+    span = _find_span(row)
+    if span is not None:
+        return _open_span(row, span)
     task = find_part(row, "input", ".", "_")
     name = read_text(row.get("id")) or read_text(row.get("example_id"))
     if name is None or task is None:

@@ -89,8 +89,8 @@ def read_queue(
             voters.setdefault(row.approval, set()).add(row.by)
     approvers: dict[str, list[str]] = {}
     names = tables[APPROVERS]
-    joined = names.join(table, table.c.id == names.c.approval)
-    named = select(names.c.approval, names.c.approver).select_from(joined).where(where).order_by(names.c.approver)
+    of_requests = names.join(table, table.c.id == names.c.approval)
+    named = select(names.c.approval, names.c.approver).select_from(of_requests).where(where).order_by(names.c.approver)
     for row in connection.execute(named):
         approvers.setdefault(row.approval, []).append(row.approver)
     listed = tables[REQUEST_COLUMNS]

@@ -160,20 +160,19 @@ def find_unconfirmed(approval: Approval, entries: Mapping[int, Entry]) -> str | 
     The table can be written by whoever has the database, and nothing protects it; so whom it took, how many of them,
     what each said and how it ended count only as the ledger holds them.
     """
-    names = ("approvers", "required", "on_expiry", "expires_at", "created_at", "gate", "request")
+    terms = ("approvers", "required", "on_expiry", "expires_at", "created_at", "gate", "request")
     request = entries.get(approval.seq or 0)
     about = (request.payload or {}).get("result") if request is not None else None
     is_same = isinstance(about, Mapping) and about.get("id") == approval.result_id
-    if not is_same or not _confirms_fields(entries, approval.seq, "approval.requested", approval, names):
+    if not is_same or not _confirms_fields(entries, approval.seq, "approval.requested", approval, terms):
         return "who was asked, and how many have to approve"
     for vote in approval.votes:
         expected = {"by": vote.by, "approved": vote.approved, "accepted": True, "voter": "human"}
         if not _confirms(entries, vote.seq, "approval.voted", approval, expected):
             return f"what {vote.by} decided"
-    names = ("status", "decided_by", "closed_by")
-    return (
-        None if _confirms_fields(entries, approval.closed_seq, "approval.closed", approval, names) else "how it ended"
-    )
+    ending = ("status", "decided_by", "closed_by")
+    is_confirmed = _confirms_fields(entries, approval.closed_seq, "approval.closed", approval, ending)
+    return None if is_confirmed else "how it ended"
 
 
 def _confirms_fields(

@@ -122,16 +122,15 @@ def _measure(
 
 
 def _list_differences(recorded: Prompt, described: Mapping[str, Any]) -> Iterator[str]:
-    was, now = recorded.system, described["system"]
-    if was != now:
-        yield f"its instructions differ from line {_find_line(was, now)} on (another rubric, or another version)"
-    was, now = recorded.user, described["user"]
-    if was != now:
-        yield f"its {_find_part(now, was)} differs"
+    if recorded.system != described["system"]:
+        line = _find_line(recorded.system, described["system"])
+        yield f"its instructions differ from line {line} on (another rubric, or another version)"
+    if recorded.user != described["user"]:
+        yield f"its {_find_part(described['user'], recorded.user)} differs"
     if recorded.form != described["form"]:
         yield "one of the two asks for structured output of another form"
-    before, after = recorded.parameters, described["parameters"]
-    before = before if isinstance(before, dict) else {}
+    before = recorded.parameters if isinstance(recorded.parameters, dict) else {}
+    after = described["parameters"]
     for name in after:
         if before.get(name) != after[name]:
             yield f"{name} was {_show_parameter(before.get(name))} and is {_show_parameter(after[name])}"
