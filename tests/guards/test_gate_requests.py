@@ -177,6 +177,18 @@ def test_a_function_is_known_by_what_it_was_made_with():
     assert "other rubric than" in run_virtual(make(3).resume(pending)).detail
 
 
+def test_a_rule_that_calls_itself_is_known_again():
+    """Such a function closes over itself, so looking at what it holds has to end somewhere."""
+
+    def make() -> Gate:
+        def is_short(text: object, left: int = 3) -> bool:
+            return left > 0 and (not text or is_short(str(text)[1:], left - 1))
+
+        return Gate("door", rules=[is_short], on_failed="ask", approvals=Desk(), wait=False)
+
+    assert word(run_virtual(make().resume(check(make(), "too long")))) == ("allowed", "human")
+
+
 def test_a_function_is_known_by_the_words_it_was_made_with():
     """A list counts by what it holds: the identity by which replies are kept knows it by its type alone."""
 

@@ -31,6 +31,15 @@ ANSWER = f'{{"token": "{TOKEN}", "safe": true}}'
 OTHER = f'{{"token": "{TOKEN}", "safe": false}}'
 
 
+@pytest.mark.parametrize("value", ["[NaN]", "[1, [Infinity]]", '[{"a": -Infinity}]', '{"a": [0, NaN]}', "1e999"])
+def test_no_member_but_a_score_holds_what_is_no_number(value: str):
+    """At any depth: what is read here is written again as JSON."""
+    with pytest.raises(ReplyError) as caught:
+        read_object(f'{{"safe": true, "notes": {value}}}', None)
+
+    assert caught.value.because == "unparseable"
+
+
 @pytest.mark.parametrize("text", ["0.9 0.1", "true false", '"yes" no', '{"safe": true} {"safe": false}', "0.9,"])
 def test_a_value_that_was_returned_stands_alone(text: str):
     """What follows a value that can be read may say something else."""

@@ -65,6 +65,15 @@ def test_a_vote_decides_nothing_until_its_time_to_undo_is_over(url: str):
     assert final.votes[0].final_at is None
 
 
+def test_an_approval_waits_for_a_denial_that_is_pending_and_for_no_other_approval(url: str):
+    """Of two approvals the one that cannot be taken back counts at once, and here ends the request."""
+    _, approved = play(url, ("ana", True), ("bob", True, 0))
+    assert (approved.status, approved.closed_by) == ("approved", ("bob",))
+
+    _, waits = play(url, ("ana", False), ("bob", True, 0))
+    assert (waits.status, [vote.by for vote in waits.pending_votes]) == ("open", ["ana", "bob"])
+
+
 def test_who_waits_is_told_afterwards_alone(url: str):
     """A gate goes on with a yes when nobody can take it back any more."""
 
