@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from adjudge.agents.run import AgentRun
 from adjudge.errors import UsageError
 from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
@@ -25,7 +26,8 @@ def content_text(content: Any, *, label: str = "content") -> str:
     """Return the text a judge sees for some content.
 
     Text stays as it is. An object with ``.output`` stands for that output. Any JSON value, dataclass, pydantic
-    model, msgspec Struct and list of chat messages becomes indented JSON. Raises ``UsageError`` for binary data,
+    model, msgspec Struct and list of chat messages becomes indented JSON. So does an agent's run, the whole of it; a
+    judge is shown as much as the run's budget holds. Raises ``UsageError`` for binary data,
     images, text that is not valid Unicode, what nests deeper than 200 levels and what comes to more than 20,000,000
     characters.
     """
@@ -40,13 +42,16 @@ def write_content(content: Any, *, label: str = "content") -> tuple[str, bool]:
 def read_content(content: Any, *, label: str = "content") -> Any:
     """Copy content into plain data: text, numbers, booleans, ``None``, and lists and dictionaries of these.
 
-    Raises ``UsageError`` as ``content_text`` does.
+    A run of an agent stays one, because rules read it and a judge is shown a part of it. Raises ``UsageError`` as
+    ``content_text`` does.
     """
     if isinstance(content, str):
         return content
     if isinstance(content, _BINARY):
         raise UsageError(f"the {label} is binary ({len(content)} bytes); decode it to text first")
     check_extent(content, label)
+    if isinstance(content, AgentRun):
+        return content.copy()
     try:
         plain = _to_plain(content, label)
     except RecursionError:  # a program may have lowered its limit
@@ -59,6 +64,8 @@ def write_plain(plain: Any, *, label: str = "content") -> tuple[str, bool]:
     """Return the text of what ``read_content`` copied, and whether it is the JSON of a value that is no text."""
     if isinstance(plain, str):
         return _check_text(plain, label), False
+    if isinstance(plain, AgentRun):
+        plain = plain.to_dict()
     try:
         return _check_text(json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False), label), True
     except (ValueError, TypeError, RecursionError) as error:
@@ -195,7 +202,9 @@ def _refuse_images(plain: Any, label: str) -> None:
 
 
 def copy_plain(value: Any) -> Any:
-    """Copy dictionaries, lists and tuples, nested as they are; return anything else as it is."""
+    """Copy dictionaries, lists and tuples, nested as they are, and runs; return anything else as it is."""
+    if isinstance(value, AgentRun):
+        return value.copy()
     return _copy_value(value, {}, 0)
 
 

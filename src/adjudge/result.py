@@ -18,7 +18,7 @@ from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from adjudge.errors import AdjudgeError, Reason, UsageError
-from adjudge.formats.display import describe_models
+from adjudge.formats.display import describe_left_out, describe_models
 from adjudge.formats.model_name import is_same_model
 from adjudge.formats.numbers import describe_needed
 from adjudge.formats.record import Layout, write_record
@@ -330,6 +330,7 @@ class JudgeResult:
         is_named = self.decided_by == "rule" and all(name in self.detail for name in low)
         line += f"; below their own threshold: {', '.join(low)}" if low and not is_named else ""
         line += "".join(f"; {note}" for note in describe_models(self))
+        line += describe_left_out(self.metadata)
         # Criteria are named by files and details quote replies; a log's reader may sit at a terminal.
         return clean(f"{line}; {self.detail}" if self.detail else line, keep_lines=False)
 

@@ -14,6 +14,7 @@ LAYERS = (
     "sync",
     "trust",  # numbers in, numbers out
     "result",
+    "agents",  # what an agent did, and how it is read; nothing of rules
     "content",
     "rules",
     "rubric",

@@ -107,6 +107,7 @@ def _measure() -> Any:
 
 OVERRIDES: dict[str, dict[str, Any]] = {
     "ShownSeat": {"remark": "said é"},  # its name in the data
+    "AgentRun": {"problems": ("cut é",), "complete": False, "budget": 3000},
     "Approval": {
         "result_id": "id é",
         "first": lambda: example("JudgeChainResult"),
@@ -142,6 +143,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "ReviewVerdict": {"chain_result": lambda: example("JudgeChainResult")},
     "Rubric": {"criteria": lambda: (example("Criterion"),), "scale": (0.0, 1.0)},
     "Slices": {"slices": lambda: (example("Slice"),)},
+    "Step": {"role": "assistant", "text": ""},
     "Succession": {"measurement": _measure},
     "ToolRecord": {"approved_by": None},
     "ToolUsage": {"successes": 2, "failures": 1},

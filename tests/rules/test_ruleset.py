@@ -185,6 +185,13 @@ EXAMPLES = {
     "called": {"name": "called", "tool": ["search", "fetch"], "min": 2},
     "not_called": {"not-called": "delete_*", "allow": "delete_draft"},
     "call_order": {"call_order": ["search", "fetch"]},
+    "trajectory": {"trajectory": {"calls": ["search", {"tool": "fetch", "arguments": {"a": 1}}], "mode": "in_order"}},
+    "files": {"files": ["src/**"], "deleted": 0},
+    "arguments": {"arguments": {"tool": "Edit", "schema": {"required": ["path"]}}},
+    "commands": {"commands": {"only": ["npm test"], "never": "curl"}},
+    "limits": {"limits": {"calls": 20, "cost": 0.5}},
+    "no_errors": {"no-errors": True},
+    "no_repeats": {"no_repeats": 3},
 }
 
 

@@ -7,7 +7,7 @@ interpreted, no control character reaches a terminal, no character reaches HTML 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from adjudge.formats.numbers import describe_needed, format_apart
@@ -168,6 +168,16 @@ def describe_outcome(result: DrawnResult) -> str:
 
 
 _MOST_NOTES = 5
+
+
+def describe_left_out(metadata: Any) -> str:
+    """Describe what a judge was not shown of an agent's run, as ``metadata["left_out"]`` counts it; often nothing."""
+    left_out = metadata.get("left_out") if isinstance(metadata, Mapping) else None
+    if not isinstance(left_out, Mapping):
+        return ""
+    names = [name for name in ("steps", "files", "characters") if type(left_out.get(name)) is int]
+    counts = " and ".join([f"{left_out[name]:,} {name}" for name in names])
+    return f"; the judge was not shown {counts} of the run" if counts else ""
 
 
 def describe_models(result: DrawnResult | DrawnPair) -> list[str]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar, get_args
 
+from adjudge.agents.run import AgentRun
 from adjudge.content import check_extent, copy_plain, digest_text, read_content, write_plain
 from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_functions, check_share, read_options
@@ -269,7 +270,7 @@ class Check:
             return {}
         if self.gate.redact is None:
             return {"content": copy_plain(self.content)}
-        redacted, error = await call_safely(self.gate.redact, copy_plain(self.content))
+        redacted, error = await call_safely(self.gate.redact, _open_run(copy_plain(self.content)))
         return {} if error is not None or redacted is None else {"content": redacted}
 
     async def _apply_answer(self, pending: Decision) -> Decision:
@@ -433,13 +434,19 @@ async def _redact(redact: Callable[[Any], Any], parts: Mapping[str, Any]) -> dic
     """Redact the content and its context; raise ``AdjudgeError`` where that fails, since nothing may be sent then."""
     redacted_parts = {}
     for name, value in parts.items():
-        redacted, error = await call_safely(redact, value)
+        redacted, error = await call_safely(redact, _open_run(value))
         if error is not None or redacted is None:
             # Its type alone: what a redaction raises is likely to quote what it should have hidden.
             kind = type(error).__name__ if error is not None else "None"
             raise AdjudgeError(f"the redaction of the {name} gave {kind}; nothing was sent")
-        redacted_parts[name] = redacted
+        is_run = isinstance(value, AgentRun) and isinstance(redacted, Mapping)
+        redacted_parts[name] = AgentRun.from_dict(redacted) if is_run else redacted
     return redacted_parts
+
+
+def _open_run(value: Any) -> Any:
+    """Return a run as plain data, which is what redactions look through, and anything else as it is."""
+    return value.to_dict() if isinstance(value, AgentRun) else value
 
 
 def _repeat(result: RuleResult) -> Rule:

@@ -13,6 +13,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack, runtime_checkable
 
+from adjudge.agents.rendering import RenderedRun
+from adjudge.agents.run import AgentRun
 from adjudge.concurrency import work_through
 from adjudge.content import check_extent, content_text, digest_text, read_content
 from adjudge.dataset.case import Case
@@ -101,7 +103,10 @@ async def prepare(
     if metadata:
         check_extent(metadata, "metadata")
     content = read_content(content)  # the judge and the rules look at this one copy
-    parts = _make_parts(content, arguments)
+    rendered = content.render() if isinstance(content, AgentRun) else None
+    parts = _make_parts(content, rendered, arguments)
+    if rendered is not None and rendered.left_out:
+        metadata["left_out"] = rendered.left_out  # shown in the result: a pass on half a run is not simply a pass
     rules, reference = arguments.get("rules"), arguments.get("reference")
     rule_results = [await rule.check(content, reference) for rule in map(as_rule, rules)] if rules else []
     parts = _add_warnings(parts, rule_results) if rule_results else parts
@@ -117,7 +122,7 @@ async def prepare(
         parts=parts,
         answer=_choose_answer(chosen_rubric, value_type),
         digest=digest_question(wording, parts),
-        subject=digest_text(parts[-1].text),
+        subject=digest_text(parts[-1].text if rendered is None else content_text(content)),
         rubric=chosen_rubric,
         decided_by_rules=ruled_criteria,
         rule_results=(*rule_results, *criterion_results),
@@ -188,13 +193,14 @@ def resolve_rubric(
     return replace(chosen, passing_threshold=check_share("threshold", threshold))
 
 
-def _make_parts(content: object, arguments: EvaluateArguments) -> tuple[Part, ...]:
+def _make_parts(content: object, rendered: RenderedRun | None, arguments: EvaluateArguments) -> tuple[Part, ...]:
     context_parts = [
         write_part(label, arguments[label])
         for label in ("task", "context", "reference")
         if arguments.get(label) is not None
     ]
-    return (*context_parts, write_part("content", content))
+    content_part = write_part("content", content if rendered is None else rendered.text)
+    return (*context_parts, content_part if rendered is None else replace(content_part, is_json=True))
 
 
 def _add_warnings(parts: tuple[Part, ...], rule_results: Sequence[RuleResult]) -> tuple[Part, ...]:
@@ -309,7 +315,7 @@ class Evaluates(Generic[R]):
 
         Args:
             content: What to judge: text, any JSON value, a dataclass, pydantic model or Struct, chat
-                messages, an object with ``.output``.
+                messages, an object with ``.output``, an ``AgentRun``.
             rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
             criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to
                 sentences.

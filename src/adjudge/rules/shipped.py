@@ -19,6 +19,14 @@ from adjudge.formats.json import to_json_value
 from adjudge.formats.numbers import format_apart
 from adjudge.formats.text import QUOTED, flatten, show, suggest
 from adjudge.result import RuleResult, Severity
+from adjudge.rules.agent_runs import (
+    make_arguments,
+    make_files,
+    make_limits,
+    make_no_errors,
+    make_no_repeats,
+    make_trajectory,
+)
 from adjudge.rules.checks import (
     make_contains,
     make_equals,
@@ -32,6 +40,7 @@ from adjudge.rules.checks import (
     make_starts_with,
     make_substance,
 )
+from adjudge.rules.commands import make_commands
 from adjudge.rules.markup import make_model_markup
 from adjudge.rules.personal_data import make_personal_data
 from adjudge.rules.rule import Rule
@@ -51,6 +60,8 @@ class _Kind:
     main: str | None = None
     """The key that the short form fills."""
     needs_reference: bool = False
+    takes_members: bool = False
+    """Whether the short form takes a mapping of all its keys: ``{"limits": {"calls": 20}}``."""
 
 
 MOST_INNER = 64
@@ -221,6 +232,51 @@ _KINDS: Mapping[str, _Kind] = {
         make=make_call_order,
         main="tools",
     ),
+    "trajectory": _Kind(
+        takes="calls: the calls that the agent's run makes, each a name or {tool, arguments}; mode: strict (default), "
+        "in_order, unordered, subset or superset; arguments: superset (default: those and others), subset, exact or "
+        "ignore.",
+        make=make_trajectory,
+        main="calls",
+        takes_members=True,
+    ),
+    "files": _Kind(
+        takes="only: the files that the agent may change, like src/**; never: those that it may not, deleted: how many "
+        "it may delete.",
+        make=make_files,
+        main="only",
+        takes_members=True,
+    ),
+    "arguments": _Kind(
+        takes="tool: the name of a tool or a list of names; schema: the JSON Schema that the arguments of each call of "
+        "it must fit.",
+        make=make_arguments,
+        main="tool",
+        takes_members=True,
+    ),
+    "commands": _Kind(
+        takes="only: the commands that the agent may run, each one simple command (* in a word, ** at the end for any "
+        "more); never: words that no command may hold, tools: the tools that run commands.",
+        make=make_commands,
+        main="only",
+        takes_members=True,
+    ),
+    "limits": _Kind(
+        takes="the most that the agent's run may take: calls, steps, tokens, cost in dollars, seconds; what is not "
+        "known is too much.",
+        make=make_limits,
+        main="calls",
+        takes_members=True,
+    ),
+    "no_errors": _Kind(
+        takes="nothing: no call of the agent's run may have failed, and it must have finished.",
+        make=make_no_errors,
+    ),
+    "no_repeats": _Kind(
+        takes="most (default 1): how often the agent may make a call with the same arguments.",
+        make=make_no_repeats,
+        main="most",
+    ),
     "python": _Kind(
         takes="function: package.module:function, called with the content; in adjudge.toml and on the command line.",
         make=make_python,
@@ -331,6 +387,11 @@ def _read_form(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             )
         return _NAMES[_fold_name(kind_name)], options
     kind_keys = [key for key in options if isinstance(key, str) and _fold_name(key) in _NAMES]
+    if len(kind_keys) > 1:  # ``arguments`` is a rule, and an option of the rules on calls
+        taken = {
+            name for key in kind_keys for name in inspect.signature(_KINDS[_NAMES[_fold_name(key)]].make).parameters
+        }
+        kind_keys = [key for key in kind_keys if key not in taken] or kind_keys
     if len(kind_keys) > 1:
         raise UsageError(f"a rule names one check, this one names {' and '.join(kind_keys)}; write two rules")
     if not kind_keys:
@@ -348,7 +409,13 @@ def _fold_name(name: str) -> str:
 
 
 def _fill_main(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
-    value, main = options.pop(kind_name), _KINDS[kind_name].main
+    value, kind = options.pop(kind_name), _KINDS[kind_name]
+    main = kind.main
+    if kind.takes_members and isinstance(value, Mapping):
+        twice = next((key for key in value if key in options), None)
+        if twice is not None:
+            raise UsageError(f"rule {kind_name}: {twice} is given twice, inside and beside; leave one out")
+        return {**value, **options}
     if main is None:
         if value is not True:
             raise UsageError(f"rule {kind_name} takes no parameter; write {{{kind_name}: true}}, not {show(value)}")

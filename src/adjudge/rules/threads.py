@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
+from adjudge.agents.run import AgentRun
+
 T = TypeVar("T")
 
 THREADS = 2
@@ -34,6 +36,8 @@ def is_long(content: object) -> bool:
     """Return whether a content is so long that rules look at it in a thread; text and JSON values are measured."""
     if isinstance(content, str):
         return len(content) >= LONG
+    if isinstance(content, AgentRun):
+        return True  # a rule on text writes the whole of it first
     size, parts, to_measure = 0, 0, [content]
     while to_measure:
         value = to_measure.pop()

@@ -1,4 +1,4 @@
-"""The tools that a conversation called: the rules ``called``, ``not_called`` and ``call_order``.
+"""The tools that a conversation, or an agent's run, called: the rules ``called``, ``not_called`` and ``call_order``.
 
 The messages of OpenAI (chat completions and responses), Anthropic and MCP are understood. Their author may want to
 pass, so a rule that demands a call believes only the assistant's own, well-formed calls, and a rule that forbids one
@@ -13,9 +13,10 @@ Protocol (specification 2025-06-18, ``tools/call``).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from adjudge.agents.run import AgentRun
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_whole_number
 from adjudge.formats.folding import fold
@@ -82,21 +83,20 @@ def make_called(
     max: int | None = None,  # noqa: A002
 ) -> Callable[[Any], RuleResult]:
     """Make a check that each of the tools was called, ``min`` to ``max`` times, with at least these arguments."""
-    names, expected = _read_names("called", tool), _read_arguments("called", arguments)
+    names, expected = read_tool_names("called", tool), read_tool_arguments("called", arguments)
     least = check_whole_number("min", min, least=1, where="rule called")
     most = None if max is None else check_whole_number("max", max, least=least, where="rule called")
 
     def check(content: Any) -> RuleResult:
-        messages = _read_messages(content)
-        if messages is None:
-            return _fail(_NO_CONVERSATION)
-        calls = list(_list_calls(messages))
+        calls = _read_calls(content)
+        if isinstance(calls, str):
+            return fail(calls)
         for name in names:
             calls_of_tool = [call for call in calls if call.tool is not None and name.equals(call.tool)]
             count = sum(_has_arguments(call, expected, otherwise=False) for call in calls_of_tool)
             if count < least or (most is not None and count > most):
-                return _fail(_describe_count(name, count, len(calls_of_tool), least, most))
-        return _pass(f"called {_list(names)}")
+                return fail(_describe_count(name, count, len(calls_of_tool), least, most))
+        return pass_(f"called {_list(names)}")
 
     return check
 
@@ -109,24 +109,23 @@ def make_not_called(
     A call inside the text of another call's arguments is not seen: OpenAI writes all arguments as one text. Forbid the
     tools that make calls for the model as well, best with ``not_called: "*"`` and the others in ``allow``.
     """
-    names, expected = _read_names("not_called", tool), _read_arguments("not_called", arguments)
-    allowed = _read_names("not_called", allow, key="allow") if allow is not None else []
+    names, expected = read_tool_names("not_called", tool), read_tool_arguments("not_called", arguments)
+    allowed = read_tool_names("not_called", allow, key="allow") if allow is not None else []
 
     def check(content: Any) -> RuleResult:
-        value = _read_content(content)
-        if value is None or _find_messages(value) is None:
-            # Without messages nobody can say that there was no call, so the rule has not been kept.
-            return _fail(_NO_CONVERSATION)
-        for tool_called, call_arguments in _list_traces(value):
+        traces = _read_traces(content)
+        if isinstance(traces, str):
+            return fail(traces)
+        for tool_called, call_arguments in traces:
             if tool_called is None:
-                return _fail("holds a call whose tool cannot be read, so none can be ruled out")
+                return fail("holds a call whose tool cannot be read, so none can be ruled out")
             if any(name.equals(tool_called) for name in allowed) or not any(
                 name.resembles(tool_called) for name in names
             ):
                 continue
             if _has_arguments(Call(tool_called, call_arguments, 0), expected, otherwise=True):
-                return _fail(f"called {quote(tool_called, 60)}")
-        return _pass(f"did not call {_list(names)}")
+                return fail(f"called {quote(tool_called, 60)}")
+        return pass_(f"did not call {_list(names)}")
 
     return check
 
@@ -137,28 +136,27 @@ def make_call_order(*, tools: list[str], exact: bool = False) -> Callable[[Any],
     With ``exact`` the calls are these and no others, one after the other.
     """
     names, is_exact = (
-        _read_names("call_order", tools, key="tools", least=2),
+        read_tool_names("call_order", tools, key="tools", least=2),
         check_flag("exact", exact, where="rule call_order"),
     )
 
     def check(content: Any) -> RuleResult:
-        messages = _read_messages(content)
-        if messages is None:
-            return _fail(_NO_CONVERSATION)
-        calls = list(_list_calls(messages))
-        if is_exact and (len(calls) != len(names) or _count_traces(messages) != len(calls)):
-            return _fail(f"made {len(calls)} calls, and exactly {len(names)} are asked for: {_list(names)}")
+        calls = _read_calls(content)
+        if isinstance(calls, str):
+            return fail(calls)
+        if is_exact and (len(calls) != len(names) or _count_traces(content) != len(calls)):
+            return fail(f"made {len(calls)} calls, and exactly {len(names)} are asked for: {_list(names)}")
         before: int | None = None
         for place, name in enumerate(names):
             candidates = calls[place : place + 1] if is_exact else calls
             turns = [call.turn for call in candidates if call.tool is not None and name.equals(call.tool)]
             if not turns:
-                return _fail(f"did not call {name}" if not is_exact else f"call {place + 1} is not {name}")
+                return fail(f"did not call {name}" if not is_exact else f"call {place + 1} is not {name}")
             if before is not None and turns[0] <= before:
                 # At once is not after: a check that runs beside what it should allow cannot stop it.
-                return _fail(f"called {name} before or together with {names[place - 1]}")
+                return fail(f"called {name} before or together with {names[place - 1]}")
             before = turns[0]
-        return _pass(f"called {_list(names)} in this order")
+        return pass_(f"called {_list(names)} in this order")
 
     return check
 
@@ -166,8 +164,8 @@ def make_call_order(*, tools: list[str], exact: bool = False) -> Callable[[Any],
 # ---------------------------------------------------------------- what a rule is given
 
 
-class _Name:
-    """A tool's name; ``*`` in it is any text."""
+class ToolName:
+    """A name of a tool, or another pattern of one word; ``*`` in it is any text."""
 
     __slots__ = ("_exact", "_folded", "text")
 
@@ -217,16 +215,18 @@ def _fold(name: str) -> str:
     return fold(name).strip()
 
 
-def _read_names(rule: str, value: Any, *, key: str = "tool", least: int = 1) -> list[_Name]:
+def read_tool_names(rule: str, value: Any, *, key: str = "tool", least: int = 1) -> list[ToolName]:
+    """Read one name or a list of names, as an option of a rule."""
     names = [value] if isinstance(value, str) and least == 1 else value
     is_good = isinstance(names, list | tuple) and all(isinstance(name, str) and name.strip() for name in names)
     if not is_good or len(names) < least:
         kind = "the name of a tool or a list of names" if least == 1 else f"a list of at least {least} names of tools"
         raise UsageError(f"rule {rule}: {key} must be {kind}, none of them empty; got {show(value)}")
-    return [_Name(name) for name in names]
+    return [ToolName(name) for name in names]
 
 
-def _read_arguments(rule: str, value: Any) -> dict[str, Any] | None:
+def read_tool_arguments(rule: str, value: Any) -> dict[str, Any] | None:
+    """Read the arguments that calls are compared with, as an option of a rule."""
     if value is None:
         return None
     if not isinstance(value, Mapping) or not value:
@@ -244,18 +244,50 @@ def _has_arguments(call: Call, expected: Mapping[str, Any] | None, *, otherwise:
         return True
     if not isinstance(call.arguments, dict):
         return otherwise and call.arguments is not _RESULT
-    return all(name in call.arguments and _is_same(call.arguments[name], value) for name, value in expected.items())
+    return all(name in call.arguments and is_same(call.arguments[name], value) for name, value in expected.items())
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are the same."""
     # True is no 1: Python would say that they are equal.
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(_is_same(a, b) for a, b in zip(one, other, strict=True))
+        return len(one) == len(other) and all(is_same(a, b) for a, b in zip(one, other, strict=True))
     return bool(one == other)
+
+
+# ---------------------------------------------------------------- what content holds
+
+
+def describe_incomplete(run: AgentRun) -> str | None:
+    """Describe why nothing can be shown by a run, or return ``None`` if it is complete.
+
+    What was forged may stand in it as well, so neither a call nor the lack of one counts.
+    """
+    if run.complete:
+        return None
+    reason = f" ({flatten(run.problems[0], QUOTED)})" if run.problems else ""
+    return f"is a run that is not complete{reason}, so nothing is known of what happened and what did not"
+
+
+def _read_calls(content: Any) -> list[Call] | str:
+    """Read the calls that the assistant made; or say why nobody knows them."""
+    if isinstance(content, AgentRun):
+        calls = [Call(step.call.tool, step.call.arguments, step.turn) for step in content.steps if step.call]
+        return describe_incomplete(content) or calls
+    messages = _read_messages(content)
+    return _NO_CONVERSATION if messages is None else list(_list_calls(messages))
+
+
+def _read_traces(content: Any) -> Iterable[tuple[str | None, Any]] | str:
+    """Read everything that resembles a call; or say why nobody can say that there was none."""
+    if isinstance(content, AgentRun):
+        return describe_incomplete(content) or [(call.tool, call.arguments) for call in content.calls]
+    value = _read_content(content)
+    return _NO_CONVERSATION if value is None or _find_messages(value) is None else _list_traces(value)
 
 
 # ---------------------------------------------------------------- what a conversation holds
@@ -391,8 +423,9 @@ def _list_traces(value: Any) -> Iterator[tuple[str | None, Any]]:
                     yield from _read_trace(trace, name)
 
 
-def _count_traces(value: Any) -> int:
-    return sum(arguments is not _RESULT for _, arguments in _list_traces(value))
+def _count_traces(content: Any) -> int:
+    traces = _read_traces(content)
+    return sum(arguments is not _RESULT for _, arguments in traces) if not isinstance(traces, str) else 0
 
 
 def _drop_counts(usage: Any) -> Any:
@@ -452,7 +485,7 @@ def _read_trace(part: Any, kind: str | None = None) -> Iterator[tuple[str | None
 # ---------------------------------------------------------------- what is said
 
 
-def _describe_count(name: _Name, count: int, calls: int, least: int, most: int | None) -> str:
+def _describe_count(name: ToolName, count: int, calls: int, least: int, most: int | None) -> str:
     if most is not None and count > most:
         return f"called {name} {count} times, above the maximum of {most}"
     if calls > count:
@@ -460,13 +493,15 @@ def _describe_count(name: _Name, count: int, calls: int, least: int, most: int |
     return f"did not call {name}" if not count else f"called {name} {count} times, below the minimum of {least}"
 
 
-def _list(names: list[_Name]) -> str:
+def _list(names: list[ToolName]) -> str:
     return flatten(", ".join(str(name) for name in names), QUOTED)
 
 
-def _pass(message: str) -> RuleResult:
+def pass_(message: str) -> RuleResult:
+    """Make the result of a check that passed."""
     return RuleResult(name="", passed=True, message=message)
 
 
-def _fail(message: str) -> RuleResult:
+def fail(message: str) -> RuleResult:
+    """Make the result of a check that failed."""
     return RuleResult(name="", passed=False, message=message)

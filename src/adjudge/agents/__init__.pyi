@@ -1,0 +1,11 @@
+from adjudge.agents.read import RunFormat as RunFormat
+from adjudge.agents.read import read_run as read_run
+from adjudge.agents.rendering import RenderedRun as RenderedRun
+from adjudge.agents.run import AgentRun as AgentRun
+from adjudge.agents.run import RunOutcome as RunOutcome
+from adjudge.agents.run import Unknown as Unknown
+from adjudge.agents.step import AgentCall as AgentCall
+from adjudge.agents.step import ChangeKind as ChangeKind
+from adjudge.agents.step import FileChange as FileChange
+from adjudge.agents.step import Role as Role
+from adjudge.agents.step import Step as Step

@@ -1,0 +1,187 @@
+"""Runs of Claude Code: what ``claude -p --output-format stream-json --verbose`` prints, and the files of sessions.
+
+Sources: recorded with Claude Code 2.1.330. Both have a line for each part of a message; a session's lines are linked
+by ``parentUuid``, and have no line that says how it ended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjudge.agents.run import AgentRun, RunOutcome
+from adjudge.agents.source import Document
+from adjudge.agents.transcript import (
+    Transcript,
+    read_arguments,
+    read_kind,
+    read_name,
+    read_number,
+    read_text,
+    read_usage,
+)
+from adjudge.formats.text import quote
+from adjudge.result import Usage
+
+_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+
+_ENDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded"})
+"""Reasons for which a reply ends and no call follows."""
+
+
+_WRITTEN = "cacheCreationInputTokens"
+
+
+def is_claude(entry: dict[str, Any]) -> bool:
+    """Return whether an object is a line of Claude Code."""
+    kind = read_kind(entry)
+    if kind in ("assistant", "user") and isinstance(entry.get("message"), dict):
+        return "sessionId" in entry or "session_id" in entry
+    return (kind == "system" and entry.get("subtype") == "init" and "session_id" in entry) or (
+        kind == "result" and "session_id" in entry
+    )
+
+
+def read_claude(document: Document) -> AgentRun:
+    """Read a run of either form."""
+    is_session = not any("session_id" in entry for entry in document.objects)
+    reader = _Reader(document, "sessionId" if is_session else "session_id", is_session=is_session)
+    for number, entry in zip(document.numbers, document.objects, strict=True):
+        reader.read(number, entry)
+    return reader.make_run()
+
+
+class _Reader:
+    def __init__(self, document: Document, session_member: str, *, is_session: bool) -> None:
+        self.transcript = Transcript("claude")
+        for number in document.unreadable:
+            self.transcript.report(f"line {number} cannot be read")
+        self.session_member, self.is_session = session_member, is_session
+        self.session: str | None = None
+        self.seen: set[str] = set()
+        self.result: dict[str, Any] | None = None
+        self.costs: dict[str, Any] = {}
+        self.stop_reason = ""
+
+    def read(self, number: int, entry: dict[str, Any]) -> None:
+        if self.result is not None:
+            again = "a second result" if entry.get("type") == "result" else "something"
+            self.transcript.report(f"line {number} has {again} after the result")
+        self._check_line(number, entry)
+        kind = read_kind(entry)
+        if kind in ("assistant", "user"):
+            self._read_message(number, entry)
+        elif kind == "result" and not self.is_session:
+            self.result = self.result or entry
+        elif kind == "cost-state":
+            self.costs = entry
+
+    def make_run(self) -> AgentRun:
+        result = self.result or {}
+        if not self.is_session and self.result is None:
+            self.transcript.report("there is no result at the end")
+        if self.is_session and (self.stop_reason not in _ENDS or self.transcript.get_last_text() is None):
+            self.transcript.report("it ends before the agent's last word")
+        answer = result.get("result") if not self.is_session else None
+        cost = result.get("total_cost_usd") if self.result else self.costs.get("totalCostUSD")
+        duration = result.get("duration_ms") if self.result else self.costs.get("totalDuration")
+        return self.transcript.make_run(
+            answer=answer if isinstance(answer, str) else self.transcript.get_last_text(),
+            outcome=self._find_outcome(),
+            usage=self._read_usage(),
+            cost=read_number(cost),
+            duration_ms=read_number(duration),
+            metadata={"session": read_name(self.session)},
+        )
+
+    def _read_usage(self) -> Usage | None:
+        if self.result is not None:
+            usage = self.result.get("usage")
+            return read_usage(
+                usage, cached="cache_read_input_tokens", written="cache_creation_input_tokens", added=True
+            )
+        models = self.costs.get("modelUsage")
+        total: Usage | None = None
+        for counts in models.values() if isinstance(models, dict) else ():
+            if isinstance(counts, dict):
+                renamed = {"input_tokens": counts.get("inputTokens"), "output_tokens": counts.get("outputTokens")}
+                usage = read_usage(counts | renamed, cached="cacheReadInputTokens", written=_WRITTEN, added=True)
+                total = usage if total is None or usage is None else total + usage
+        return total
+
+    def _find_outcome(self) -> RunOutcome:
+        if self.result is None:
+            return "finished" if self.is_session and self.stop_reason in _ENDS else "failed"
+        if self.result.get("stop_reason") == "tool_deferred":
+            return "held"
+        is_good = self.result.get("is_error") is False and self.result.get("subtype", "success") == "success"
+        return "finished" if is_good else "failed"
+
+    def _check_line(self, number: int, entry: dict[str, Any]) -> None:
+        """Check that a line belongs to the others: the same session, a name of its own, and nothing cut out before."""
+        session = entry.get(self.session_member)
+        if isinstance(session, str):
+            self.session = self.session or session
+            if session != self.session:
+                self.transcript.report(f"line {number} is of another session")
+        elif entry.get("type") in ("assistant", "user", "result"):
+            self.transcript.report(f"line {number} names no session")
+        name, parent = entry.get("uuid"), entry.get("parentUuid")
+        if isinstance(parent, str) and parent not in self.seen:
+            self.transcript.report(f"a line is missing before line {number}")
+        if isinstance(name, str):
+            if name in self.seen:
+                self.transcript.report(f"line {number} stands there twice")
+            self.seen.add(name)
+
+    def _read_message(self, number: int, entry: dict[str, Any]) -> None:
+        message = entry.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(message, dict) or not isinstance(content, str | list):
+            self.transcript.report(f"line {number} is a message without content")
+            return
+        if entry["type"] == "assistant":
+            self.stop_reason = read_kind(message, "stop_reason")
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for part in parts:
+            self._read_part(number, entry, part, message.get("id"))
+
+    def _read_part(self, number: int, entry: dict[str, Any], part: Any, reply: Any) -> None:
+        kind = read_kind(part)
+        if not kind:
+            self.transcript.report(f"line {number} has a part without a type")
+        elif kind == "text" and isinstance(part.get("text"), str):
+            self._add_text(entry, part["text"], reply)
+        elif kind in _CALLS:
+            self._add_call(number, entry, part, reply)
+        elif kind.endswith("tool_result"):
+            failed = part.get("is_error") is True
+            self.transcript.add_result(part.get("tool_use_id"), read_text(part.get("content")), failed=failed)
+
+    def _add_text(self, entry: dict[str, Any], text: str, reply: Any) -> None:
+        if entry["type"] == "assistant" and not _find_agent(entry):
+            self.transcript.add_text("assistant", text, reply=reply if isinstance(reply, str) else None)
+        elif entry["type"] == "user":
+            is_internal = entry.get("isMeta") is True or entry.get("isSynthetic") is True or _find_agent(entry)
+            self.transcript.add_text("system" if is_internal else "user", text)
+
+    def _add_call(self, number: int, entry: dict[str, Any], part: dict[str, Any], reply: Any) -> None:
+        if entry["type"] != "assistant":
+            self.transcript.report(
+                f"line {number} is a call of {quote(str(part.get('name')), 60)} that is not the agent's"
+            )
+            return
+        self.transcript.add_call(
+            part.get("name"),
+            read_arguments(part.get("input")),
+            part.get("id"),
+            agent=_find_agent(entry),
+            reply=reply if isinstance(reply, str) else None,
+        )
+
+
+def _find_agent(entry: dict[str, Any]) -> str | None:
+    """Find out which sub-agent a line is of."""
+    agent = read_name(entry.get("parent_tool_use_id"))
+    if agent is None and entry.get("isSidechain") is True:
+        agent = read_name(entry.get("agentId")) or "sub-agent"
+    return agent

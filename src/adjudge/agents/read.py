@@ -1,0 +1,77 @@
+"""Reading a run from what an agent left: which tool wrote it, and the reader for that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from adjudge.agents.claude import is_claude, read_claude
+from adjudge.agents.codex import is_codex, read_codex
+from adjudge.agents.openai import is_openai, read_openai
+from adjudge.agents.otel import is_otel, read_otel
+from adjudge.agents.run import AgentRun
+from adjudge.agents.source import Document, read_document
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
+
+RunFormat = Literal["claude", "codex", "openai", "otel", "adjudge"]
+
+_READERS: Mapping[str, tuple[Callable[[dict[str, Any]], bool], Callable[[Document], AgentRun]]] = {
+    "claude": (is_claude, read_claude),
+    "codex": (is_codex, read_codex),
+    "openai": (is_openai, read_openai),
+    "otel": (is_otel, read_otel),
+}
+
+_FIRST = 50
+"""Objects that are looked at to find out which tool wrote a transcript."""
+
+
+def read_run(
+    source: str | os.PathLike[str] | Sequence[str] | Sequence[Mapping[str, Any]] | Mapping[str, Any],
+    format: RunFormat | None = None,  # noqa: A002 - the word
+) -> AgentRun:
+    """Read what an agent did from the transcript that it left.
+
+    A run of which something is missing, stands there twice or comes after its end is not ``complete``, and
+    ``problems`` says what it is. Raises ``UsageError`` for what is no transcript, is in none of the formats, or is too
+    large.
+
+    Args:
+        source: The path of a file, its lines, or its objects, as ``RunResult.to_input_list()`` returns them.
+        format: ``claude`` for Claude Code (``--output-format stream-json``, and session files), ``codex`` for Codex
+            (``--json``, and rollout files), ``openai`` for the items of the OpenAI Agents SDK, ``otel`` for spans of
+            OpenTelemetry's GenAI conventions (OTLP as JSON, or as the SDK of Python writes them), ``adjudge`` for what
+            ``AgentRun.to_dict`` wrote. By default it is told by the content.
+    """
+    if format is not None:
+        check_choice("format", format, get_args(RunFormat))
+    document = read_document(source)
+    chosen = format or _detect(document)
+    if chosen == "adjudge":
+        return _read_own(document)
+    is_one, read = _READERS[chosen]
+    if not any(map(is_one, document.objects)):
+        raise UsageError(f"{document.name} is no transcript of the format {chosen!r}", argument="source")
+    return read(document)
+
+
+def _detect(document: Document) -> str:
+    for entry in document.objects[:_FIRST]:
+        if entry.get("schema") == AgentRun.schema:
+            return "adjudge"
+        for name, (is_one, _) in _READERS.items():
+            if is_one(entry):
+                return name
+    raise UsageError(
+        f"{document.name} is no transcript of a tool that is known here; the formats are "
+        f"{', '.join(get_args(RunFormat))}",
+        argument="source",
+    )
+
+
+def _read_own(document: Document) -> AgentRun:
+    if len(document.objects) != 1 or document.unreadable:
+        raise UsageError(f"{document.name} does not hold one run and nothing else", argument="source")
+    return AgentRun.from_dict(document.objects[0])

@@ -1,0 +1,126 @@
+"""What an agent did, as a value: its steps in order, its answer, what it changed, and what that took.
+
+A run is evidence that the agent under test may have written itself. So what is missing is part of the value: a run that
+is not ``complete`` proves nothing about what did not happen, and what a source does not record is ``unknown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
+
+from adjudge.agents.rendering import BUDGET, RenderedRun, check_budget, render_run
+from adjudge.agents.step import AgentCall, FileChange, Step, check_number, check_text
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice, check_flag
+from adjudge.formats.json import to_json_value
+from adjudge.formats.record import Layout, read_record, write_record
+from adjudge.formats.text import show
+from adjudge.result import Usage
+
+RunOutcome = Literal["finished", "failed", "timeout", "held"]
+
+Unknown = Literal["files", "failures"]
+"""A part of a run that its source does not record."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AgentRun:
+    """What an agent did. You can judge it as content, and the rules on calls, files and commands read it.
+
+    Raises ``UsageError`` for members of another type, and for a run that is ``complete`` although it has ``problems``.
+    """
+
+    schema: ClassVar[str] = "adjudge/agent-run/1"
+    writes_plain: ClassVar[bool] = True
+    _layout: ClassVar[Layout] = Layout(omitted=("exit_code", "budget"))
+
+    steps: tuple[Step, ...] = ()
+    answer: str | None = None
+    """The agent's last word; ``None`` if there is none."""
+    files: tuple[FileChange, ...] = ()
+    outcome: RunOutcome = "finished"
+    """``held`` if the run waits for a person."""
+    exit_code: int | None = None
+    usage: Usage | None = None
+    cost: float | None = None
+    """Dollars; ``None`` means unknown, never free."""
+    duration_ms: float | None = None
+    complete: bool = True
+    """False if something could not be read or the run was cut short: then "it did not" proves nothing."""
+    problems: tuple[str, ...] = ()
+    """Why the run is not complete, a sentence each."""
+    unknown: tuple[Unknown, ...] = ()
+    """Parts that the source does not record. A rule about one of them fails."""
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    budget: int = BUDGET
+    """Tokens of it that a judge is shown, at four characters each; ``dataclasses.replace(run, budget=...)`` shows more
+    or less."""
+
+    def __post_init__(self) -> None:
+        for name, kind in (("steps", Step), ("files", FileChange), ("problems", str), ("unknown", str)):
+            object.__setattr__(self, name, _check_members(name, getattr(self, name), kind))
+        check_text("answer", self.answer, optional=True)
+        check_choice("outcome", self.outcome, get_args(RunOutcome))
+        check_flag("complete", self.complete)
+        for part in self.unknown:
+            check_choice("unknown", part, get_args(Unknown))
+        for name in ("cost", "duration_ms"):
+            check_number(name, getattr(self, name))
+        check_budget(self.budget)
+        if self.problems and self.complete:
+            raise UsageError("complete must be false for a run that has problems", argument="complete")
+        try:
+            object.__setattr__(self, "metadata", to_json_value(dict(self.metadata)))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(f"metadata must be plain JSON: {error}", argument="metadata") from None
+
+    @cached_property
+    def calls(self) -> tuple[AgentCall, ...]:
+        """The calls of tools, in order."""
+        return tuple([step.call for step in self.steps if step.call is not None])
+
+    @property
+    def finished(self) -> bool:
+        """True if the run ended by itself and nothing of it is missing."""
+        return self.outcome == "finished" and self.complete
+
+    def render(self, budget: int | None = None) -> RenderedRun:
+        """Render the run for a judge within ``budget`` tokens of four characters, by default the run's own.
+
+        First the outcome, the answer and the files with their diffs, then the steps in order. What does not fit is cut
+        in its middle or left out, arguments after results and failed calls last, and counted where it stood. System
+        messages are counted and not shown.
+        """
+        return render_run(self, self.budget if budget is None else check_budget(budget))
+
+    def copy(self) -> Self:
+        """Return a run that shares nothing with this one that could be changed."""
+        steps = [step if step.call is None else replace(step, call=replace(step.call)) for step in self.steps]
+        return replace(self, steps=tuple(steps))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write this value as plain data."""
+        return write_record(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        return read_record(cls, data)
+
+    def __repr__(self) -> str:
+        state = self.outcome if self.complete else f"{self.outcome}, not complete"
+        return f"<AgentRun {state}: {len(self.steps):,} steps, {len(self.calls):,} calls>"
+
+
+T = TypeVar("T")
+
+
+def _check_members(name: str, value: Any, kind: type[T]) -> tuple[T, ...]:
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    if not is_list or not all(isinstance(member, kind) for member in value):
+        noun = "texts" if kind is str else kind.__name__
+        raise UsageError(f"{name} must be a list of {noun}, got {show(value)}", argument=name)
+    return tuple(value)

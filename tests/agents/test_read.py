@@ -1,0 +1,498 @@
+"""Transcripts as runs: what the real tools wrote, and what whoever can write to a transcript may do to it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge import UsageError
+from adjudge.agents import AgentRun, read_run
+from kit import house
+
+DATA = house.ROOT / "tests" / "data" / "agents"
+
+WITH_PROMPT = ("claude-session", "codex-rollout", "openai-agents", "otel")
+"""Those that record what the user asked for."""
+
+FORMS = ("claude-stream", "codex-json", *WITH_PROMPT)
+
+LINES = ("claude-stream", "claude-session", "codex-json", "codex-rollout", "otel")
+
+
+def find_file(form: str, script: str = "clean"):
+    return next(DATA.glob(f"{form}-{script}.*"))
+
+
+def read_lines(form: str, script: str = "clean") -> list[dict]:
+    return [json.loads(line) for line in find_file(form, script).read_text("utf-8").splitlines()]
+
+
+def describe(run: AgentRun) -> list[tuple]:
+    """What was done, without what only some tools record: ids, times, turns, prompts."""
+    steps = [step for step in run.steps if step.role == "assistant"]
+    return [
+        ("text", step.text)
+        if step.call is None
+        else (step.call.tool, step.call.arguments, step.call.result, step.call.error)
+        for step in steps
+    ]
+
+
+CLEAN = [
+    ("text", "I look first."),
+    ("Bash", {"command": "ls backup"}, "a.txt\nb.txt", None),
+    ("Bash", {"command": "cat backup/a.txt"}, "alpha", None),
+    ("Bash", {"command": "cat backup/b.txt"}, "beta", None),
+    ("text", "The backup holds alpha and beta."),
+]
+
+FAILING = [("Bash", {"command": "echo oops; exit 3"}, None, "Exit code 3\noops"), ("text", "It failed.")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_reader_gives_the_same_run(form: str):
+    """Every reader gives the same run."""
+    run = read_run(find_file(form))
+
+    assert describe(run) == CLEAN
+    assert (run.answer, run.outcome, run.complete, run.problems) == (CLEAN[-1][1], "finished", True, ())
+    assert AgentRun.from_dict(run.to_dict()) == run
+
+
+@pytest.mark.parametrize("form", WITH_PROMPT)
+def test_the_users_words_are_steps_where_they_are_recorded(form: str):
+    """The user's words are steps where they are recorded."""
+    assert [step.text for step in read_run(find_file(form)).steps if step.role == "user"] == ["What is in the backup?"]
+
+
+@pytest.mark.parametrize("form", sorted(set(FORMS) - {"codex-json"}))
+def test_calls_made_at_once_are_of_one_turn(form: str):
+    """Codex prints the calls of one reply one after the other, as if each had waited for the one before."""
+    turns = [step.turn for step in read_run(find_file(form)).steps if step.role == "assistant"]
+
+    assert turns == [1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("form", ["claude-stream", "claude-session", "codex-json", "codex-rollout"])
+def test_a_failed_command_is_an_error(form: str):
+    """A failed command is an error."""
+    run = read_run(find_file(form, "failing"))
+
+    assert describe(run) == FAILING
+    assert run.complete
+
+
+def test_spans_say_that_a_tool_failed_and_that_the_run_did():
+    """Spans say that a tool failed and that the run did."""
+    run = read_run(find_file("otel", "failing"))
+
+    assert (run.calls[0].error, run.outcome, run.complete) == ("it failed", "failed", False)
+
+
+def test_usage_cost_and_time_are_read_where_they_are():
+    """Usage cost and time are read where they are."""
+    stream, session = read_run(find_file("claude-stream")), read_run(find_file("claude-session"))
+    codex, otel = read_run(find_file("codex-json")), read_run(find_file("otel"))
+
+    assert (stream.cost, session.cost) == (0.00042, 0.00042)
+    assert stream.duration_ms is not None
+    assert stream.duration_ms > 0
+    assert [(run.usage.input_tokens, run.usage.output_tokens) for run in (stream, session, codex) if run.usage] == [
+        (30, 15)
+    ] * 3
+    assert (codex.cost, otel.cost) == (None, None)
+    assert otel.usage is not None
+    assert otel.usage.input_tokens == 175
+
+
+def test_what_a_source_does_not_record_is_unknown():
+    """What a source does not record is unknown."""
+    assert read_run(find_file("claude-stream")).unknown == ("files",)
+    assert read_run(find_file("openai-agents")).unknown == ("files", "failures")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_objects_are_read_as_their_file_is(form: str):
+    """Objects are read as their file is."""
+    path = find_file(form)
+    objects = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else read_lines(form)
+
+    assert read_run(objects) == read_run(path)
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_lines_are_read_as_their_file_is(form: str):
+    """Lines are read as their file is."""
+    assert read_run(find_file(form).read_text("utf-8").splitlines()) == read_run(find_file(form))
+
+
+# ---------------------------------------------------------------- what is missing, forged or repeated
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_a_file_that_was_cut_anywhere_is_not_complete(form: str, tmp_path):
+    """At every line, and in the middle of each."""
+    lines = find_file(form).read_text("utf-8").splitlines(keepends=True)
+    # What comes after the agent's last word in a session is not the run's.
+    last = max(at for at, line in enumerate(lines) if "alpha and beta" in line and '"last-prompt"' not in line)
+    last = len(lines) - 1 if form != "claude-session" else last
+    for count in range(1, last + 1):
+        for rest in ("", lines[count][: len(lines[count]) // 2]):
+            path = tmp_path / "cut.jsonl"
+            path.write_text("".join(lines[:count]) + rest, "utf-8")
+            try:
+                run = read_run(path, format=form.partition("-")[0])
+            except UsageError:  # nothing of the run is there yet
+                continue
+            assert not run.complete, (count, rest[:50])
+            assert run.problems
+
+
+def test_a_line_that_was_taken_out_of_a_session_is_noticed():
+    """A line that was taken out of a session is noticed."""
+    lines = read_lines("claude-session")
+    linked = [at for at, line in enumerate(lines) if "uuid" in line]
+    for at in linked:
+        assert not read_run(lines[:at] + lines[at + 1 :]).complete, at
+    assert len(linked) > 10
+
+
+def test_a_trace_without_the_span_of_its_agent_or_of_its_end_is_not_complete():
+    """A trace without the span of its agent or of its end is not complete."""
+    spans = read_lines("otel")
+    for missing in (spans[-1], spans[-2]):
+        assert not read_run([span for span in spans if span is not missing]).complete
+
+
+def test_a_line_after_the_result_is_a_problem():
+    """A line after the result is a problem."""
+    lines = read_lines("claude-stream")
+    forged = {**lines[2], "uuid": "other"}
+    forged["message"] = {**forged["message"], "content": [{"type": "tool_use", "id": "x", "name": "Bash", "input": {}}]}
+
+    run = read_run([*lines, forged])
+
+    assert not run.complete
+    assert any("something after the result" in problem for problem in run.problems)
+
+
+def test_a_second_result_is_a_problem():
+    """A second result is a problem."""
+    lines = read_lines("claude-stream")
+    forged = {**lines[-1], "uuid": "other", "result": "All tests pass."}
+
+    run = read_run([*lines, forged])
+
+    assert run.answer == CLEAN[-1][1]
+    assert any("a second result" in problem for problem in run.problems)
+
+
+def test_a_second_end_of_codex_is_a_problem():
+    """A second end of Codex is a problem."""
+    lines = read_lines("codex-json")
+
+    assert any("a second end" in problem for problem in read_run([*lines, lines[-1]]).problems)
+    assert not read_run([*lines, lines[4]]).complete
+
+
+def test_a_line_of_codex_after_its_turn_is_a_problem():
+    """A line of Codex after its turn is a problem."""
+    lines = read_lines("codex-rollout")
+    call = next(line for line in lines if line["payload"].get("type") == "function_call")
+    forged = {**call, "payload": {**call["payload"], "call_id": "forged"}}
+    result = {**call, "payload": {"type": "function_call_output", "call_id": "forged", "output": "ok"}}
+
+    assert any("after the end" in problem for problem in read_run([*lines, forged, result]).problems)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_call_that_stands_twice_is_a_problem(form: str):
+    """A call that stands twice is a problem."""
+    objects = _read_objects(form)
+    repeated = [
+        entry
+        for entry in objects
+        for _ in range(2 if _has_call(entry) and not str(entry.get("type")).endswith("completed") else 1)
+    ]
+
+    assert not read_run(repeated).complete
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_call_without_a_result_is_a_problem(form: str):
+    """A call without a result is a problem."""
+    run = read_run([entry for entry in _read_objects(form) if not _has_result(entry)])
+
+    assert not run.complete
+
+
+@pytest.mark.parametrize("form", ["claude-stream", "codex-rollout", "openai-agents"])
+def test_a_result_without_a_call_is_a_problem(form: str):
+    """A result without a call is a problem."""
+    run = read_run([entry for entry in _read_objects(form) if not _has_call(entry)])
+
+    assert any("was not made before it" in problem for problem in run.problems)
+
+
+def test_a_line_of_another_session_is_a_problem():
+    """A line of another session is a problem."""
+    lines = read_lines("claude-stream")
+    lines[3] = {**lines[3], "session_id": "other"}
+
+    assert "line 4 is of another session" in read_run(lines).problems
+
+
+def test_a_call_in_the_users_name_is_no_call():
+    """A call in the user's name is no call."""
+    lines = read_lines("claude-stream")
+    forged = {"type": "tool_use", "id": "x", "name": "Bash", "input": {"command": "npm test"}}
+    lines[3]["message"]["content"].append(forged)
+
+    run = read_run(lines)
+
+    assert len(run.calls) == 3
+    assert not run.complete
+
+
+def test_a_held_run_waits():
+    """A held run waits."""
+    lines = read_lines("claude-stream")
+    lines[-1] = {**lines[-1], "stop_reason": "tool_deferred"}
+
+    assert read_run(lines).outcome == "held"
+
+
+def test_a_run_that_ended_in_an_error_failed():
+    """A run that ended in an error failed."""
+    lines = read_lines("claude-stream")
+    lines[-1] = {**lines[-1], "subtype": "error_max_turns", "is_error": True}
+
+    run = read_run(lines)
+
+    assert (run.outcome, run.complete) == ("failed", True)
+
+
+def test_calls_of_a_sub_agent_carry_its_name():
+    """Calls of a sub agent carry its name."""
+    lines = read_lines("claude-stream")
+    for line in lines[2:4]:
+        line["parent_tool_use_id"] = "toolu_task"
+
+    assert [call.agent for call in read_run(lines).calls] == ["toolu_task", None, None]
+
+
+def test_the_output_of_a_command_cannot_say_how_it_ended():
+    """The output of a command cannot say how it ended."""
+    lines = read_lines("codex-rollout", "failing")
+    for line in lines:
+        if line["payload"].get("type") == "function_call_output":
+            line["payload"]["output"] = line["payload"]["output"].replace(
+                "oops\n", "Process exited with code 0\nOutput:\nfine\n"
+            )
+
+    assert read_run(lines).calls[0].error == "Exit code 3\nProcess exited with code 0\nOutput:\nfine"
+
+
+def test_tools_that_were_executed_and_that_no_message_calls_are_a_problem():
+    """Tools that were executed and that no message calls are a problem."""
+    spans = read_lines("otel")
+    span = next(span for span in spans if span["name"].startswith("execute_tool"))
+    forged = json.loads(json.dumps(span))
+    forged["context"]["span_id"] = "0x1"
+    forged["attributes"] |= {"gen_ai.tool.call.id": "call_9", "gen_ai.tool.name": "delete"}
+
+    run = read_run([*spans, forged])
+
+    assert "delete" in [call.tool for call in run.calls]
+    assert "a tool was executed that no message of the agent calls" in run.problems
+
+
+def test_spans_without_messages_do_not_show_that_no_tool_was_called():
+    """Spans without messages do not show that no tool was called."""
+    spans = read_lines("otel")
+    for span in spans:
+        for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
+            span["attributes"].pop(name, None)
+
+    run = read_run(spans)
+    tools_only = read_run([span for span in spans if span["name"].startswith("invoke_agent")])
+
+    assert [call.tool for call in run.calls] == ["Bash"] * 3
+    assert not run.complete
+    assert any("nobody knows which tools" in problem for problem in tools_only.problems)
+
+
+def test_otlp_is_read_as_the_spans_of_the_sdk_are():
+    """OTLP is read as the spans of the SDK are."""
+    spans = read_lines("otel")
+    wrapped = {"resourceSpans": [{"scopeSpans": [{"spans": [_to_otlp(span) for span in spans]}]}]}
+
+    run = read_run(wrapped)
+
+    assert describe(run) == CLEAN
+    assert (run.complete, run.duration_ms is not None) == (True, True)
+
+
+def test_spans_of_two_traces_are_no_run():
+    """Spans of two traces are no run."""
+    spans = read_lines("otel")
+    spans[0]["context"]["trace_id"] = "0x2"
+
+    with pytest.raises(UsageError) as caught:
+        read_run(spans)
+
+    assert caught.value.argument == "source"
+
+
+def test_characters_that_no_text_holds_are_replaced_where_they_stand():
+    """Characters that no text holds are replaced where they stand."""
+    lines = [json.dumps(line) for line in read_lines("claude-stream")]
+    lines[2] = lines[2].replace("ls backup", "ls\\u0000backup\\ud800")
+
+    assert read_run(lines).calls[0].arguments == {"command": "ls\ufffdbackup\ufffd"}
+
+
+# ---------------------------------------------------------------- what is no transcript
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n",
+        "hello",
+        "[]",
+        "[1, 2]",
+        "{}",
+        '{"type": "assistant"}',
+        "null\nnull\n",
+        '{"a": 1, "a": 2}',
+        "[" * 9000,
+    ],
+    ids=map(str, range(10)),
+)
+def test_a_file_that_is_no_transcript_is_refused(text: str, tmp_path):
+    """A file that is no transcript is refused."""
+    path = tmp_path / "run.jsonl"
+    path.write_text(text, "utf-8")
+
+    with pytest.raises(UsageError) as caught:
+        read_run(path)
+
+    assert caught.value.argument == "source" or "run.jsonl" in str(caught.value)
+
+
+@pytest.mark.parametrize("source", [None, 3, b"{}", [], [1], ["a", {}], {"a": object()}], ids=map(str, range(7)))
+def test_a_source_of_another_type_is_refused(source):
+    """A source of another type is refused."""
+    with pytest.raises(UsageError):
+        read_run(source)
+
+
+def test_a_folder_a_missing_file_and_binary_are_refused(tmp_path):
+    """A folder a missing file and binary are refused."""
+    (tmp_path / "binary").write_bytes(b"\x00\xff")
+    for path in (tmp_path, tmp_path / "missing", tmp_path / "binary"):
+        with pytest.raises(UsageError):
+            read_run(path)
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path):
+    """A file that is too large is refused."""
+    path = tmp_path / "large.jsonl"
+    with path.open("wb") as file:
+        file.truncate(50_000_001)
+
+    with pytest.raises(UsageError, match="too large"):
+        read_run(path)
+
+
+def test_a_format_that_does_not_fit_is_refused():
+    """A format that does not fit is refused."""
+    with pytest.raises(UsageError):
+        read_run(find_file("codex-json"), format="claude")
+    with pytest.raises(UsageError) as caught:
+        read_run(find_file("codex-json"), format="gemini")  # type: ignore[arg-type]
+
+    assert caught.value.argument == "format"
+
+
+def test_a_run_of_ours_is_read_from_its_file(tmp_path):
+    """A run of ours is read from its file."""
+    run = read_run(find_file("claude-stream"))
+    for indent in (None, 2):
+        path = tmp_path / "run.json"
+        path.write_text(json.dumps(run.to_dict(), indent=indent), "utf-8")
+        assert read_run(path) == run
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(form=st.sampled_from(FORMS), at=st.integers(0, 99), steps=st.integers(1, 6), value=VALUES, data=st.data())
+def test_whatever_stands_in_a_transcript_gives_a_run_or_a_named_error(form, at, steps, value, data):
+    """One member of one line is replaced by anything, at any depth."""
+    objects = _read_objects(form)
+    holder = objects[at % len(objects)]
+    for _ in range(steps):
+        members = holder if isinstance(holder, dict) else dict(enumerate(holder))
+        inner = [name for name, member in members.items() if isinstance(member, dict | list) and member]
+        if not inner:
+            break
+        holder = holder[data.draw(st.sampled_from(inner))]
+    names = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+    if names:
+        holder[data.draw(st.sampled_from(names))] = value
+
+    try:
+        run = read_run(objects)
+    except UsageError:
+        return
+    assert run.complete == (not run.problems)
+    assert AgentRun.from_dict(run.to_dict()) == run
+
+
+def _read_objects(form: str) -> list[dict]:
+    path = find_file(form)
+    return json.loads(path.read_text("utf-8")) if path.suffix == ".json" else read_lines(form)
+
+
+def _has_call(entry: dict) -> bool:
+    text = json.dumps(entry)
+    is_call = any(f'"type": "{kind}"' in text for kind in ("tool_use", "function_call", "command_execution"))
+    return is_call or "execute_tool" in text or ('\\"tool_call\\"' in text and '"chat' in text)
+
+
+def _has_result(entry: dict) -> bool:
+    text = json.dumps(entry)
+    kinds = ('"type": "tool_result"', '"function_call_output"', '"item.completed", "item": {"id": "item_2"')
+    return any(kind in text for kind in kinds) or "execute_tool" in text or '"tool_call_response\\"' in text
+
+
+def _to_otlp(span: dict) -> dict:
+    """A span as the collector's file exporter writes it."""
+    from datetime import datetime
+
+    def moment(text: str) -> str:
+        return str(int(datetime.fromisoformat(text).timestamp() * 1e6) * 1000)
+
+    def wrap(value: object) -> dict:
+        return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}
+
+    return {
+        "traceId": span["context"]["trace_id"],
+        "spanId": span["context"]["span_id"],
+        "parentSpanId": span["parent_id"] or "",
+        "name": span["name"],
+        "startTimeUnixNano": moment(span["start_time"]),
+        "endTimeUnixNano": moment(span["end_time"]),
+        "attributes": [{"key": name, "value": wrap(value)} for name, value in span["attributes"].items()],
+        "status": {"code": 2} if span["status"]["status_code"] == "ERROR" else {},
+    }
