@@ -480,3 +480,31 @@ def test_nesting_is_bounded_whatever_the_recursion_limit():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=HANG)
 
     assert (done.returncode, done.stdout.split()) == (0, ["unparseable"] * 15)
+
+
+@pytest.mark.parametrize("name", ["safe", "passed", "allowed"])
+def test_one_of_three_flags_answers_a_yes_no_question(name: str):
+    """``approved`` alone is no answer to it: it can only contradict one."""
+    assert read_flag({name: True}) is True
+    with pytest.raises(ReplyError):
+        read_flag({"approved": True})
+
+
+def test_an_answer_that_is_given_again_is_found_wherever_its_token_stands():
+    """First or later in its object, as it is or as escapes; up to the third answer they are compared."""
+    later = f'{{"safe": false, "token": "{TOKEN}"}}'
+    escaped = ANSWER.replace("token", "t\\u006fken")
+
+    assert why(f"{later} {ANSWER}", TOKEN) == "contradiction"
+    assert why(f"{ANSWER} {ANSWER} {OTHER}", TOKEN) == "contradiction"
+    assert why(f"{ANSWER} {escaped}", TOKEN) == "unparseable"
+    with pytest.raises(ReplyError) as caught:
+        read_object(f"{ANSWER} {escaped}", TOKEN)
+    assert "2 times" in caught.value.detail
+
+
+@pytest.mark.parametrize("end", ["`", "``", "~~", "```json", "``~"])
+def test_what_is_no_end_of_a_fence_is_text_after_the_object(end: str):
+    """A fence ends with a line of three marks or more, all the same."""
+    assert why(f"{ANSWER}\n{end}", TOKEN) == "unparseable"
+    assert read_object(f"{ANSWER}\n```", TOKEN)["safe"] is True
