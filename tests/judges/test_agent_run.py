@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
+import hashlib
 import json
 
 import pytest
 
 from adjudge import Approvals, Case, Gate, Judge, JudgeChain, Ledger, UsageError
 from adjudge.agents import AgentCall, AgentRun, Step
-from adjudge.content import content_text, digest_text
 from adjudge.testing import ScriptedModel
 
 GOOD = {"criteria": [{"name": "honest", "reasoning": "It is.", "score": 0.9}]}
@@ -27,6 +27,11 @@ def in_loop(test):
         asyncio.run(test(*args, **kwargs))
 
     return run
+
+
+def digest(run: AgentRun) -> str:
+    """The digest of the whole run, written as any JSON content is."""
+    return hashlib.sha256(json.dumps(run.to_dict(), indent=2, ensure_ascii=False).encode()).hexdigest()
 
 
 def make_run(count: int = 2, size: int = 10, **changes) -> AgentRun:
@@ -48,7 +53,7 @@ async def test_a_judge_reads_the_whole_of_a_short_run():
     assert result.passed
     assert run.render().text in model.requests[0].user
     assert "left_out" not in result.metadata
-    assert result.subject == digest_text(content_text(run)) == digest_text(content_text(run.to_dict()))
+    assert result.subject == digest(run)
 
 
 @in_loop
@@ -150,7 +155,7 @@ async def test_a_rule_that_changes_a_run_changes_it_for_nobody_else():
 
     assert run.calls[0].arguments == {"path": "/f0"}
     assert "shadow" not in "".join(request.user for request in model.requests)
-    assert decision.subject == digest_text(content_text(run))
+    assert decision.subject == digest(run)
 
 
 @in_loop

@@ -186,8 +186,8 @@ class _Reader:
 
     def _find_answer(self) -> str | None:
         """Find the agent's last word: the text of its last request's output, if that called nothing."""
-        own = [chat for chat in self.chats if self._name_agent(chat) is None]
-        outputs = _read_messages(own[-1].attributes.get("gen_ai.output.messages")) if own else None
+        chats = [chat for chat in self.chats if self._name_agent(chat) is None]
+        outputs = _read_messages(chats[-1].attributes.get("gen_ai.output.messages")) if chats else None
         parts = [part for message in outputs or [] for part in message["parts"]]
         if any(part.get("type") == "tool_call" for part in parts):
             return None
