@@ -81,7 +81,7 @@ def test_yaml_json_and_toml_give_equal_rubrics():
     assert one.criteria[0].levels == ((0.0, "plaintext"), (2.5, "fast hash"), (4.0, "slow salted hash"))
 
 
-words = st.text(min_size=1, max_size=20).filter(str.strip)
+words = st.builds("{}{}".format, st.text(max_size=19), st.sampled_from("aZ7é中"))
 shares = st.floats(min_value=0, max_value=1)
 scores = st.floats(min_value=-5, max_value=5)
 rules = st.sampled_from(
@@ -140,6 +140,14 @@ def test_a_rubric_reads_back_as_itself(rubric):
 def test_what_a_rubric_writes_fits_the_schema(rubric):
     """The schema accepts every valid rubric, so an editor never underlines what works."""
     jsonschema_rs.validate(read_schema(), rubric.to_dict())
+
+
+def test_a_name_that_nobody_sees_is_none():
+    """A byte order mark alone is refused as an empty name is, by the schema too."""
+    invisible = {**SMALL, "name": "\ufeff"}
+    with pytest.raises(UsageError, match="name"):
+        load_rubric(invisible)
+    assert not jsonschema_rs.is_valid(read_schema(), invisible)
 
 
 # What a file may say
