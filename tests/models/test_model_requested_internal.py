@@ -25,7 +25,7 @@ def test_a_server_that_makes_up_names_is_not_repeated_for_ever(caplog: pytest.Lo
     """Its names are shown short and without control characters, a few of them, and remembered for so many models."""
     names = ReportedNames()
     for number in range(100):
-        names.compare(("openai:m", "http://h"), f"\x1b[31m{number}\n" + "x" * 10_000, "m", asked=True)
+        names.compare(("openai:m", "http://h"), f"\x1b[31m{number}\n" + "x" * 10_000, "m", requested=True)
     for number in range(3_000):
         names.expect(("openai:m", f"http://h{number}"), "m")
 

@@ -142,14 +142,6 @@ def test_what_a_rubric_writes_fits_the_schema(rubric):
     jsonschema_rs.validate(read_schema(), rubric.to_dict())
 
 
-def test_a_name_that_nobody_sees_is_none():
-    """A byte order mark alone is refused as an empty name is, by the schema too."""
-    invisible = {**SMALL, "name": "\ufeff"}
-    with pytest.raises(UsageError, match="name"):
-        load_rubric(invisible)
-    assert not jsonschema_rs.is_valid(read_schema(), invisible)
-
-
 # What a file may say
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_share, is_finite
-from adjudge.formats.invisible import drop_unseen
 from adjudge.formats.record import Layout, list_members
 from adjudge.formats.text import show
 from adjudge.rules.rule import Rule
@@ -229,7 +228,7 @@ def _refuse_options(rubric: str, model: str) -> None:
 
 
 def _check_text(label: str, value: Any) -> None:
-    if not isinstance(value, str) or not drop_unseen(value).strip():
+    if not isinstance(value, str) or not value.strip():
         raise UsageError(f"{label} must be a text that is not empty, got {show(value)}")
 
 
