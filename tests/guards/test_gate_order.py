@@ -15,6 +15,7 @@ from adjudge import JudgeChain, JudgeChainResult, JudgeResult
 from kit.chain_trees import CLOCKLESS, ENDINGS, SEEDS, Node, build, trees, walk
 from kit.gates import Desk, check, gate, word
 from kit.judges import Seat, failed, passed, silent
+from kit.loops import run_virtual
 
 POLICIES = [
     {"on_failed": on_failed, "on_undecided": on_undecided, "on_tampering": on_tampering}
@@ -147,6 +148,19 @@ def test_a_hidden_chain_inside_others_is_heard_too(delays: tuple[float, float]):
     chain = JudgeChain([Aside(inner, hands_on=True), silent()], strategy="consensus")
 
     assert decide(chain, on_undecided="allow") == "allowed"
+
+
+@pytest.mark.parametrize("beside", [[], [silent()], [silent(), silent()]], ids=len)
+@pytest.mark.parametrize("strategy", ["fallback", "majority", "consensus"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_hidden_chain_that_failed_is_heard_before_a_limit(strategy: Any, beside: list[Seat], nested: bool):
+    """It waits for nobody else: the limit around the judge that hides it would take its failure, and a policy open."""
+    inner = panel(failed(), silent(delay=9.0), strategy="consensus")
+    hidden = Aside(JudgeChain([inner], timeout=None) if nested else inner, hands_on=True)
+    more = {"strategy": strategy, "timeout": 0.3}
+
+    assert not run_virtual(JudgeChain([hidden, *beside], fail_open=True, **more).ask("Safe?")).passed
+    assert decide(JudgeChain([hidden, *beside], **more), on_undecided="allow") == "blocked"
 
 
 # ---------------------------------------------------------------- what stays as it is

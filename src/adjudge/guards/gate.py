@@ -128,9 +128,10 @@ class Check:
         4. The answer is about this content, gate, request and judgement, since people answer many
            (``_find_other_request``).
         5. The terms are still the same, since people take hours (``_find_changed_terms`` again).
-        6. The approval is still valid, and one of an HTTP request was not used before: such a request goes through
-           once. Its use is marked in one transaction with the ledger's entry (``_use``). The decision of a program can
-           be resumed again, after a crash for instance; an ``ask`` of a program's own has no such mark.
+        6. The approval is ``approved`` in its table, which never ends, and one of an HTTP request was not used before:
+           such a request goes through once. Its use is marked in one transaction with the ledger's entry (``_use``).
+           The decision of a program can be resumed again, after a crash for instance; an ``ask`` of a program's own has
+           no such mark.
 
         1 and 2 come before people are waited for, whose answer could open nothing. 3 to 5 are in ``_apply_answer``,
         which also follows when a gate asks and waits at once; 6 is part of recording.

@@ -66,8 +66,9 @@ async def repeat_request(
        decision that is not confirmed, blocks the request, and that is recorded.
     2. The request is the one that was held back: same gate, method, address, body and caller, since an id may be
        guessed or passed on (``_is_other``).
-    3. The approval was not used, since it is good for one request; it is not open any more; and it was given at most
-       ``within`` seconds ago (``None`` is no limit), since an old yes is about an old state (``_find_status``).
+    3. The approval was not used, since it is good for one request. Where the gate's terms are still those that people
+       were asked under, it is not open any more, and it was given at most ``within`` seconds ago (``None`` is no
+       limit), since an old yes is about an old state (``_find_status``). Where they changed, ``Check.resume`` blocks.
     """
     if gate.pending_store is None:
         return Repetition(status="unknown")

@@ -235,12 +235,14 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
 # 2. An inner chain that has passed or failed hands this verdict to the chain around it at once, as its early result,
 #    and waits for its other seats meanwhile (``_wait_for_objections``): also after a pass, since the chain around it
 #    may still end undecided. A chain behind a judge of somebody's own can hand over nothing early, so it waits for
-#    every seat before it passes (``wants_everybody``), unless its pass is that of the outermost chain.
+#    every seat before it passes (``wants_everybody``), unless its pass is that of the outermost chain, and fails at
+#    once (``wants_failure_at_once``), since a limit around that judge takes all that the chain knows.
 # 3. While a chain waits for objections its verdict is final: a limit ends the waiting, and takes nothing back.
 # 4. When the outermost chain has passed no policy is needed. It stops what still runs, at any depth.
 #
 # The strategies that ask one seat after another, and ``hedged``, ask and stop the same seats as ever; a seat that was
-# never asked, or was slower than the one that decided a hedged chain, is no objection.
+# never asked, or was slower than the one that decided a hedged chain, is no objection, unless it is a chain that had
+# heard one by then. Neither is what a judge of somebody's own keeps to itself: nobody can see it.
 
 
 _EarlyResult = asyncio.Future[JudgeChainResult]
@@ -330,7 +332,8 @@ class _Run:
         stops whatever still waits in here.
         """
         self.verdict, early_result = verdict, self.position.early_result
-        if not self.question.wants_objections or (verdict.outcome == "passed" and early_result is None):
+        passes = verdict.outcome == "passed" and early_result is None
+        if not self.question.wants_objections or passes or self._fails_at_once(verdict):
             return
         self.final_verdict = verdict
         if early_result is not None and not early_result.done() and verdict.outcome != "undecided" and self.running:
@@ -366,10 +369,14 @@ class _Run:
         stop_early = chain.stop_early and not self.question.wants_confidence and not self.question.wants_everybody
         wait_for_reasons = self.question.wants_reasons and self.position.may_end_sequence
         wait = self.question.wants_objections or wait_for_reasons or not stop_early
-        while self.running and (self.verdict is None or not stop_early):
+        while self.running and (self.verdict is None or not (stop_early or self._fails_at_once(self.verdict))):
             await self._wait_for_answers(None)
             self.verdict = self.verdict or self._count(wait=wait)
         return self.verdict or decide_unanswered(list(self.results.values()))
+
+    def _fails_at_once(self, verdict: Verdict) -> bool:
+        """Return whether this verdict is a failure that has to be handed on before a limit takes it."""
+        return verdict.outcome == "failed" and self.question.wants_failure_at_once
 
     def _count(self, *, wait: bool) -> Verdict | None:
         results, seats, choices = list(self.results.values()), len(self.chain.seats), self.question.choices
@@ -474,10 +481,12 @@ class _Run:
         """Ask the judge of a seat: one of somebody's own, a ``Judge``, or a chain, whose run is kept."""
         if not is_ours(judge):
             question = self.question
-            # A chain in there has nowhere to put an early result: only where its pass passes everything may it stop
-            # at one.
-            if question.wants_objections and not self._passes_with_one_seat():
-                question = replace(question, wants_everybody=True)
+            # A chain in there has nowhere to put an early result. So it fails as soon as it can: waiting for more
+            # objections, it would lose this one to a limit out here, and a policy would open over it. And only where
+            # its pass passes everything may it stop at one.
+            if question.wants_objections and not question.wants_everybody:
+                every = not self._passes_with_one_seat()
+                question = replace(question, wants_failure_at_once=True, wants_everybody=every)
             return await limit.run(judge.ask(question), name=f"judge {self.chain.names[seat]!r}")
         with limit:
             if isinstance(judge, Judge):

@@ -129,6 +129,10 @@ class Question:
     """Let counting chains that have not passed wait for every seat. A policy that may let content through, or ask a
     person about it, has to know whether a seat objects. A pass still stops early.
     """
+    wants_failure_at_once: bool = False
+    """Let a counting chain that has failed answer at once, whoever else it waits for. A judge of somebody's own asks
+    it, and a limit around that judge would lose the failure, which is itself the objection.
+    """
     wants_reasons: bool = False
     """Let a counting chain that can decide no more wait for every seat where others are asked after it: a seat that
     saw tampering or contradicts itself ends the sequence, and whether it is heard must not depend on who is quicker."""
