@@ -103,6 +103,7 @@ def test_data_that_only_looks_like_a_part_is_judged():
     assert content_text([{"type": "image", "size": 3}]) == json.dumps([{"type": "image", "size": 3}], indent=2)
 
 
+@pytest.mark.slow
 def test_deep_nesting_is_a_usage_error():
     """And never a crash."""
     deep: object = 1

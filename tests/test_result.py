@@ -309,6 +309,7 @@ def test_what_names_a_result_is_never_made_up(name):
     assert names(complaint(read_result, data), "dictionary", repr(name))
 
 
+@pytest.mark.slow
 def test_seats_are_read_to_a_bounded_depth():
     """A file of chains in chains without end is refused and exhausts nothing."""
     data = JudgeResult(**FULL).to_dict()

@@ -162,6 +162,7 @@ def test_requests_are_listed_by_title_agent_and_customer(client, server, status)
         find(agent="a\0b")
 
 
+@pytest.mark.slow
 def test_resuming_what_nobody_decides_returns_within_the_timeout(client, server):
     """The decision is pending still, and is resumed later."""
     timeout = 2.0
@@ -337,6 +338,7 @@ def test_a_review_is_recorded_in_the_ledger(reviewed, server):
     assert [entry.kind for entry in ledger.query_sync(subject=verdict.tool_digest)] == ["tool.reviewed"]
 
 
+@pytest.mark.slow
 def test_a_review_by_a_server_that_cannot_be_reached_approves_nothing():
     """Nor by one that answers about another tool."""
     gone = Client("http://127.0.0.1:9", timeout=5.0)
@@ -364,6 +366,7 @@ def test_what_the_server_refuses_is_an_error_that_says_so(server, client):
         stranger.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_be_reached_lets_nothing_through():
     """A gate blocks, a judge is undecided, a firewall rejects; what only reads raises."""
     gone = Client("http://127.0.0.1:9", timeout=5.0)

@@ -294,6 +294,7 @@ def test_standard_input_is_lines_of_json(monkeypatch):
         list(open_dataset("-"))
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover
 def test_memory_does_not_grow_with_the_file(tmp_path):
     """Where repeated ids are left to the caller: what is held is one line, however many there are."""

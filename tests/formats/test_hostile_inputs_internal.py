@@ -96,6 +96,7 @@ def test_a_file_of_blank_lines_is_no_data_set(tmp_path: Path):
     assert len(list(open_dataset(path))) == 1
 
 
+@pytest.mark.slow
 def test_a_packed_data_set_that_repeats_itself_is_read(tmp_path: Path):
     """As real ones do: it is the size that counts, together with the share."""
     path = tmp_path / "d.jsonl.gz"

@@ -166,6 +166,7 @@ OTHERWISE = {
 """Where a number is written with a fixed number of digits, and is no score, share or amount."""
 
 
+@pytest.mark.slow
 def test_no_module_rounds_by_itself():
     """A second rule is a second figure: scores, shares and amounts go through ``formats.numbers``."""
     found = set()

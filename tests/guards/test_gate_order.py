@@ -46,6 +46,7 @@ def panel(*seats: Seat, strategy: Any = "majority", **more: Any) -> JudgeChain:
 # ---------------------------------------------------------------- the kind
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tree=trees(CLOCKLESS), policy=st.sampled_from(POLICIES), seeds=st.tuples(SEEDS, SEEDS))
 def test_finishing_order_changes_no_decision(tree: Node, policy: dict[str, Any], seeds: tuple[int, int]):

@@ -148,6 +148,7 @@ def test_what_was_held_back_in_code_can_be_gone_on_with_again(url: str):
     assert sum((e.payload or {}).get("used") is True for e in find(url, kind="decision")) == 2
 
 
+@pytest.mark.slow
 def test_what_waits_is_listed(url: str):
     """Of this gate, by how its approval stands, and only until somebody has gone on with it."""
 
@@ -297,6 +298,7 @@ def test_a_judge_that_answers_first_leaves_nothing_waiting(url: str):
 # ---------------------------------------------------------------- on the command line
 
 
+@pytest.mark.slow
 def test_every_command_takes_the_id_that_the_client_got(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

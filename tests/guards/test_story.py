@@ -110,6 +110,7 @@ def test_everything_ends_as_it_should_and_says_by_whom(line: Line):
     assert [ends[name].result.judge for name in ("sure", "approved", "denied")] == ["careful"] * 3  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_one_chain_holds_all_of_it(line: Line):
     """Every kind of entry in one order, from the genesis on, and the content's digest finds the story of each."""
     ends, head = asyncio.run(tell(URL))
@@ -172,6 +173,7 @@ def test_the_audit_tells_who_decided_what(line: Line):
     )
 
 
+@pytest.mark.slow
 def test_the_export_shows_every_changed_byte_of_a_vote(line: Line):
     """Whoever would like somebody else to have decided, or otherwise, is found with the export alone."""
     _, head = asyncio.run(tell(URL))
@@ -187,6 +189,7 @@ def test_the_export_shows_every_changed_byte_of_a_vote(line: Line):
     assert found.opinion == "disclaimer"
 
 
+@pytest.mark.slow
 def test_the_command_line_tells_the_story(line: Line):
     """A line for each entry with who did what, and a report that people can read; nothing of the contents."""
     ends, _ = asyncio.run(tell(URL))

@@ -82,6 +82,7 @@ RANGES = [
 ]
 
 
+@pytest.mark.slow
 def test_no_range_of_a_blocked_file_is_sent(tmp_path):
     """A byte at a time, several at once, from the end: not one of them arrives."""
     bare = fetch(file_app(tmp_path, SECRET), *RANGES[: len(SECRET)])
@@ -91,6 +92,7 @@ def test_no_range_of_a_blocked_file_is_sent(tmp_path):
         assert (status, json.loads(body)["error"]) == (403, "blocked")
 
 
+@pytest.mark.slow
 def test_a_file_that_may_pass_is_sent_whole(tmp_path):
     """Whatever part was asked for, as HTTP allows; HEAD and an unchanged file have no body, and pass."""
     app = GateMiddleware(file_app(tmp_path, b"fine and dandy"), CALM, on="response")

@@ -368,6 +368,7 @@ def test_cancelling_the_caller_cancels_every_seat():
     assert [seat.cancelled for seat in seats] == [1, 1]
 
 
+@pytest.mark.slow
 def test_nothing_is_reported_as_never_retrieved():
     """A seat that fails while it is being stopped leaves no complaint with the loop."""
 

@@ -230,6 +230,7 @@ def test_an_order_that_hangs_is_a_timeout():
     assert (pair.preferred, pair.undecided_because) == (None, "timeout")
 
 
+@pytest.mark.slow
 def test_the_gravest_reason_is_shown():
     """Two orders that failed differently show the reason that is higher in the list of reasons."""
     for one in REASONS:

@@ -266,6 +266,7 @@ def test_each_look_is_recorded(planning: Planning):
     assert (planning.run.folder / "looks.jsonl").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_plan_and_agree_give_the_same_limits(tmp_path: Path):
     """For the same labels, near the end of the scale as well, where Wilson's limits alone are too narrow."""
     for share, right in ((0.8, 0.9), (0.985, 0.99), (0.5, 0.5), (1.0, 1.0), (0.02, 0.9)):

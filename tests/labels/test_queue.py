@@ -404,6 +404,7 @@ def test_a_pair_takes_a_preference_only(tmp_path, value):
 # ---------------------------------------------------------------- the order
 
 
+@pytest.mark.slow
 def test_the_order_is_random_by_its_seed(tmp_path):
     """The same for the same seed, another for another; drawn anew for a new file unless it is named."""
     orders = []
@@ -878,6 +879,7 @@ def test_options_that_cannot_be_are_refused(folder, how, said):
     assert not (folder / "labels.sqlite").exists()
 
 
+@pytest.mark.slow
 def test_a_queue_of_many_cases_is_quick(tmp_path):
     """The next case does not wait for a look at all of them."""
     dataset = Dataset.of([Case(id=f"c{n}", content="x") for n in range(20_000)])

@@ -172,6 +172,7 @@ def test_a_value_of_ours_is_recorded_as_its_dictionary_would_be(mode: Any, redac
         )
 
 
+@pytest.mark.slow
 @given(some.recursive(LEAVES, lambda inner: some.lists(inner) | some.dictionaries(some.text(), inner)))
 def test_columns_of_a_draft_are_those_of_its_bytes(value: Any):
     """What is listed is derived before anything is written, and verified from what was written."""

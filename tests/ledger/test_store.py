@@ -80,6 +80,7 @@ def test_what_is_changed_past_the_triggers_is_found(url: str):
     assert names(found.detail, "entry 4", "another payload")
 
 
+@pytest.mark.slow
 def test_damaged_files_are_findings(url: str):
     """A page that is none any more is reported with what was still in order; no traceback."""
     record(url, *[{"n": number, "text": "x" * 500} for number in range(200)])
@@ -245,6 +246,7 @@ def test_an_erased_payload_is_gone_and_the_chain_holds(url: str, tmp_path: Path)
     assert found.erased == {2: 4}
 
 
+@pytest.mark.slow
 def test_an_erasure_does_not_wait_for_readers(url: str):
     """Somebody reads for long: the erasure is recorded, and what was erased leaves the log with a later one."""
     record(url, {"text": SECRET}, {"n": 2})

@@ -258,6 +258,7 @@ def test_a_census_has_no_uncertainty(tmp_path: Path):
     assert [found.rate.to_dict()[name] for name in ("value", "low", "high")] == pytest.approx([0.6] * 3)
 
 
+@pytest.mark.slow
 def test_labels_beside_a_plan_are_left_out_of_the_rate(tmp_path: Path):
     """Cases that somebody picked are no part of the sample; they count for agreement, and it is said."""
     run, labels = make_hundred(tmp_path)
@@ -337,6 +338,7 @@ def test_what_was_measured_on_another_run_is_words_and_no_rate(tmp_path: Path, l
     }
 
 
+@pytest.mark.slow
 def test_labels_of_another_run_change_no_rate(tmp_path: Path):
     """With random labels of the run itself the rate is theirs, to the last digit; the other's counts are words."""
     run, labels = make_hundred(tmp_path)

@@ -43,6 +43,7 @@ def judge(folder: Path, name: str, wrong: Any, cases: list[Case]) -> Any:
     return run(cases, Judge(partial(says, contents), name=name), criteria=CRITERIA, out=folder / name).finish_sync()
 
 
+@pytest.mark.slow
 def test_flips_are_counted_both_ways_and_agreement_is_that_of_the_measurement(tmp_path):
     """Gained and lost cases, the agreement of both, and the test of their difference."""
     cases = make_cases(300)
@@ -91,6 +92,7 @@ class Counted(Words):
         return replace(await super().complete(request), usage=Usage(input_tokens=100, output_tokens=10))
 
 
+@pytest.mark.slow
 def test_an_unknown_cost_does_not_put_a_candidate_first(tmp_path):
     """Of two that agree as often, the one whose cost is known comes first: unknown is not free."""
     cases = make_cases(900)
@@ -107,6 +109,7 @@ def test_an_unknown_cost_does_not_put_a_candidate_first(tmp_path):
     assert [item.judge for item in found.successors] == ["known", "unknown"]
 
 
+@pytest.mark.slow
 def test_several_candidates_need_more_evidence_each(tmp_path):
     """All statements together are as sure as one, so each interval is wider."""
     cases = make_cases(600)
@@ -119,6 +122,7 @@ def test_several_candidates_need_more_evidence_each(tmp_path):
     assert together.low < alone.low < alone.high < together.high
 
 
+@pytest.mark.slow
 def test_cases_of_few_groups_are_not_taken_for_independent_ones(tmp_path):
     """Cases of one group err together: below ten groups nothing is known of the difference."""
     cases = [
@@ -227,6 +231,7 @@ def judge_words(content: str) -> bool:
     return "good" in content
 
 
+@pytest.mark.slow
 def test_the_command_asks_the_candidates_and_ends_with_who_may_follow(tmp_path, capsys, monkeypatch):
     """A candidate is asked about the labelled cases alone, or read from its run; the exit status says the outcome."""
     labelled = make_cases(900)

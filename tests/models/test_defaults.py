@@ -84,6 +84,7 @@ def test_a_model_is_seen_wherever_it_is_named(text: str):
     assert find_names(text)
 
 
+@pytest.mark.slow
 def test_no_page_example_or_message_names_another_model():
     """A reader who copies a line must not copy a model that is about to end."""
     known = set(DEFAULT_MODELS.values())

@@ -120,6 +120,7 @@ def test_a_wrapper_that_forgets_the_terms_is_found(tmp_path: Path):
     assert find_lost(lambda model, _: Careless(model), tmp_path) == {"pace", "pay_again", "anew"}
 
 
+@pytest.mark.slow
 def test_whoever_makes_a_request_says_its_terms():
     """No place in the package builds a request, or a question of another, and leaves out what it was asked under."""
     forgetful = [

@@ -53,6 +53,7 @@ def test_a_run_does_not_differ_from_itself(tmp_path_factory: pytest.TempPathFact
     assert (found.only_before, found.only_after, found.content_changed) == (0, 0, 0)
 
 
+@pytest.mark.slow
 @quick
 @given(pairs=st.lists(st.tuples(said, said), min_size=1, max_size=6))
 def test_what_one_way_is_worse_is_better_the_other(

@@ -273,6 +273,7 @@ def test_never_lets_other_commands_pass_and_says_that_it_is_a_net():
     assert "never is a net" in result.message
 
 
+@pytest.mark.slow
 def test_never_takes_time_in_proportion_to_the_command():
     """A command of a million characters is looked at once."""
     assert passes(make_run({"command": "a " * 500_000}), never=["curl *", "a b c"])

@@ -206,6 +206,7 @@ async def test_an_error_is_raised_when_all_under_way_is_finished(how: str):
     assert set(taken) >= {0, 1, 3}
 
 
+@pytest.mark.slow
 @in_loop
 async def test_a_limit_that_rises_is_noticed():
     """Nobody tells the pool of it; it looks again by itself, before the slow one is finished."""

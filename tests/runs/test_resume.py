@@ -18,6 +18,7 @@ from kit.judges import names
 from kit.runs import CRITERIA, Words, cut_off, do, list_results, make_cases
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cases=st.integers(1, 40), leave=st.integers(1, 45), repeat=st.integers(1, 3), concurrency=st.integers(1, 8))
 def test_a_run_cut_off_anywhere_ends_like_one_that_was_not(

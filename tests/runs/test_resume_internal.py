@@ -36,6 +36,7 @@ def test_a_kept_reply_answers_the_very_same_request_alone(tmp_path: Path):
     assert len(model.requests) == 2
 
 
+@pytest.mark.slow
 def test_two_do_not_write_one_run(tmp_path: Path):
     """While one goes on, another is refused before it asks anybody; a lock that its owner left is none."""
     do(make_cases(3), out=tmp_path / "run")

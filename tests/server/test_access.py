@@ -138,6 +138,7 @@ def test_a_wrong_key_is_not_made_good_by_a_session(server):
     assert check(client, Authorization="Bearer adj_000000000000_" + "x" * 43).status_code == 401
 
 
+@pytest.mark.slow
 def test_a_key_ends(server):
     """When it expires, is revoked, or is rotated."""
     key = server.make_key("judge")
@@ -190,6 +191,7 @@ def test_a_key_of_one_gate_is_for_that_gate(server):
     assert client.get("/v1/ledger", params={"gate": "held"}).status_code == 403
 
 
+@pytest.mark.slow
 def test_the_time_of_a_refusal_tells_nothing_of_a_key(server, monkeypatch):
     """An unknown prefix takes as long as a known one with a wrong secret; the medians are close."""
     hash_dearly(monkeypatch)

@@ -260,6 +260,7 @@ def test_every_address_is_in_the_table(server: RunningServer):
     assert sorted(set(ACCESS) - found) == []
 
 
+@pytest.mark.slow
 def test_without_a_key_or_a_session_nothing_is_answered(server: RunningServer, held: str):
     """Nobody, a session that never was, and one that has ended."""
     ended = server.sign_in("Rea")
@@ -287,6 +288,7 @@ def test_each_scope_opens_its_own_addresses_alone(server: RunningServer, held: s
             assert status in (OPEN if scope in needed else CLOSED), (method, path, scope, status)
 
 
+@pytest.mark.slow
 def test_who_is_limited_to_gates_gets_nothing_that_is_no_gate_s(server: RunningServer, held: str):
     """Neither figures of the whole server, nor runs and labels."""
     client = server.open_client(key=server.make_key(gates=["publish"], approver="G", rater="G"))
@@ -319,6 +321,7 @@ async def _deny(ledger: Ledger, ident: str) -> None:
         await approvals.decide(ident, "Ana", False)
 
 
+@pytest.mark.slow
 def test_no_form_and_no_endpoint_is_taken_without_the_token_of_its_session(server: RunningServer, held: str):
     """Of every address that changes something, by a session with all scopes: no token, and that of another session."""
     server.add_account("Zed")
@@ -466,6 +469,7 @@ def test_one_person_decides_once_by_page_and_key_at_the_same_time(server: Runnin
     assert "closed" not in kinds
 
 
+@pytest.mark.slow
 def test_who_approves_sees_only_what_they_are_asked(server: RunningServer):
     """Nothing of another's request: no page, file, number or news; who reads sees it, and who decided keeps it."""
     ident = make_request(server, SECRET, approvers=["Cleo"], gate="held")
@@ -543,6 +547,7 @@ def test_the_ledger_says_who_changed_a_key(server: RunningServer):
 # ---------------------------------------------------------------- labelling
 
 
+@pytest.mark.slow
 def test_figures_tell_nobody_what_others_said_of_a_case(server: RunningServer):
     """Where two people label each case, a rate moves by what the other said: it waits for the last."""
     label_all(server, "First", count=14)

@@ -68,6 +68,7 @@ def test_every_result_is_reached_by_a_program(server: RunningServer):
     assert len(seen) == answer["total"] == sum(answer["counts"].values()) > 20
 
 
+@pytest.mark.slow
 def test_an_export_may_be_larger_than_an_answer(tmp_path: Path):
     """It goes to the file piece by piece, so only what is read into memory has a limit."""
     place = tmp_path / "ledger.jsonl"

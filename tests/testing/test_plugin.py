@@ -130,6 +130,7 @@ def test_a_judge_that_a_file_names_is_not_repeated(suite):
     done.stdout.fnmatch_lines(["E *again: pytest test_it.py::test_one"])
 
 
+@pytest.mark.slow
 def test_a_failed_assertion_says_criterion_by_criterion_why(suite):
     """Score against threshold, a bar, the reasoning without control characters, and how to run it again."""
     write(suite, f"def test_one(): assert_passes('rude', {POLITE})", f"def test_two(): assert_passes('nice', {POLITE})")

@@ -197,6 +197,7 @@ def test_a_judgement_that_is_cut_short_is_not_recorded(suite):
     assert recordings(suite) == {}
 
 
+@pytest.mark.slow
 def test_a_seat_that_cannot_be_replayed_is_refused(suite):
     """An object of one's own would be asked for real in a replay, so it is an error."""
     write(

@@ -253,6 +253,7 @@ def test_nothing_of_a_candidate_is_run():
     assert "not JSON" in odd.reasoning
 
 
+@pytest.mark.slow
 def test_a_schema_that_doubles_is_refused_before_it_is_copied():
     """A dictionary that holds itself twice over would be copied for ever."""
     doubling: dict[str, Any] = {}

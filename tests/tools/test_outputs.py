@@ -169,6 +169,7 @@ def tell(found: tuple[str, ...], path: str, *parts: str) -> bool:
     return said.startswith(path) and names(said, *parts)
 
 
+@pytest.mark.slow
 def test_what_is_no_json_is_named_with_its_path():
     """So that it can be found in a large output."""
     assert tell(errors({"a": [1, {"b": {1}}]}, {}), "a[1].b: ", "set")

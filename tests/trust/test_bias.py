@@ -57,6 +57,7 @@ def test_two_kinds_are_one_test_and_other_kinds_one_each():
     assert [kind.name for kind in bias.kinds if kind.by == "language"] == ["English", "German"]
 
 
+@pytest.mark.slow
 def test_p_values_are_adjusted_for_the_number_of_tests():
     """Twenty properties that do nothing: adjusted, at most one set in ten has one that is shown (5 %, and chance)."""
     chance = random.Random(3)

@@ -556,6 +556,7 @@ def test_a_tiny_run_has_no_impossible_limit():
     assert rate.low >= 2 / 6
 
 
+@pytest.mark.slow
 def test_the_default_limits_cover_near_the_end():
     """A run of 200 cases of which 1 in 100 is bad, a judge that knows nothing, and 50 labels."""
     import numpy as np
@@ -733,6 +734,7 @@ def test_counts_may_be_numpys():
 # ------------------------------------------------------------------------------------------------------- simulations
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 2**32),

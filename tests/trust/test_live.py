@@ -59,6 +59,7 @@ def test_an_interval_is_never_wider_than_what_is_open(found: tuple[list[int], li
     assert good / sum(sizes) - 1e-9 <= rate.low <= rate.high <= (good + left) / sum(sizes) + 1e-9
 
 
+@pytest.mark.slow
 @quick
 @given(runs())
 def test_good_and_bad_are_alike(found: tuple[list[int], list[tuple[int, bool]]]):
@@ -120,6 +121,7 @@ def test_a_planned_allocation_narrows_it():
     assert planned.half_width < compute_live_rate(sizes, draws).half_width
 
 
+@pytest.mark.slow
 def test_how_many_more_is_told_within_a_quarter():
     """The estimate after 100 labels is, in the median, within a quarter of what it takes to be within 5 points."""
     sizes, good = [2000, 1200], [1900, 100]
@@ -134,6 +136,7 @@ def test_how_many_more_is_told_within_a_quarter():
     assert 0.75 <= float(np.median(off)) <= 1.25
 
 
+@pytest.mark.slow
 def test_single_cases_of_groups_are_a_random_sample_of_the_run():
     """The truth may be the same in a whole group: cases that are drawn one by one still hold for this run.
 

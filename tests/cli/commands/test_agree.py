@@ -202,6 +202,7 @@ def fill_plan(judged: Line, most: int | None = None, *options: str) -> None:
     assert judged("label", "measured", "--import", "said.jsonl").status == 0
 
 
+@pytest.mark.slow
 def test_a_gate_waits_for_the_plan_and_looks_once(judged: Line):
     """3 with the number that is left, however good the labels are; then 0 or 1 by the limits for one look."""
     draw = ("--within", "5", "--seed", "7", "--ignore-groups")
@@ -283,6 +284,7 @@ def test_a_run_can_be_measured_where_it_ends(line: Line):
     assert line("agree", "one").status == 3
 
 
+@pytest.mark.slow
 def test_another_run_is_described_and_corrects_nothing(line: Line):
     """Labels of an earlier run of the same judge give words, and no gate; a run of another judge is refused."""
     singles = {label.case.split("-")[1]: label for label in load_labels("labels.jsonl") if label.rater == "annotator-1"}
@@ -313,6 +315,7 @@ def test_another_run_is_described_and_corrects_nothing(line: Line):
     assert "another judge" in refused.sentence
 
 
+@pytest.mark.slow
 def test_a_report_says_it_in_every_form(judged: Line):
     """Terminal, Markdown, JSON and HTML; a comment for a pull request holds the sentence and the table."""
     given = ("report", "measured", "--labels", "labels.jsonl")
@@ -428,6 +431,7 @@ def test_a_labelled_run_is_measured_without_being_asked(judged: Line):
     assert judged("agree", "measured", "--json").document["labelled"] == 450
 
 
+@pytest.mark.slow
 def test_two_runs_stand_beside_each_other_and_are_not_subtracted(judged: Line):
     """Each run has its own interval; the difference is refused, with what to do instead."""
     labels = ("--labels", draw(240), "--labels-are", "random")

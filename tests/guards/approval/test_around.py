@@ -182,6 +182,7 @@ def test_a_request_that_was_changed_by_hand_is_named(url: str, tmp_path: Path):
     ask(url, work)
 
 
+@pytest.mark.slow
 def test_requests_are_listed(url: str):
     """In the order in which they were made, by status and by approver; more than one page of them."""
 

@@ -78,6 +78,7 @@ def test_every_order_of_decisions_counts_alike(steps: Any, terms: dict[str, Any]
         assert len(yes & set(terms["approvers"])) == terms["required"] == len(approval.votes)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(steps=STEPS, terms=TERMS)
 def test_the_store_counts_as_the_rules_do(steps: Any, terms: dict[str, Any]):
@@ -203,6 +204,7 @@ VOTES = st.sampled_from(["yes", "yes", "no", "undo"])
 ACTIONS = st.lists(st.tuples(st.sampled_from(PEOPLE), VOTES, st.sampled_from([0, 1, 9, 10, 30])), max_size=14)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(steps=ACTIONS, terms=TERMS, undo=st.lists(st.sampled_from([0, UNDO]), min_size=14, max_size=14))
 def test_no_vote_counts_that_was_taken_back_and_no_denial_is_passed_over(

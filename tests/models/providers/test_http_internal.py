@@ -281,6 +281,7 @@ def meet(count):
     return handle
 
 
+@pytest.mark.slow
 def test_300_requests_are_in_flight_at_once():
     """Without a limit there is none: 300 requests that wait for each other are all answered."""
 

@@ -641,6 +641,7 @@ PRICES = {"small": {"input": 1_000.0, "output": 1_000.0}}
 """A call of 900 tokens in and 40 out costs 0.94 dollars; its most is about 4."""
 
 
+@pytest.mark.slow
 def test_a_budget_holds_for_batches():
     """The whole of a part is held before it is created; what does not fit is undecided, and not sent."""
     with serve() as server:
@@ -653,6 +654,7 @@ def test_a_budget_holds_for_batches():
     assert done.counts["undecided"] == 20 - len(server.run)
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_holds_what_is_under_way_once(tmp_path: Path):
     """What waits at a provider is held by the process that waits for it, and not by each before it."""
     with serve(looks=1_000_000) as server:

@@ -259,6 +259,7 @@ def test_what_may_be_paid_twice_is_in_every_figure(
     assert make_report(open_run("R")).about.paid_again == 3
 
 
+@pytest.mark.slow
 def test_a_budget_counts_what_may_be_paid_twice(tmp_path: Path):
     """The most that each request can have cost is gone from the budget."""
     with serve(edit=lambda lines: lines[:-2], shuffle=False) as server:

@@ -69,6 +69,7 @@ def test_the_same_policy_changes_nothing(
     assert count_asked(panel) == asked
 
 
+@pytest.mark.slow
 @quick
 @given(panel=panels(), strategy=st.sampled_from(sorted(STRATEGIES)), fail_open=st.booleans())
 def test_another_strategy_is_what_it_would_have_been(
@@ -87,6 +88,7 @@ def test_another_strategy_is_what_it_would_have_been(
     assert [(item.outcome, item.decided_by, item.score) for item in told] == decided
 
 
+@pytest.mark.slow
 @quick
 @given(panel=panels(), threshold=shares, strategy=st.sampled_from(sorted(KEPT)))
 def test_another_threshold_is_what_it_would_have_been(
@@ -136,6 +138,7 @@ rubrics = st.builds(
 )
 
 
+@pytest.mark.slow
 @quick
 @given(rubric=rubrics, said=st.lists(st.fixed_dictionaries({"a": shares, "b": shares}), min_size=3, max_size=3))
 def test_other_weights_and_fewer_criteria_are_what_they_would_have_been(

@@ -277,6 +277,7 @@ def read_plain(client, path):
     return re.sub(r'name="csrf_token" value="[^"]*"|<time .*?</time>', "", client.get(path).text)
 
 
+@pytest.mark.slow
 def test_a_page_of_labelling_does_not_tell_what_another_answered(pages):
     """It is the same to a byte whichever way the first one answered; what is read at the end makes labels not blind."""
     ana, ben = pages.sign_in("Ana"), pages.sign_in("Ben")

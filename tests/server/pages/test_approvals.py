@@ -451,6 +451,7 @@ def test_several_are_denied_at_once_and_never_approved(server: RunningServer, an
 SECRET = ("careful", "0.30", "0.70", html.escape(REASON), "failed with", "<mark", "approved by Ben", "Ben approved")
 
 
+@pytest.mark.slow
 def test_the_judge_is_hidden_until_one_has_decided(tmp_path: Path):
     """The page holds nothing of what the judge or others said, not even hidden; afterwards it does."""
     with run_server(tmp_path, config=CONFIG) as server:
@@ -614,6 +615,7 @@ def test_a_link_opens_the_page_after_signing_in_and_decides_nothing(
     assert list_kinds(server, ident) == ["requested"]
 
 
+@pytest.mark.slow
 def test_a_link_that_was_changed_or_is_too_old_opens_nothing(
     server: RunningServer, ana: Any, print_link: Callable[..., str]
 ):

@@ -283,6 +283,7 @@ def test_static_files_are_known_by_name_and_kept_by_their_digest(server: Running
         assert client.get(f"{folder[1]}/{name}").status_code == 404
 
 
+@pytest.mark.slow
 def test_hostile_text_changes_no_page(tmp_path_factory: pytest.TempPathFactory):
     """In every field of a decision, a vote and a run: the same elements, and each text is read as it was written."""
     found: dict[str, list[Reader]] = {}
