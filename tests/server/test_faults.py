@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -125,11 +126,16 @@ def test_a_database_that_is_gone_allows_nothing_and_is_used_again_when_it_is_bac
 
 def test_a_connection_that_the_database_ends_costs_at_most_the_request_on_it(tmp_path: Path, postgres: str):
     """As after a restart of the database: what is answered is recorded."""
-    (tmp_path / "adjudge.toml").write_text(RULES.format(ledger=postgres), encoding="utf-8")
+    from sqlalchemy import make_url
+
+    # By a name of its own: on the same database other tests have connections too.
+    name = f"adjudge_{uuid.uuid4().hex}"
+    named = make_url(postgres).update_query_dict({"application_name": name}).render_as_string(hide_password=False)
+    (tmp_path / "adjudge.toml").write_text(RULES.format(ledger=named), encoding="utf-8")
     key = make_key(tmp_path)
     with serve(tmp_path) as server, server.open_client(key) as client:
         assert is_allowed(check(client))
-        end_connections(postgres)
+        assert end_connections(postgres, name) > 0
         answers = [check(client) for _ in range(4)]
     allowed = [answer for answer in answers if is_allowed(answer)]
 
@@ -138,20 +144,18 @@ def test_a_connection_that_the_database_ends_costs_at_most_the_request_on_it(tmp
     assert len(read_ledger(postgres)) == 1 + len(allowed)
 
 
-def end_connections(url: str) -> None:
-    """Have PostgreSQL end every connection whose last statement was about the tables of a schema."""
+def end_connections(url: str, name: str) -> int:
+    """Have PostgreSQL end every connection of an application of this name; returns how many there were."""
     from sqlalchemy import create_engine
 
     engine = create_engine(url)
     with engine.begin() as connection:
-        schema = connection.exec_driver_sql("SELECT current_schema()").scalar()
-        found = connection.exec_driver_sql(
-            "SELECT l.pid FROM pg_stat_activity l WHERE l.pid <> pg_backend_pid() AND l.query LIKE '%%adjudge%%'"
+        ended = connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %(name)s", {"name": name}
         )
-        for (pid,) in found.all():
-            connection.exec_driver_sql(f"SELECT pg_terminate_backend({pid})")
+        count = len(ended.all())
     engine.dispose()
-    assert schema
+    return count
 
 
 def test_a_database_that_is_locked_blocks_until_it_is_free(tmp_path: Path):
