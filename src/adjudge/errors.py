@@ -3,6 +3,7 @@
     AdjudgeError
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
     │   ├── DecisionRefused  a person's decision on an approval does not count
+    │   ├── RequestExists    a request for approval with this key exists already
     │   └── ToolRefused  a forged tool may not be used, registered or promoted as it is
     ├── ModelError      a server or the network failed, or a provider refused to serve
     ├── ReplyError      a model answered and the answer cannot be read
@@ -123,6 +124,14 @@ class DecisionRefused(UsageError):
     def __init__(self, *message: object, because: RefusedBecause, argument: str | None = None) -> None:
         super().__init__(*message, argument=argument)
         self.because: RefusedBecause = because
+
+
+class RequestExists(UsageError):
+    """A request for approval was not made, because one with the same key exists: ``approval_id``."""
+
+    def __init__(self, *message: object, approval_id: str, argument: str | None = None) -> None:
+        super().__init__(*message, argument=argument)
+        self.approval_id = approval_id
 
 
 class ToolRefused(UsageError):

@@ -55,3 +55,15 @@ from adjudge.guards.probe.probe import ProbeThresholds as ProbeThresholds
 from adjudge.guards.probe.probe import SemanticProbe as SemanticProbe
 from adjudge.guards.probe.result import ProbeReport as ProbeReport
 from adjudge.guards.probe.result import ProbeResult as ProbeResult
+from adjudge.guards.tool_guard.call import CallRefusedBecause as CallRefusedBecause
+from adjudge.guards.tool_guard.call import ToolCall as ToolCall
+from adjudge.guards.tool_guard.call import ToolVerdict as ToolVerdict
+from adjudge.guards.tool_guard.call import ToolVerdictKind as ToolVerdictKind
+from adjudge.guards.tool_guard.guard import WITHHELD as WITHHELD
+from adjudge.guards.tool_guard.guard import CallChecker as CallChecker
+from adjudge.guards.tool_guard.guard import CallMatch as CallMatch
+from adjudge.guards.tool_guard.guard import ToolGuard as ToolGuard
+from adjudge.guards.tool_guard.patterns import ToolKey as ToolKey
+from adjudge.guards.tool_guard.screens import CallScreen as CallScreen
+from adjudge.guards.tool_guard.screens import ResultScreen as ResultScreen
+from adjudge.guards.tool_guard.screens import Screened as Screened

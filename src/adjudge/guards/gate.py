@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar, get_args
 
 from adjudge.agents.run import AgentRun
 from adjudge.content import check_extent, copy_plain, digest_text, read_content, write_plain
-from adjudge.errors import AdjudgeError, Argument, UsageError
+from adjudge.errors import AdjudgeError, Argument, RequestExists, UsageError
 from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_functions, check_share, read_options
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
@@ -37,7 +37,7 @@ from adjudge.guards.decision import (
 )
 from adjudge.guards.decorator import GuardingGate, make_guard
 from adjudge.guards.gate_policy import Policy, choose_step, was_failed_by_rule
-from adjudge.guards.http_request import HttpRequest
+from adjudge.guards.held_request import HeldRequest, keep_described
 from adjudge.guards.pending_store import PendingStore
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
@@ -63,7 +63,7 @@ class Check:
     __slots__ = ("content", "context", "digests", "gate", "metadata", "request", "started", "subject")
 
     def __init__(
-        self, gate: Gate, context: Mapping[str, object], metadata: dict[str, Any], request: HttpRequest | None
+        self, gate: Gate, context: Mapping[str, object], metadata: dict[str, Any], request: HeldRequest | None
     ) -> None:
         self.gate = gate
         self.request = request
@@ -128,8 +128,9 @@ class Check:
         4. The answer is about this content, gate, request and judgement, since people answer many
            (``_find_other_request``).
         5. The terms are still the same, since people take hours (``_find_changed_terms`` again).
-        6. The approval is ``approved`` in its table, which never ends, and one of an HTTP request was not used before:
-           such a request goes through once. Its use is marked in one transaction with the ledger's entry (``_use``).
+        6. The approval is ``approved`` in its table, which never ends, and one of an HTTP request, or of a tool's call,
+           was not used before: such a request goes through once. Its use is marked in one transaction with the
+           ledger's entry (``_use``).
            The decision of a program can be resumed again, after a crash for instance; an ``ask`` of a program's own has
            no such mark.
 
@@ -242,7 +243,11 @@ class Check:
         message = f"gate {gate.name!r} held this back: {result.explain()}"
         content = await self._read_shown_content()
         basis = self._make_basis(self.digests)
-        basis |= {} if self.request is None else {"http": self.request.describe(gate.name)}
+        limits: dict[str, Any] = {}
+        if self.request is not None:
+            basis[self.request.kind] = self.request.describe(gate.name)
+            most_open = self.request.limit_open()
+            limits = {"most_open": most_open} if most_open else {}
         detail = f"{_ASKED}: on_rule='ask'" if was_failed_by_rule(result) else _ASKED
         # Plain, as it will be read back: an object that says something else later would make another request of it.
         blocked = replace(blocked, metadata=to_plain(blocked.metadata), basis=basis, detail=detail)
@@ -250,7 +255,12 @@ class Check:
             blocked = replace(blocked, request=self._digest(blocked))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - metadata of somebody's own may be anything
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
-        approval_id, error = await call_safely(gate.approvals.request, blocked, message, **content, **gate.ask)
+        approval_id, error = await call_safely(
+            gate.approvals.request, blocked, message, **content, **limits, **gate.ask
+        )
+        if isinstance(error, RequestExists) and self.request is not None and self.request.joins:
+            # Checked twice at once, or on two machines. One approval holds both; neither goes on before it is used.
+            return replace(blocked, pending=True, approval_id=error.approval_id, detail=_ASKED_ALREADY)
         if error is not None or not isinstance(approval_id, str) or not approval_id:
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
         await self._notify("asked", detail=approval_id)
@@ -309,7 +319,7 @@ class Check:
             return f"the decision that waits has no request digest; {_AGAIN}"
         held = {name: pending.basis.get(name) for name in CONTEXT}
         basis = self._make_basis({name: digest for name, digest in held.items() if isinstance(digest, str)})
-        basis |= {name: pending.basis[name] for name in ("http",) if name in pending.basis}
+        basis |= keep_described(pending.basis)
         try:
             is_same = self._digest(replace(pending, basis=basis)) == pending.request
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what was read back may hold anything
@@ -460,6 +470,8 @@ def _repeat(result: RuleResult) -> Rule:
 
 
 _ASKED = "a person was asked"
+
+_ASKED_ALREADY = "a person was asked about this very call already"
 
 _USED = "the approval was used before, and can be used once"
 
@@ -745,7 +757,7 @@ class Gate(ReadOnly):
         context: Mapping[str, object],
         metadata: Mapping[str, Any] | None,
         *,
-        request: HttpRequest | None = None,
+        request: HeldRequest | None = None,
     ) -> Check:
         if metadata is not None and not isinstance(metadata, Mapping):
             raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}", argument="metadata")

@@ -8,7 +8,9 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
+
+from adjudge.guards.held_request import Kind
 
 PARTS = ("method", "target", "query", "body", "caller")
 """The parts that are compared. Each has its own digest, so that the log can say which one differs."""
@@ -17,6 +19,10 @@ PARTS = ("method", "target", "query", "body", "caller")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
     """The parts of a request that an application acts on."""
+
+    kind: ClassVar[Kind] = "http"
+    joins: ClassVar[bool] = False
+    """False, since a client may use its idempotency key for a request with another body."""
 
     method: Sequence[str]
     """The method, and the headers with which some frameworks override it."""
@@ -52,6 +58,10 @@ class HttpRequest:
         if self.key is None or self.caller is None:
             return None
         return sha256(_write([gate, self.caller, self.key.decode("latin-1")])).hexdigest()
+
+    def limit_open(self) -> Mapping[str, int]:
+        """Return no limit: web applications limit their clients themselves."""
+        return {}
 
     def _digest(self, salt: str) -> dict[str, str | None]:
         # Salted, because a query or a caller's name is often short enough to be found by trying.

@@ -1,7 +1,7 @@
-"""A repeated web request: one that a gate held back for a person, sent again by its client.
+"""A repeated request: one that a gate held back for a person, sent again by a web client or an agent's harness.
 
 It is not judged again. It is compared with what was held back, and once people have approved it, its approval is used
-in one transaction with the ledger's entry. This is for applications with a gate; how the server answers a repeated
+in one transaction with the ledger's entry. This is for programs with a gate; how the server answers a repeated
 ``Idempotency-Key`` is in ``server/idempotency.py``.
 """
 
@@ -16,7 +16,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.guards.approval.pending import PendingDecision
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
-from adjudge.guards.http_request import HttpRequest
+from adjudge.guards.held_request import HeldRequest
 from adjudge.hooks import call_safely, logger
 
 RepetitionStatus = Literal["allowed", "waiting", "denied", "expired", "changed", "used", "blocked", "unknown"]
@@ -36,9 +36,11 @@ class Repetition:
     """The pending decision, or the one that replaced it."""
 
 
-async def check_request(gate: Gate, content: object, request: HttpRequest, metadata: Mapping[str, Any]) -> Decision:
+async def check_request(
+    gate: Gate, content: object, request: HeldRequest, metadata: Mapping[str, Any], *, task: object = None
+) -> Decision:
     """Check the content of a request; if people are asked, their approval is bound to this request."""
-    return await gate._start({}, metadata, request=request).run(content)  # noqa: SLF001 - check, with what is sent
+    return await gate._start({"task": task}, metadata, request=request).run(content)  # noqa: SLF001 - check, with what is sent
 
 
 def can_repeat(gate: Gate) -> bool:
@@ -46,8 +48,8 @@ def can_repeat(gate: Gate) -> bool:
     return gate.mode == "enforce" and gate.policy.asks and gate.pending_store is not None
 
 
-async def find_repeated(gate: Gate, request: HttpRequest) -> str | None:
-    """Return the id of the approval that this caller's idempotency key belongs to, if any.
+async def find_repeated(gate: Gate, request: HeldRequest) -> str | None:
+    """Return the id of the approval that the request's key belongs to, if any.
 
     Raises what the store raises.
     """
@@ -56,16 +58,25 @@ async def find_repeated(gate: Gate, request: HttpRequest) -> str | None:
 
 
 async def repeat_request(
-    gate: Gate, approval_id: str, request: HttpRequest, content: object, *, within: float | None
+    gate: Gate,
+    approval_id: str,
+    request: HeldRequest,
+    content: object,
+    *,
+    within: float | None,
+    task: object = ...,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Repetition:
     """Resume a request that was held back, if it is the same request and was approved; ``content`` is its body.
+
+    ``task`` and ``metadata`` are compared with those that people were asked with, where they are given.
 
     These checks come before those of ``Check.resume`` in ``gate.py``, in this order:
 
     1. An approval with this id is stored, and the ledger confirms its pending decision; a store that fails, or a
        decision that is not confirmed, blocks the request, and that is recorded.
-    2. The request is the one that was held back: same gate, method, address, body and caller, since an id may be
-       guessed or passed on (``_is_other``).
+    2. The request is the one that was held back: same gate, same method, address, body and caller (or same run and
+       call), since an id may be guessed or passed on (``_is_other``).
     3. The approval was not used, since it is good for one request. Where the gate's terms are still those that people
        were asked under, it is not open any more, and it was given at most ``within`` seconds ago (``None`` is no
        limit), since an old yes is about an old state (``_find_status``). Where they changed, ``Check.resume`` blocks.
@@ -80,13 +91,13 @@ async def repeat_request(
         return Repetition(status="blocked", decision=await gate.refuse(f"{type(error).__name__}: {error}"))
     if stored is None or _is_other(gate, stored, request, content):
         return Repetition(status="unknown")
-    return await _resume(gate, stored, within)
+    return await _resume(gate, stored, within, {"content": content, "task": task, "metadata": metadata})
 
 
-def _is_other(gate: Gate, stored: PendingDecision, request: HttpRequest, content: object) -> bool:
+def _is_other(gate: Gate, stored: PendingDecision, request: HeldRequest, content: object) -> bool:
     """Return whether this is another request than the one that was held back; only the log says what differs."""
     pending = stored.decision
-    different = ["gate"] * (pending.gate != gate.name) + request.list_differences(pending.basis.get("http"))
+    different = ["gate"] * (pending.gate != gate.name) + request.list_differences(pending.basis.get(request.kind))
     # The same bytes and headers are read alike, unless another version of adjudge held them back.
     different += ["content"] * (not different and _digest(content) != pending.subject)
     if different:
@@ -102,14 +113,14 @@ def _digest(content: object) -> str | None:
         return None
 
 
-async def _resume(gate: Gate, stored: PendingDecision, within: float | None) -> Repetition:
+async def _resume(gate: Gate, stored: PendingDecision, within: float | None, present: Mapping[str, Any]) -> Repetition:
     pending = stored.decision
     # Tell the client at once: an approval that is still to come could not be used either.
     is_changed = gate._start({}, pending.metadata)._find_changed_terms(pending) is not None  # noqa: SLF001 - as resume asks
     early_status = _find_status(stored, within, changed=is_changed)
     if early_status is not None:
         return Repetition(status=early_status, approval_id=stored.approval.id, decision=pending)
-    decision = await gate.resume(pending)
+    decision = await gate.resume(pending, **present)
     status = "allowed" if decision.allowed else "changed" if is_changed else await _explain_blocked(gate, stored)
     return Repetition(status=status, approval_id=stored.approval.id, decision=decision)
 

@@ -72,7 +72,7 @@ class Derived(msgspec.Struct, frozen=True):
     """The texts that a search looks through, in lower case, one a line; ``None`` for what is not listed."""
     names: tuple[tuple[str, str], ...]
     """Further values by which ``query`` finds the entry, such as the judge of a seat, each after what it is:
-    ``judge``, ``outcome``, ``gate`` or ``execution``."""
+    ``judge``, ``outcome``, ``gate``, ``execution``, or the ``run`` of an agent and what is noted of it."""
 
 
 # ---------------------------------------------------------------- what is read of a payload
@@ -113,6 +113,7 @@ class DecidedMembers(msgspec.Struct, frozen=True, kw_only=True):
 
     allowed: bool
     approval_id: str | None = None
+    basis: dict[str, object] = {}
     content: str | None = None
     decided_by: str
     detail: str = ""
@@ -149,10 +150,13 @@ class OtherMembers(msgspec.Struct, frozen=True, kw_only=True):
     execution: object = None
     gate: object = None
     judge: object = None
+    metadata: object = None
     outcome: object = None
     result: object = None
     results: object = None
+    run: object = None
     score: object = None
+    status: object = None
 
 
 # Structs, and each with a decoder of its own: an entry is decoded whenever the ledger is verified, and both together
@@ -234,7 +238,7 @@ def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
         duration_ms=decision.duration_ms,
         cost_usd=judged.usage.cost_usd if judged and judged.usage else None,
     )
-    values: list[tuple[str, object]] = [("outcome", decision.outcome)]
+    values: list[tuple[str, object]] = [("outcome", decision.outcome), *_list_run_of(decision)]
     values += [] if judged is None else [("gate", judged.gate), ("execution", judged.execution), *_list_seats(judged)]
     content = decision.content or (judged.content if judged else None)
     judge = judged.judge if judged else ""
@@ -284,10 +288,11 @@ def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
         duration_ms=None,
         cost_usd=None,
     )
-    if inner is None and about.results is None:
+    noted = _list_noted(kind, members)
+    if inner is None and about.results is None and not noted:
         return Derived(columns, None, ())
     values = [] if inner is None else _list_contradictions(members, about)
-    return Derived(columns, None, _make_names(columns, [*values, *_list_judges(about.results)]))
+    return Derived(columns, None, _make_names(columns, [*values, *_list_judges(about.results), *noted]))
 
 
 _ABOUT = ("gate", "execution", "outcome", "judge", "score", "results")
@@ -297,6 +302,51 @@ def _list_contradictions(members: OtherMembers, about: OtherMembers) -> list[tup
     """What both a mapping and the result in it may say, and each otherwise."""
     names = ("outcome", "gate", "execution")
     return [(name, getattr(part, name)) for name in names for part in (members, about)]
+
+
+RUN_REOPENED = "run.reopened"
+"""The kind of entry that says that people let an agent's run go on."""
+
+
+def name_trust(run: str) -> str:
+    """Name what changes how far a run is trusted: refusals, denials, and that people reopened it."""
+    return f"{run}\ntrust"  # a run's own name has no line end, so that none is found as another's
+
+
+def name_asked(run: str) -> str:
+    """Name the requests for approval that a run has made."""
+    return f"{run}\nasked"
+
+
+def find_run(metadata: object) -> str | None:
+    """Find the run of an agent whose call some metadata are about."""
+    call = metadata.get("call") if isinstance(metadata, dict) else None
+    run = call.get("run_id") if isinstance(call, dict) else None
+    return run if isinstance(run, str) and run and run.isprintable() else None
+
+
+def _list_run_of(decision: DecidedMembers) -> list[tuple[str, object]]:
+    """The run whose call a decision is about, and whether a judge or a rule refused it."""
+    run = find_run(decision.metadata) if decision.metadata else None
+    if run is None:
+        return []
+    # With a basis, people were to be asked, and perhaps could not be: that is no refusal of the call. What a tool
+    # returned says nothing of the call either: else a server could stop the run by what it answers.
+    is_call = not decision.basis and "part" not in decision.metadata["call"]  # type: ignore[operator]
+    is_refused = not decision.allowed and not decision.pending and decision.decided_by in ("judge", "rule") and is_call
+    return [("run", run), *([("run", name_trust(run))] if is_refused else [])]
+
+
+def _list_noted(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
+    """The run that an entry about an approval, or about a run itself, says something of."""
+    if kind == "approval.requested":
+        run = find_run(members.metadata)
+        return [] if run is None else [("run", run), ("run", name_asked(run))]
+    run = find_run({"call": {"run_id": members.run}})
+    if kind not in ("approval.closed", RUN_REOPENED) or run is None:
+        return []
+    is_noted = kind == RUN_REOPENED or (members.status == "denied" and members.decided_by == "human")
+    return [("run", run), *([("run", name_trust(run))] if is_noted else [])]
 
 
 def _list_seats(result: JudgedMembers) -> list[tuple[str, object]]:
@@ -312,7 +362,7 @@ def _list_judges(seats: object) -> list[tuple[str, object]]:
 def _make_names(columns: EntryColumns, values: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
     """What an entry says beside its columns, each once."""
     kept = {(name, text): None for name, value in values if value is not None and (text := _keep(value)) is not None}
-    return tuple([(name, text) for name, text in kept if getattr(columns, name) != text]) if kept else ()
+    return tuple([(name, text) for name, text in kept if getattr(columns, name, None) != text]) if kept else ()
 
 
 def _keep(text: object) -> str | None:
@@ -400,12 +450,12 @@ def find_words() -> Table:
 
 
 def write_condition(name: str) -> str:
-    """The condition that an entry says this ``judge``, ``outcome``, ``gate`` or ``execution``, in a seat too.
+    """The condition that an entry says this ``judge``, ``outcome``, ``gate``, ``execution`` or ``run``, in a seat too.
 
-    The value is asked for twice, and the columns are called ``c``.
+    The value is asked for as often as there are question marks, and the columns are called ``c``.
     """
     named = f"SELECT seq FROM {ENTRY_NAMES} WHERE value = ? AND name = '{name}'"  # noqa: S608 - the names are ours, the values are bound
-    return f"(c.{name} = ? OR c.seq IN ({named}))"
+    return f"(c.{name} = ? OR c.seq IN ({named}))" if name in ALL_COLUMNS else f"c.seq IN ({named})"
 
 
 def insert_columns(statements: Statements, derived: Iterable[tuple[int, str, Derived | None]]) -> None:

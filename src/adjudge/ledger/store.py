@@ -490,8 +490,9 @@ def list_rows(statements: Statements, *, after: int = 0, count: int = PAGE, **wa
     select, conditions, values = _ROWS, ["e.seq > ?"], [after]
     given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     for name, value in given.items():
-        conditions.append(_CONDITIONS.get(name) or write_condition(name))
-        values += [value] if name in _CONDITIONS else [value, value]
+        condition = _CONDITIONS.get(name) or write_condition(name)
+        conditions.append(condition)
+        values += [value] * condition.count("?")
     if not _CONDITIONS.keys() >= given.keys():
         select += f" JOIN {ENTRY_COLUMNS} c ON c.seq = e.seq"
     rows: list[Any] = statements.fetch(

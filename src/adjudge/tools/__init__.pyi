@@ -27,5 +27,5 @@ from adjudge.tools.verdict import CreationVerdict as CreationVerdict
 from adjudge.tools.verdict import PromotionVerdict as PromotionVerdict
 from adjudge.tools.verdict import ReuseVerdict as ReuseVerdict
 from adjudge.tools.verdict import ReviewVerdict as ReviewVerdict
-from adjudge.tools.verdict import ToolVerdict as ToolVerdict
+from adjudge.tools.verdict import ToolReviewVerdict as ToolReviewVerdict
 from adjudge.tools.verdict import read_verdict as read_verdict

@@ -32,7 +32,7 @@ from adjudge.tools.store import (
     make_reviewed_entry,
 )
 from adjudge.tools.tool import MISSING, EmergentTool, ToolCandidate, ToolUsage, tool_digest
-from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolVerdict
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolReviewVerdict
 
 LONGEST_ID = 200
 """Characters; ours have fewer."""
@@ -220,7 +220,7 @@ class ToolTransaction:
         self.view.save_standing(record)
         return Outcome(record=record)
 
-    def find_reviewed(self, reviewed: ToolRecord, verdict: ToolVerdict) -> tuple[ToolRecord | None, Outcome]:
+    def find_reviewed(self, reviewed: ToolRecord, verdict: ToolReviewVerdict) -> tuple[ToolRecord | None, Outcome]:
         """Return the tool if it still is what was reviewed; else record the verdict all the same and say why."""
         tool_id = reviewed.id
         record = self.view.load(tool_id)
@@ -249,7 +249,7 @@ def _make_record(candidate: ToolCandidate, agent: str, session: str, now: dateti
     return ToolRecord(tool=tool, registered_at=now)
 
 
-def add_verdict(record: ToolRecord, verdict: ToolVerdict) -> ToolRecord:
+def add_verdict(record: ToolRecord, verdict: ToolReviewVerdict) -> ToolRecord:
     """Add a verdict to those on a tool."""
     return replace(record, tool=replace(record.tool, verdicts=(*record.tool.verdicts, verdict)))
 
@@ -274,7 +274,7 @@ def drop_claim(record: ToolRecord, reviewed: ToolRecord) -> ToolRecord:
     return replace(record, claim=None) if _has_claim_of(record, reviewed) else record
 
 
-def find_rejection(verdict: ToolVerdict) -> Obstacle | None:
+def find_rejection(verdict: ToolReviewVerdict) -> Obstacle | None:
     """Find out whether the reviewers stand in the way."""
     return None if verdict.approved else Obstacle(because="rejected", detail=f"rejected: {verdict.reasoning}")
 

@@ -16,6 +16,8 @@ from adjudge.errors import Argument, LedgerError, ToolRefused, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds, check_share, check_whole_number
 from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.formats.text import show
+from adjudge.guards.tool_guard.call import ToolCall
+from adjudge.guards.tool_guard.screens import Screened
 from adjudge.hooks import call_safely
 from adjudge.judges.evaluate import since
 from adjudge.ledger.ledger import Ledger
@@ -269,6 +271,31 @@ class ToolRegistry:
         await self._confirm(record)
         return record
 
+    async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
+        """Return whether a call is of a tool that may run there, as a ``ToolGuard`` asks with this in a gate's place.
+
+        The tool is found by its name among those that the call's ``agent`` can use in its ``run_id`` as the session,
+        and its arguments have to fit its input schema.
+        """
+        try:
+            record = await self._find_called(call)
+            await self.check(record.id, agent=call.agent or "", session=call.run_id)
+        except ToolRefused as error:
+            return Screened(allowed=False, detail=str(error))
+        fitting = validate_reuse(record.id, dict(arguments), record.tool.candidate.input_schema)
+        problems = "; ".join(fitting.schema_errors[:3])
+        return Screened(allowed=fitting.valid, detail=problems or f"{record.id} is approved, digest {record.digest}")
+
+    async def screen_result(self, call: ToolCall, result: Any, /) -> Screened:
+        """Return whether the output of a called tool fits its schema; no judge is asked."""
+        try:
+            record = await self._find_called(call)
+        except ToolRefused as error:
+            return Screened(allowed=False, detail=str(error))
+        schema = record.tool.candidate.output_schema
+        verdict = validate_reuse(record.id, result, True if schema is None else schema)
+        return Screened(allowed=verdict.valid, detail="; ".join(verdict.schema_errors[:3]))
+
     async def use(self, id: str, run: RunTool, arguments: object, *, agent: str, session: str) -> ToolUse:  # noqa: A002 - as everywhere
         """Run a tool with your ``run(candidate, arguments)``, check its output, and count the use.
 
@@ -416,6 +443,18 @@ class ToolRegistry:
         await self.aclose()
 
     # ---------------------------------------------------------------- within
+
+    async def _find_called(self, call: ToolCall) -> ToolRecord:
+        if not call.agent:
+            raise ToolRefused("a forged tool belongs to an agent, and this call names none", because="scope")
+        usable = await self.usable(agent=call.agent, session=call.run_id)
+        records = [record for record in usable if record.tool.candidate.name == call.tool]
+        if len(records) != 1:
+            name = show(call.tool[:80])
+            raise ToolRefused(
+                f"{len(records)} forged tools are called {name} there, and one is needed", because="unknown"
+            )
+        return records[0]
 
     async def _record_use(
         self, tool_id: str, digest: str | None, *, success: bool, ms: float, output: Any

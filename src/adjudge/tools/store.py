@@ -19,7 +19,7 @@ from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import Transaction
 from adjudge.tools.record import ToolRecord, ToolSummary, make_summary
 from adjudge.tools.tool import ToolCandidate
-from adjudge.tools.verdict import ToolVerdict
+from adjudge.tools.verdict import ToolReviewVerdict
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable, MetaData, Select, Table
@@ -41,13 +41,13 @@ class ToolEntry:
     payload: dict[str, Any]
 
 
-def make_reviewed_entry(record: ToolRecord, verdict: ToolVerdict, *, by: str | None = None) -> ToolEntry:
+def make_reviewed_entry(record: ToolRecord, verdict: ToolReviewVerdict, *, by: str | None = None) -> ToolEntry:
     """Make the entry of a review: the verdict, and the tool as it is from now on."""
     review = {"verdict": verdict.to_dict()} | ({"by": by} if by is not None else {})
     return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=_describe_tool(record) | review)
 
 
-def make_rejected_entry(candidate: ToolCandidate, verdict: ToolVerdict, agent: str, session: str) -> ToolEntry:
+def make_rejected_entry(candidate: ToolCandidate, verdict: ToolReviewVerdict, agent: str, session: str) -> ToolEntry:
     """Make the entry of a candidate that was rejected."""
     payload = {"schema": SCHEMA, "tool": None, "name": candidate.name, "agent": agent, "session": session}
     payload |= {"description": digest_text(candidate.description), "status": "rejected"}
@@ -56,13 +56,13 @@ def make_rejected_entry(candidate: ToolCandidate, verdict: ToolVerdict, agent: s
     )
 
 
-def make_lost_entry(tool_id: str, verdict: ToolVerdict, reason: str) -> ToolEntry:
+def make_lost_entry(tool_id: str, verdict: ToolReviewVerdict, reason: str) -> ToolEntry:
     """Make the entry of a verdict without effect: the tool was removed or changed while it was reviewed."""
     payload = {"schema": SCHEMA, "tool": tool_id, "status": "unchanged", "why": reason, "verdict": verdict.to_dict()}
     return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=payload)
 
 
-def make_promoted_entry(record: ToolRecord, verdict: ToolVerdict) -> ToolEntry:
+def make_promoted_entry(record: ToolRecord, verdict: ToolReviewVerdict) -> ToolEntry:
     """Make the entry of a promotion: its verdict, and who approved it."""
     return ToolEntry(
         kind="tool.promoted", subject=record.digest, payload=_describe_tool(record) | {"verdict": verdict.to_dict()}

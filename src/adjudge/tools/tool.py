@@ -19,7 +19,7 @@ from adjudge.formats.json import find_non_json, is_json, to_json_value
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import flatten, show
 from adjudge.tools.reuse import ToolHistory
-from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolVerdict
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolReviewVerdict
 
 ToolMode = Literal["compose", "sandbox"]
 
@@ -220,7 +220,7 @@ class EmergentTool:
     """Where it was made; matched exactly, never by parts."""
     usage: ToolUsage | None = None
     """``None`` where nothing is known of its use."""
-    verdicts: tuple[ToolVerdict, ...] = ()
+    verdicts: tuple[ToolReviewVerdict, ...] = ()
     """Oldest first."""
 
     def __post_init__(self) -> None:
@@ -246,7 +246,7 @@ class EmergentTool:
         return tool_digest(self.candidate)
 
     @property
-    def current_verdicts(self) -> tuple[ToolVerdict, ...]:
+    def current_verdicts(self) -> tuple[ToolReviewVerdict, ...]:
         """The verdicts on exactly what the tool is now, and none on what it was before a change."""
         digest = self.digest
         return tuple(verdict for verdict in self.verdicts if verdict.tool_digest == digest)

@@ -138,7 +138,7 @@ class PromotionVerdict:
         return read_record(cls, data)
 
 
-ToolVerdict = CreationVerdict | PromotionVerdict
+ToolReviewVerdict = CreationVerdict | PromotionVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class ReuseVerdict:
         return read_record(cls, data)
 
 
-def read_verdict(data: Mapping[str, Any]) -> ToolVerdict:
+def read_verdict(data: Mapping[str, Any]) -> ToolReviewVerdict:
     """Read a verdict of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
     return read_any_record((CreationVerdict, PromotionVerdict), data)
 

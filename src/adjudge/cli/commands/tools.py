@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from adjudge.tools.promotion import Promotion
     from adjudge.tools.record import ToolRecord
     from adjudge.tools.registry import ToolRegistry
-    from adjudge.tools.verdict import CreationVerdict, ReuseVerdict, ToolVerdict
+    from adjudge.tools.verdict import CreationVerdict, ReuseVerdict, ToolReviewVerdict
 
 
 Candidates = Annotated[list[str], typer.Argument(metavar="CANDIDATE", hidden=True)]
@@ -338,7 +338,7 @@ def _count(record: ToolRecord) -> tuple[str, str]:
     return ("0", "-") if usage is None or not usage.uses else (str(usage.uses), format_score(usage.success_rate))
 
 
-def _explain(verdict: ToolVerdict) -> str:
+def _explain(verdict: ToolReviewVerdict) -> str:
     from adjudge.tools.verdict import PromotionVerdict
 
     what = "promotion" if isinstance(verdict, PromotionVerdict) else "creation"

@@ -205,6 +205,7 @@ class Approvals:
         execution: str | None = None,
         content: object = None,
         metadata: Mapping[str, Any] | None = None,
+        most_open: Mapping[str, int] | None = None,
     ) -> str:
         """Ask people about a result, or about a decision that holds content back; return the id of the request.
 
@@ -213,7 +214,8 @@ class Approvals:
         ``content`` is stored for the people to read, until ``forget``. ``first`` is a judge, or anything that ``Judge``
         takes as its model. It is asked about the content before the people and can approve in their place, with a
         pass at a confidence of at least 0.7; it cannot deny. It is not asked if the result says ``tampering`` or
-        ``contradiction``.
+        ``contradiction``. ``most_open`` refuses the request where as many are open: of its ``gate``, or of the agent's
+        ``run`` that its metadata name. Both are counted in the transaction that makes the request.
 
         Raises ``UsageError`` at once for a request that could never be decided, and ``LedgerError`` when the store
         fails.
@@ -230,7 +232,7 @@ class Approvals:
         approval, result = make_approval(about, message, content, terms, self._time())
         judged = await self._ask_first(approval, result, terms)
         pending = make_pending_row(self.ledger, about, judged)
-        approval = await self._change(lambda step: step.open(judged, result, pending))
+        approval = await self._change(lambda step: step.open(judged, result, pending, most_open or {}))
         logger.info("approval %s was requested: %s", approval.id, approval.status)
         self._announce("approval.requested" if approval.status == "open" else "approval.closed", approval)
         await self._notice_time()

@@ -8,16 +8,16 @@ says that the approval is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from adjudge.errors import LedgerError, UsageError
+from adjudge.errors import LedgerError, RequestExists
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.tables import PENDING, make_tables
 from adjudge.guards.decision import Decision
+from adjudge.guards.held_request import find_key
 from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store, drop_digests
@@ -49,18 +49,13 @@ class PendingRow:
 
     gate: str
     idempotency: str | None
-    """Digest of the client's ``Idempotency-Key``; unique. ``None`` without one."""
+    """Digest of what finds the request again, such as the client's ``Idempotency-Key``; unique. ``None`` without."""
     text: str
 
     @property
     def digest(self) -> str:
         """The digest of the text, as the ledger's entry has it."""
         return digest_text(self.text)
-
-
-def is_single_use(decision: Decision) -> bool:
-    """Return whether an approval of this decision can be used once only, because it is about an HTTP request."""
-    return decision.basis.get("http") is not None
 
 
 def make_row(ledger: Ledger, about: object, approval: Approval) -> PendingRow | None:
@@ -70,9 +65,7 @@ def make_row(ledger: Ledger, about: object, approval: Approval) -> PendingRow | 
     pending = replace(about, pending=True, approval_id=approval.id)
     # As the ledger would store it: a text that the ledger replaces by its digest must not be stored here in full.
     draft = ledger.make_entry(pending, kind="decision", subject=approval.subject)
-    http = about.basis.get("http")
-    key = http.get("key") if isinstance(http, Mapping) else None
-    return PendingRow(gate=about.gate, idempotency=key, text=draft.payload.decode())
+    return PendingRow(gate=about.gate, idempotency=find_key(about.basis), text=draft.payload.decode())
 
 
 def digest_text(text: str) -> str:
@@ -97,9 +90,12 @@ def read_pending(row: Row[Any], approval: Approval, entry: Entry | None) -> Pend
 
 
 def insert_pending(connection: Connection, approval: Approval, row: PendingRow) -> None:
-    """Write a pending decision; raises ``UsageError`` if its idempotency key is taken."""
-    if row.idempotency is not None and find_by_key(connection, row.idempotency) is not None:
-        raise UsageError("this idempotency key belongs to another pending request; use a new key")
+    """Write a pending decision; raises ``RequestExists`` if its key belongs to another request."""
+    taken_by = None if row.idempotency is None else find_by_key(connection, row.idempotency)
+    if taken_by is not None:
+        raise RequestExists(
+            "this idempotency key belongs to another pending request; use a new key", approval_id=taken_by
+        )
     expires = None if approval.expires_at is None else format_time(approval.expires_at)
     values = {"gate": row.gate, "idempotency": row.idempotency, "decision": row.text, "expires_at": expires}
     created = format_time(approval.created_at)

@@ -25,7 +25,6 @@ from adjudge.guards.approval.pending import (
     PendingRow,
     forget_pending,
     insert_pending,
-    is_single_use,
     load_pending,
     mark_used,
     was_used,
@@ -41,6 +40,8 @@ from adjudge.guards.approval.tables import (
 )
 from adjudge.guards.approval.voting import count_vote, drop_pending, find_final_at, find_final_vote, find_refusal
 from adjudge.guards.decision import Decision
+from adjudge.guards.held_request import is_single_use
+from adjudge.ledger.columns import ENTRY_COLUMNS, ENTRY_NAMES, find_run, make_column_tables, name_asked
 from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import Draft, can_store
@@ -130,6 +131,8 @@ def make_closed_entry(approval: Approval) -> ApprovalEntry:
     names = ("status", "decided_by", "closed_at", "closed_by", "closed_because")
     payload = {"schema": CLOSING_SCHEMA, **_describe_request(approval)}
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
+    run = find_run(approval.metadata)
+    payload |= {} if run is None else {"run": run}  # so that a run whose calls people denied can be found
     return ApprovalEntry(kind="approval.closed", payload=payload)
 
 
@@ -229,8 +232,14 @@ class ApprovalTransaction:
     shares_clock: bool
     """True if ``clock`` is the one that the ledger's entries are dated by."""
 
-    def open(self, approval: Approval, result: JudgeResult, pending: PendingRow | None) -> Approval:
-        """Write a new request, the decision that waits for it, and what the judge said that was asked first."""
+    def open(
+        self, approval: Approval, result: JudgeResult, pending: PendingRow | None, most_open: Mapping[str, int]
+    ) -> Approval:
+        """Write a new request, the decision that waits for it, and what the judge said that was asked first.
+
+        Raises ``UsageError``, and writes nothing, where ``most_open`` requests of its run or its gate are open.
+        """
+        check_room(self.transaction.connection, approval, most_open, self.clock())
         if pending is not None:
             insert_pending(self.transaction.connection, approval, pending)
         draft = self._draft(approval, make_requested_entry(approval, result, pending))
@@ -310,7 +319,7 @@ class ApprovalTransaction:
         if approval.status != "approved":
             raise UsageError(f"approval {ident} is {approval.status}, so it cannot be used; wait until it is approved")
         is_unused = row is not None and row.used_at is None
-        if is_single_use(decision) and (not is_unused or was_used(connection, approval)):
+        if is_single_use(decision.basis) and (not is_unused or was_used(connection, approval)):
             return None
         payload = {**decision.to_dict(), "used": True}
         seq = self.transaction.append(self.ledger.make_entry(payload, kind="decision", subject=approval.subject))
@@ -559,6 +568,37 @@ def count_open(connection: Connection, *, approver: str, gates: Collection[str] 
     if gates is not None:
         statement = statement.where(listed.c.gate.in_(sorted(gates)))
     return connection.execute(statement).scalar_one()
+
+
+def check_room(connection: Connection, approval: Approval, most_open: Mapping[str, int], now: datetime) -> None:
+    """Raise ``UsageError`` if as many requests of an approval's run or gate wait for people already."""
+    from sqlalchemy import func, select
+
+    run, table, columns = find_run(approval.metadata), _approvals(), make_tables().tables[REQUEST_COLUMNS]
+    ids = {
+        "run": None if run is None else _select_asked_by(run),
+        "gate": select(columns.c.approval).where(columns.c.gate == approval.gate),
+    }
+    is_open = (table.c.status == "open") & (table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now)))
+    for name, most in most_open.items():
+        requests = ids.get(name)
+        if requests is None:
+            continue
+        statement = select(func.count()).select_from(table).where(is_open, table.c.id.in_(requests))
+        if connection.execute(statement).scalar_one() >= most:
+            raise UsageError(
+                f"{most} requests of this {name} wait for people, which is the most; decide some of them first"
+            )
+
+
+def _select_asked_by(run: str) -> Select[Any]:
+    """Select the ids of the requests that an agent's run has made."""
+    from sqlalchemy import select
+
+    tables = make_column_tables().tables
+    names, columns = tables[ENTRY_NAMES], tables[ENTRY_COLUMNS]
+    places = select(names.c.seq).where((names.c.value == name_asked(run)) & (names.c.name == "run"))
+    return select(columns.c.approval).where(columns.c.seq.in_(places))
 
 
 def load_several(connection: Connection, ids: Sequence[str]) -> list[Approval]:

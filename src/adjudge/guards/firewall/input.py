@@ -23,6 +23,8 @@ from adjudge.guards.firewall.question import (
     shorten,
 )
 from adjudge.guards.firewall.verdict import InputRejected, InputVerdict, Threat
+from adjudge.guards.tool_guard.call import ToolCall
+from adjudge.guards.tool_guard.screens import Screened, make_screened
 from adjudge.hooks import logger, notify
 from adjudge.judges.evaluate import JudgeLike, since
 from adjudge.judges.judge import ModelSource
@@ -183,6 +185,11 @@ class InputFirewall(ReadOnly):
         exist, and for async generators.
         """
         return make_guard(self, trusted)
+
+    async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
+        """Check the arguments of an agent's call, as a ``ToolGuard`` does with a firewall in a gate's place."""
+        verdict = await self._check(arguments, tool=self.tool_name or call.tool)
+        return make_screened(verdict.chain_result, allowed=verdict.passed, detail=verdict.detail)
 
     async def aclose(self) -> None:
         """Close the connections of the judge's models."""

@@ -19,7 +19,7 @@ from adjudge.server.state import CurrentState, ServerState
 from adjudge.tools.reuse import ToolHistory, digest_reuse, validate_reuse
 from adjudge.tools.review import EmergentJudge
 from adjudge.tools.tool import EmergentTool, ToolCandidate
-from adjudge.tools.verdict import ToolVerdict
+from adjudge.tools.verdict import ToolReviewVerdict
 
 router = make_router("tools", judges=True)
 
@@ -96,7 +96,7 @@ async def check_reuse(body: ReuseBody, state: CurrentState, caller: Judging) -> 
 
 
 def _make_review_in_turn(
-    state: ServerState, caller: Caller, review: Callable[[], Awaitable[ToolVerdict]]
+    state: ServerState, caller: Caller, review: Callable[[], Awaitable[ToolReviewVerdict]]
 ) -> Callable[[], Awaitable[Response]]:
     """Make a function that waits for its turn, reviews, and records the verdict under the tool's digest."""
 

@@ -1,0 +1,1 @@
+"""A guard in front of an agent's tool calls."""

@@ -1,0 +1,625 @@
+"""A guard in front of an agent's tool calls: may this call be made?
+
+Frameworks run their hooks again when they resume, and say "approved" for reasons of their own. So the guard looks up
+whether this very call was checked before, believes only its own store, and answers everything that goes wrong with a
+refusal: most harnesses make the call when a hook raises, is late or says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Literal, Self, get_args
+from weakref import WeakValueDictionary
+
+from adjudge.content import check_extent, digest_text, read_content, write_plain
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_seconds, check_whole_number
+from adjudge.formats.text import flatten, show
+from adjudge.guards.approval.pending import PendingDecision
+from adjudge.guards.decision import Decision
+from adjudge.guards.firewall.prompt import PromptFirewall
+from adjudge.guards.gate import Gate
+from adjudge.guards.repeated_request import can_repeat, check_request, find_repeated, repeat_request
+from adjudge.guards.tool_guard.arguments import read_arguments
+from adjudge.guards.tool_guard.call import CallRefusedBecause, ToolCall, ToolVerdict
+from adjudge.guards.tool_guard.files import NamedFiles, read_named_files
+from adjudge.guards.tool_guard.held_call import HeldCall
+from adjudge.guards.tool_guard.patterns import ToolKey, ToolPatterns
+from adjudge.guards.tool_guard.screens import CallScreen, ResultScreen, Screened, make_screened
+from adjudge.guards.tool_guard.trust import RunTrust, TrustReader
+from adjudge.hooks import logger
+from adjudge.ledger.columns import RUN_REOPENED
+from adjudge.ledger.database import IN_MEMORY
+from adjudge.ledger.ledger import Ledger
+
+CallMatch = Literal["call", "content"]
+
+CallChecker = Gate | CallScreen
+
+_AFTER: dict[CallRefusedBecause, str] = {
+    "refused": "it is not allowed here.",
+    "not_listed": "this tool is not available here.",
+    "refused_before": "it was refused before in this run.",
+    "denied": "a person said no. Do not try it in another way.",
+    "expired": "nobody answered in time.",
+    "used": "it was approved once, and was made then or may have been.",
+    "waits": 'it waits for a person, who finds it as "{word}". Do not repeat it now; go on with other work.',
+    "stopped": "this run was stopped after several refusals, until a person reopens it.",
+}
+"""The eight sentences for the agent. What a judge or a rule said is not in them: it would tell an attacker what to
+write instead."""
+
+_NEVER_HELD = "it was not held back, so it cannot be resumed"
+
+_FINAL: dict[str, CallRefusedBecause] = {"denied": "denied", "blocked": "refused", "unknown": "refused"}
+"""What follows from a request that no new one may follow, by its status."""
+
+_ENDED: dict[str, CallRefusedBecause] = _FINAL | {"used": "used"}
+"""The same where calls have ids: a call that was made is not made again."""
+
+_LIMITS = {"run": 10, "gate": 100}
+
+_LONGEST_REMARK = 300
+
+_OTHER_TEXTS = {"answer": "The answer was not given", "prompt": "The prompt was not taken"}
+
+WITHHELD = "The result was withheld."
+"""The sentence for an agent whose tool returned what may not reach it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What is put to a gate: a call, a result, an answer or a prompt, read and named."""
+
+    run_id: str
+    call_id: str
+    subject: str
+    """SHA-256 of the text of ``content``."""
+    content: Any
+    about: Mapping[str, Any]
+    """The members of ``call`` in the metadata, which an approval is bound to."""
+    label: str
+    """The tool, as people read it."""
+    start: str = "The call was not made"
+    more: Mapping[str, Any]
+    """Metadata that an approval is not bound to."""
+
+
+class ToolGuard(ReadOnly):
+    """Decide whether an agent's calls of tools may be made: by gates, with people, once, and on the record.
+
+    ``await guard.check(call)`` returns a ``ToolVerdict``, which is true only if the call may be made. It never raises
+    because of the call. What is judged, shown to people and bound to their approval is one text: tool, server, folder,
+    agent, arguments, and the digests of the files that the arguments name.
+
+    Raises ``UsageError`` for a gate that could let a call pass unseen (see ``unsafe``), for gates that record in
+    different ledgers, and for names of tools that cannot be told apart.
+
+    Args:
+        tools: A gate, or which gate checks which tool. A name is written as it is, or as its beginning with ``*``;
+            several with ``|`` between them; tools of MCP as ``(server, tool)``. The most specific one that fits counts.
+            A tool that none names is refused, and so is one that only resembles a stricter name. An ``InputFirewall``
+            and a ``ToolRegistry`` are taken where a gate is. ``None`` checks nothing, and needs an exact name.
+        answers: A gate for what the agent answers in the end.
+        prompts: A gate, or a ``PromptFirewall``, for what the agent is told.
+        results: A gate for what tools return, before the agent reads it.
+        match: ``call`` finds a repeated call by its id; ``content`` by its content, for harnesses that give a repeated
+            call a new id. A used approval is then followed by a new request.
+        timeout: Seconds for one check, which must be less than the harness waits; after them the call is refused.
+        show_reasons: Tell the agent what the failed rules are for, in the words of their ``description``.
+        reading: Names of tools, as in ``tools``, that may go on when a run was stopped.
+        use_within: Seconds after a person's vote in which an approval can be used.
+        most_refusals: Refusals by rules and judges after which a run is stopped.
+        most_denials: Denials by people after which a run is stopped.
+        most_open: Requests that may wait for people at once, of a ``run`` and of a ``gate``; 10 and 100 by default.
+        bind_files: Read the files that a call names in its folder, and bind the approval to what they hold.
+        unsafe: Exceptions, each ``gate.option``: ``sample`` below 1, ``on_undecided="allow"``, an ``on_expiry`` of
+            ``"approve"``, and asking people without ``show_content``.
+        ledger: Where decisions are recorded; by default the ledger of the gates, or memory where they have none.
+        name: The name under which the guard's own refusals are recorded.
+    """
+
+    def __init__(
+        self,
+        tools: CallChecker | Mapping[ToolKey, CallChecker | None],
+        *,
+        answers: Gate | None = None,
+        prompts: Gate | PromptFirewall | None = None,
+        results: Gate | None = None,
+        match: CallMatch = "call",
+        timeout: float = 30.0,
+        show_reasons: bool = False,
+        reading: Collection[ToolKey] = (),
+        use_within: float = 900.0,
+        most_refusals: int = 10,
+        most_denials: int = 3,
+        most_open: Mapping[str, int] | None = None,
+        bind_files: bool = True,
+        unsafe: Collection[str] = (),
+        ledger: Ledger | None = None,
+        name: str = "tools",
+    ) -> None:
+        check_choice("match", match, get_args(CallMatch), where="a tool guard")
+        check_flag("show_reasons", show_reasons)
+        check_flag("bind_files", bind_files)
+        check_seconds("timeout", timeout)
+        check_seconds("use_within", use_within)
+        check_whole_number("most_refusals", most_refusals, least=1)
+        check_whole_number("most_denials", most_denials, least=1)
+        self.match: CallMatch = match
+        self.timeout = timeout
+        self.show_reasons = show_reasons
+        self.use_within = use_within
+        self.most_refusals = most_refusals
+        self.most_denials = most_denials
+        self.most_open = _read_most_open(most_open)
+        self.bind_files = bind_files
+        self.name = name
+        written: Mapping[ToolKey, CallChecker | None] = tools if isinstance(tools, Mapping) else {"*": tools}
+        gates = [value for value in (*written.values(), answers, prompts, results) if isinstance(value, Gate)]
+        _check_gates(gates, unsafe)
+        given = ledger if ledger is not None else _find_ledger(gates)
+        self.ledger = Ledger(IN_MEMORY) if given is None else given
+        """Where every decision is recorded."""
+        self._owns_ledger = given is None
+        prepared = {id(gate): self._prepare(gate) for gate in gates}
+        self._tools = ToolPatterns({key: _replace(value, prepared) for key, value in written.items()})
+        _check_checkers(self._tools)
+        self._reading = ToolPatterns(dict.fromkeys(reading))
+        self.answers = _replace(answers, prepared)
+        self.prompts = _replace(prompts, prepared)
+        self.results = _replace(results, prepared)
+        self._trust = TrustReader(self.ledger)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._is_made = True
+
+    # ---------------------------------------------------------------- checking
+
+    async def check(self, call: ToolCall, *, task: object = None) -> ToolVerdict:
+        """Decide whether a call may be made; what cannot be checked within ``timeout`` is refused.
+
+        ``task`` is what the user asked the agent for; the judge is shown it, and an approval is bound to it. Give it
+        only where it comes from the user and not from the agent.
+        """
+        return await self._answer(self._check_call(call, task), call)
+
+    async def resume(self, call: ToolCall, *, task: object = None) -> ToolVerdict:
+        """Return what became of a call that waited for people; nobody is asked anew, and no judge.
+
+        A call that was never held back is refused, so that a framework's word that it was approved opens nothing.
+        """
+        return await self._answer(self._check_call(call, task, asks_anew=False), call)
+
+    async def check_answer(self, answer: object, *, run_id: str, task: object = None) -> ToolVerdict:
+        """Decide whether the agent's answer may be given, by the gate ``answers``; without one it may."""
+        return await self._check_text("answer", self.answers, answer, run_id, task)
+
+    async def check_prompt(self, prompt: str, *, run_id: str) -> ToolVerdict:
+        """Decide whether a prompt may reach the agent, by ``prompts``; without it, it may."""
+        return await self._check_text("prompt", self.prompts, prompt, run_id, None)
+
+    async def check_result(self, call: ToolCall, result: object) -> ToolVerdict:
+        """Decide whether the agent may read what a tool returned, by ``results``, and for a forged tool by its schema.
+
+        Give the agent ``WITHHELD`` in its place where it may not.
+        """
+        return await self._answer(self._check_result(call, result), call, message=WITHHELD)
+
+    async def reopen(self, run_id: str, *, by: str, reason: str) -> int:
+        """Let a run that was stopped go on, and return the place of the entry; its refused calls are judged anew.
+
+        ``by`` is a person, whom your program knows.
+        """
+        payload = {"schema": "adjudge/run-reopened/1", "run": run_id, "by": by, "reason": reason}
+        return await self.ledger.append(payload, kind=RUN_REOPENED, subject=digest_text(run_id))
+
+    async def aclose(self) -> None:
+        """Close the ledger if it was opened here."""
+        if self._owns_ledger:
+            await self.ledger.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"ToolGuard({self.name!r}, match={self.match!r})"
+
+    # ---------------------------------------------------------------- a call
+
+    async def _answer(self, work: Any, call: ToolCall, *, message: str | None = None) -> ToolVerdict:
+        """Return the verdict of some work; a failure of any kind, and being late, is a refusal."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                verdict: ToolVerdict = await work
+        except Exception as error:  # noqa: BLE001 - a harness makes the call when its hook raises
+            # Its type alone: a store's error quotes what it was given.
+            kind = type(error).__name__
+            logger.error("tool guard %r could not check a call of %s: %s", self.name, show(call.tool[:80]), kind)
+            logger.debug("what the check raised", exc_info=error)
+            verdict = self._refuse("refused")
+        return verdict if verdict or message is None else replace(verdict, message=message)
+
+    async def _check_call(self, call: ToolCall, task: object, *, asks_anew: bool = True) -> ToolVerdict:
+        named = self._tools.find(call.tool, call.server)
+        if named is None:
+            return await self._record_refusal("not_listed", call, "no name of the guard's tools fits this one")
+        try:
+            question = await self._read_call(call)
+        except AdjudgeError as error:
+            return await self._record_refusal("refused", call, f"the call cannot be read: {error}")
+        trust = await self._trust.read(call.run_id)
+        refused = await self._check_trust(trust, question, call)
+        if refused is not None:
+            return refused
+        if isinstance(named[1], Gate):
+            verdict = await self._ask_gate(named[1], question, task, asks_anew=asks_anew)
+        elif asks_anew:
+            verdict = await self._record(question, await _screen(named[1], call, question))
+        else:
+            verdict = await self._record_refusal("refused", call, _NEVER_HELD)
+        # A judge takes seconds, in which a file that it was shown the digest of may be written anew.
+        if verdict and "files" in question.content and (await self._read_call(call)).subject != question.subject:
+            verdict = await self._record_refusal("refused", call, "a file that it names changed while it was checked")
+        return verdict
+
+    async def _check_trust(self, trust: RunTrust, question: _Question, call: ToolCall) -> ToolVerdict | None:
+        """Return the refusal of a call that was refused before, and of any in a run that was stopped."""
+        if question.subject in trust.denied:
+            return await self._record_refusal("denied", call, "people denied this call before in this run")
+        if question.subject in trust.refused:
+            # Else a judge who is right nine times of ten is asked ten times.
+            return await self._record_refusal("refused_before", call, "this call was refused before in this run")
+        is_stopped = trust.denials >= self.most_denials or trust.refusals >= self.most_refusals
+        if is_stopped and not self._reading.fits(call.tool, call.server):
+            counted = f"{trust.denials} denials and {trust.refusals} refusals"
+            return await self._record_refusal("stopped", call, f"the run was stopped after {counted}")
+        return None
+
+    async def _read_call(self, call: ToolCall) -> _Question:
+        """Read a call into what is judged, shown and bound. Raises ``UsageError``."""
+        content: dict[str, Any] = {"tool": call.tool}
+        parts = {"server": call.server, "cwd": call.cwd, "agent": call.agent}
+        content |= {name: text for name, text in parts.items() if text is not None}
+        content["arguments"] = read_arguments(call.arguments)
+        files = await self._read_files(call, content["arguments"])
+        if files.digests or not files.is_complete:
+            content["files"] = dict(files.digests)
+        if not files.is_complete:
+            content["files_not_bound"] = True
+        check_extent(content, "call")
+        text, _ = write_plain(content, label="call")
+        label = call.tool if call.server is None else f"{call.server}: {call.tool}"
+        return _Question(
+            run_id=call.run_id,
+            call_id=call.call_id if self.match == "call" else "",
+            subject=digest_text(text),
+            content=content,
+            about=self._describe(call),
+            label=flatten(label, 200),
+            more={"remarks": remarks} if (remarks := _read_remarks(call.remarks)) else {},
+        )
+
+    def _describe(self, call: ToolCall) -> dict[str, Any]:
+        about = {"tool": call.tool, "run_id": call.run_id}
+        about |= {"call_id": call.call_id} if self.match == "call" else {}
+        return about | {name: text for name in ("server", "agent") if (text := getattr(call, name)) is not None}
+
+    async def _read_files(self, call: ToolCall, arguments: Mapping[str, Any]) -> NamedFiles:
+        if call.files is not None:
+            return NamedFiles(dict(sorted(call.files.items())))
+        if not self.bind_files or call.cwd is None:
+            return NamedFiles({})
+        return await asyncio.to_thread(read_named_files, arguments, call.cwd)
+
+    # ---------------------------------------------------------------- a gate, and people
+
+    async def _ask_gate(self, gate: Gate, question: _Question, task: object, *, asks_anew: bool = True) -> ToolVerdict:
+        """Ask a gate, unless this very question waits for people, or was answered by them."""
+        if not can_repeat(gate) and asks_anew:
+            return await self._judge(gate, question, self._hold(question, 1), task, {})
+        # One at a time in this process, so that fifty checks of one call ask one judge. Of several processes, the
+        # unique key in the request's transaction lets one make the request.
+        name = self._hold(question, 1).digest_key(gate.name)
+        lock = self._locks.setdefault(name, asyncio.Lock())
+        async with lock:
+            return await self._resume_or_judge(gate, question, task, asks_anew=asks_anew)
+
+    async def _resume_or_judge(self, gate: Gate, question: _Question, task: object, *, asks_anew: bool) -> ToolVerdict:
+        approval_id, held = await self._find_latest(gate, question)
+        before: dict[str, Any] = {}
+        if approval_id is not None and gate.pending_store is not None:
+            stored = await gate.pending_store.pending(approval_id)
+            status = "unknown" if stored is None else "changed"
+            if stored is not None and _is_same_task(stored.decision, task):
+                metadata = {**stored.decision.metadata, **self._bind(question)}
+                repetition = await repeat_request(
+                    gate, approval_id, held, question.content, within=self.use_within, task=task, metadata=metadata
+                )
+                status = repetition.status
+                if status == "allowed":
+                    return ToolVerdict("allow", decision=repetition.decision)
+                if status == "waiting":
+                    return self._make_pending(gate, question, held, repetition.decision, approval_id)
+            because = _FINAL.get(status) if asks_anew and self.match == "content" else _ENDED.get(status)
+            if because is None and not asks_anew:
+                because = "expired" if status == "expired" else "refused"
+            if because is not None:
+                return await self._record_repeated(because, question, f"its approval {approval_id} is {status}")
+            before = {} if stored is None else {"before": _describe_before(stored, status)}
+            held = replace(held, number=held.number + 1)
+        if not asks_anew:
+            return await self._record_repeated("refused", question, _NEVER_HELD)
+        return await self._judge(gate, question, held, task, before)
+
+    async def _find_latest(self, gate: Gate, question: _Question) -> tuple[str | None, HeldCall]:
+        """Find the latest request for approval of this call, or the number that its first one will have."""
+        held, approval_id = self._hold(question, 1), None
+        while (found := await find_repeated(gate, held)) is not None:
+            approval_id, held = found, replace(held, number=held.number + 1)
+        return approval_id, held if approval_id is None else replace(held, number=held.number - 1)
+
+    async def _judge(
+        self, gate: Gate, question: _Question, held: HeldCall, task: object, before: Mapping[str, Any]
+    ) -> ToolVerdict:
+        word = held.make_word(gate.name)
+        metadata = {"title": f"{question.label} ({word})", **question.more, **before, **self._bind(question)}
+        decision = await check_request(gate, question.content, held, metadata, task=task)
+        if decision.pending and decision.approval_id is not None:
+            return self._make_pending(gate, question, held, decision, decision.approval_id)
+        if decision.allowed:
+            return ToolVerdict("allow", decision=decision)
+        return self._refuse("refused", decision, start=question.start, gate=gate)
+
+    def _hold(self, question: _Question, number: int) -> HeldCall:
+        return HeldCall(
+            run_id=question.run_id,
+            call_id=question.call_id,
+            subject=question.subject,
+            number=number,
+            most_open=self.most_open,
+        )
+
+    def _bind(self, question: _Question) -> dict[str, Any]:
+        """Return the metadata that an approval is bound to: the present ones are compared with those it was given."""
+        return {"tool": question.about.get("tool"), "call": dict(question.about)}
+
+    # ---------------------------------------------------------------- what is no call
+
+    async def _check_text(
+        self,
+        kind: Literal["answer", "prompt"],
+        checker: Gate | PromptFirewall | None,
+        value: Any,
+        run: str,
+        task: object,
+    ) -> ToolVerdict:
+        about = ToolCall(f"({kind})", {}, "", run)
+        if checker is None:
+            return ToolVerdict("allow")
+
+        async def ask() -> ToolVerdict:
+            content = read_content(value, label=kind)
+            question = _Question(
+                run_id=run,
+                call_id="",
+                subject=digest_text(write_plain(content, label=kind)[0]),
+                content=content,
+                about={"part": kind, "run_id": run},
+                label=kind,
+                start=_OTHER_TEXTS[kind],
+                more={},
+            )
+            if isinstance(checker, Gate):
+                return await self._ask_gate(checker, question, task)
+            return await self._record(question, await _ask_prompt_firewall(checker, value))
+
+        return await self._answer(ask(), about)
+
+    async def _check_result(self, call: ToolCall, result: object) -> ToolVerdict:
+        named = self._tools.find(call.tool, call.server)
+        content: dict[str, Any] = {"tool": call.tool, **({} if call.server is None else {"server": call.server})}
+        content["result"] = read_content(result, label="result")
+        question = _Question(
+            run_id=call.run_id,
+            call_id=call.call_id if self.match == "call" else "",
+            subject=digest_text(write_plain(content, label="result")[0]),
+            content=content,
+            about={"part": "result", **self._describe(call)},
+            label=flatten(f"result of {call.tool}", 200),
+            more={},
+        )
+        checker = None if named is None else named[1]
+        if isinstance(checker, ResultScreen):
+            verdict = await self._record(question, await checker.screen_result(call, content["result"]))
+            if not verdict:
+                return verdict
+        return ToolVerdict("allow") if self.results is None else await self._ask_gate(self.results, question, None)
+
+    # ---------------------------------------------------------------- verdicts
+
+    def _refuse(
+        self,
+        because: CallRefusedBecause,
+        decision: Decision | None = None,
+        *,
+        start: str = "The call was not made",
+        gate: Gate | None = None,
+    ) -> ToolVerdict:
+        message = f"{start}: {_AFTER[because]}"
+        reasons = _list_reasons(gate, decision) if self.show_reasons and gate is not None else ""
+        return ToolVerdict("refuse", f"{message} {reasons}".rstrip(), decision, because=because)
+
+    def _make_pending(
+        self, gate: Gate, question: _Question, held: HeldCall, decision: Decision | None, approval_id: str
+    ) -> ToolVerdict:
+        message = f"{question.start}: {_AFTER['waits'].format(word=held.make_word(gate.name))}"
+        message += " The same call passes once it is approved." if self.match == "content" else ""
+        return ToolVerdict("pending", message, decision, approval_id, because="waits")
+
+    async def _record(self, question: _Question, screened: Screened) -> ToolVerdict:
+        """Record the answer of what is no gate, and return the verdict."""
+        decision = Decision(
+            gate=self.name,
+            allowed=screened.allowed,
+            decided_by=screened.decided_by,
+            result=screened.result,
+            detail=screened.detail,
+            subject=question.subject,
+            metadata={"title": question.label, **self._bind(question)},
+        )
+        decision = await self._append(decision)
+        return ToolVerdict("allow", decision=decision) if decision.allowed else self._refuse("refused", decision)
+
+    async def _record_repeated(self, because: CallRefusedBecause, question: _Question, why: str) -> ToolVerdict:
+        decision = Decision(
+            gate=self.name,
+            allowed=False,
+            decided_by="policy",
+            detail=f"the call was refused: {why}",
+            subject=question.subject,
+            metadata={"title": question.label, **self._bind(question)},
+        )
+        return self._refuse(because, await self._append(decision), start=question.start)
+
+    async def _record_refusal(self, because: CallRefusedBecause, call: ToolCall, detail: str) -> ToolVerdict:
+        """Record a refusal of the guard's own."""
+        about = {
+            name: flatten(text, 200) if isinstance(text, str) else text for name, text in self._describe(call).items()
+        }
+        decision = Decision(
+            gate=self.name,
+            allowed=False,
+            decided_by="policy",
+            detail=detail,
+            metadata={"title": flatten(call.tool, 200), "tool": about["tool"], "call": about},
+        )
+        return self._refuse(because, await self._append(decision))
+
+    async def _append(self, decision: Decision) -> Decision:
+        subject = decision.subject or sha256(json.dumps(dict(decision.metadata)).encode()).hexdigest()
+        seq = await self.ledger.append(decision, kind="decision", subject=subject, gate=decision.gate)
+        return replace(decision, ledger_seq=seq)
+
+    def _prepare(self, gate: Gate) -> Gate:
+        """Return a gate as the guard uses it: it never waits for people, and records where the others do."""
+        return gate.replace(wait=False, ledger=self.ledger if gate.ledger is None else gate.ledger)
+
+
+async def _screen(screen: CallScreen | None, call: ToolCall, question: _Question) -> Screened:
+    """Ask what is no gate."""
+    if screen is None:
+        return Screened(allowed=True, detail="the guard's configuration checks no call of this tool")
+    return await screen.screen_call(call, question.content["arguments"])
+
+
+async def _ask_prompt_firewall(firewall: PromptFirewall, prompt: str) -> Screened:
+    """Ask a prompt firewall about a prompt, which is let through whole or not at all."""
+    verdict = await firewall.check([prompt])
+    detail = "; ".join(rejected.reason for rejected in verdict.rejected)
+    return make_screened(verdict.chain_result, allowed=verdict.passed, detail=detail)
+
+
+# ---------------------------------------------------------------- reading what a program passes in
+
+
+def _check_gates(gates: Collection[Gate], unsafe: Collection[str]) -> None:
+    """Refuse gates that could let a call pass unseen, unless ``unsafe`` names them."""
+    names: dict[str, Gate] = {}
+    for gate in gates:
+        if names.setdefault(gate.name, gate) is not gate:
+            raise UsageError(f"two gates are called {show(gate.name)}; an approval of one would look like the other's")
+        if gate.policy.asks and gate.pending_store is None:
+            raise UsageError(f"gate {show(gate.name)} asks people who keep no pending decisions; give it Approvals")
+        for option, risk in _list_risks(gate):
+            if f"{gate.name}.{option}" not in unsafe:
+                raise UsageError(
+                    f"gate {show(gate.name)} has {risk}, so a call could be made that nobody has seen; change it, or "
+                    f"name {show(f'{gate.name}.{option}')} in unsafe",
+                    argument="unsafe",
+                )
+
+
+def _list_risks(gate: Gate) -> list[tuple[str, str]]:
+    risks = [("sample", f"sample={gate.sample:g}")] if gate.sample < 1 else []
+    risks += [("on_undecided", "on_undecided='allow'")] if gate.on_undecided == "allow" else []
+    risks += [("on_expiry", "on_expiry='approve'")] if gate.ask.get("on_expiry") == "approve" else []
+    return risks + ([("show_content", "show_content=False")] if gate.policy.asks and not gate.show_content else [])
+
+
+def _find_ledger(gates: Collection[Gate]) -> Ledger | None:
+    """Find the one ledger of some gates and their approvals; raise ``UsageError`` if there are several."""
+    kept = [getattr(gate.ledger, "ledger", gate.ledger) for gate in gates]
+    kept += [gate.pending_store.ledger for gate in gates if gate.pending_store is not None]
+    ledgers = list({id(ledger): ledger for ledger in kept if isinstance(ledger, Ledger)}.values())
+    if len(ledgers) > 1:
+        # Two stores could each have a request for one call, and each an approval of it.
+        raise UsageError(
+            f"the gates record in {len(ledgers)} ledgers; give all of them, and their approvals, the same one"
+        )
+    return ledgers[0] if ledgers else None
+
+
+def _check_checkers(tools: ToolPatterns[Any]) -> None:
+    for pattern, checker in tools.list():
+        if checker is None and not pattern.is_exact:
+            raise UsageError(
+                f"tools have None for {show(pattern.key)}; a tool that nothing checks is named exactly",
+                argument="tools",
+            )
+        if checker is not None and not isinstance(checker, Gate | CallScreen):
+            raise UsageError(
+                f"{show(pattern.key)} needs a Gate, an InputFirewall, a ToolRegistry or None, got "
+                f"{type(checker).__name__}",
+                argument="tools",
+            )
+
+
+def _replace(value: Any, prepared: Mapping[int, Gate]) -> Any:
+    return prepared.get(id(value), value)
+
+
+def _read_most_open(most_open: Mapping[str, int] | None) -> dict[str, int]:
+    limits = _LIMITS | dict(most_open or {})
+    for name, most in limits.items():
+        if name not in _LIMITS:
+            raise UsageError(f"most_open has a run and a gate, got {show(name)}", argument="most_open")
+        check_whole_number("most_open", most, least=1)
+    return limits
+
+
+def _read_remarks(remarks: Mapping[str, Any]) -> dict[str, str]:
+    """Read what the agent says about a call, as texts of one line each."""
+    pairs = list(remarks.items())[:10]
+    return {flatten(str(name), 60): flatten(str(text), _LONGEST_REMARK) for name, text in pairs}
+
+
+def _is_same_task(pending: Decision, task: object) -> bool:
+    try:
+        digest = None if task is None else digest_text(write_plain(read_content(task, label="task"), label="task")[0])
+    except AdjudgeError:
+        return False
+    return pending.basis.get("task") == digest
+
+
+def _describe_before(stored: PendingDecision, status: str) -> dict[str, Any]:
+    """Say what became of the request before this one, for the people who are asked again."""
+    approval = stored.approval
+    described = {"approval": approval.id, "status": status, "decided_by": list(approval.closed_by)}
+    described |= {} if approval.closed_at is None else {"decided_at": approval.closed_at.isoformat()}
+    if stored.used_at is not None:
+        described |= {"used_at": stored.used_at.isoformat(), "note": "this call was approved before, and may have run"}
+    return described
+
+
+def _list_reasons(gate: Gate, decision: Decision | None) -> str:
+    """List what the rules that failed are for, in the operator's words; nothing that quotes a call or a judge."""
+    results = () if decision is None or decision.result is None else decision.result.rule_results
+    failed = {result.name for result in results if not result.passed}
+    return " ".join(dict.fromkeys(rule.description for rule in gate.rules if rule.name in failed and rule.description))

@@ -1,0 +1,186 @@
+"""Which gate checks which tool: names, and beginnings of names, never in the order of writing. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+
+T = TypeVar("T")
+
+ToolKey = str | tuple[str, str]
+"""``"delete_file"``, ``"delete_*"``, ``"Write|Edit"``, ``"*"``, or server and tool of MCP: ``("bank", "pay*")``."""
+
+_OWN = "own"
+"""Tools without a server."""
+
+_ANY = "any"
+"""Tools of every server, and those without one."""
+
+CALLS_TOOLS = frozenset({"multi_tool_use.parallel", "batch", "batchtool", "parallel"})
+"""Tools that call other tools, which no guard sees: they have to be named exactly."""
+
+_SEPARATORS = re.compile(r"__|[./:]")
+
+_ALIKE = str.maketrans({"-": "_", " ": "_", "0": "o", "1": "l", "i": "l"})
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A name, or with ``*`` at its end the beginning of one."""
+
+    text: str
+    is_prefix: bool
+
+    def fits(self, name: str) -> bool:
+        """Return whether a name is this one, or begins like this."""
+        return name.startswith(self.text) if self.is_prefix else name == self.text
+
+    def covers(self, other: Word) -> bool:
+        """Return whether every name that the other fits fits this one too."""
+        return self.fits(other.text) if self.is_prefix else self == other
+
+    def fold(self) -> Word:
+        """Return the word as names are compared that only resemble each other."""
+        return Word(_fold(self.text), self.is_prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The tools of one key."""
+
+    server: Word | str
+    """A server of MCP, ``_OWN`` or ``_ANY``."""
+    tool: Word
+    key: ToolKey
+    """What was written, for messages."""
+
+    @property
+    def is_exact(self) -> bool:
+        """True if it names one tool."""
+        return not self.tool.is_prefix and (self.server == _OWN or not _get_word(self.server).is_prefix)
+
+    def fits(self, tool: str, server: str | None) -> bool:
+        """Return whether a call is of one of these tools."""
+        return self._fits_server(server) and self.tool.fits(tool)
+
+    def covers(self, other: Pattern) -> bool:
+        """Return whether every tool of the other pattern is one of this."""
+        return _covers_server(self.server, other.server) and self.tool.covers(other.tool)
+
+    def resembles(self, tool: str, server: str | None) -> bool:
+        """Return whether somebody could take a call for one of these tools."""
+        word = self.tool.fold()
+        names = [_fold(tool), *[_fold(tool[match.end() :]) for match in _SEPARATORS.finditer(tool)]]
+        is_server_alike = server is None or not isinstance(self.server, Word) or self.server.fold().fits(_fold(server))
+        return is_server_alike and any(word.fits(name) for name in names)
+
+    def _fits_server(self, server: str | None) -> bool:
+        if self.server == _ANY:
+            return True
+        return server is None if self.server == _OWN else server is not None and _get_word(self.server).fits(server)
+
+
+class ToolPatterns(Generic[T]):
+    """What is written for each tool, found by the most specific pattern that fits.
+
+    Raises ``UsageError`` for a key that cannot be read, for one that is written twice, and for two of which neither is
+    more specific where both fit.
+    """
+
+    def __init__(self, tools: Mapping[ToolKey, T]) -> None:
+        self._values: dict[Pattern, T] = {}
+        for key, value in tools.items():
+            for pattern in _read_key(key):
+                if any(pattern.covers(other) and other.covers(pattern) for other in self._values):
+                    raise UsageError(f"tools name {show(key)} twice; which of the two counts would be a guess")
+                self._values[pattern] = value
+        self._check_overlaps()
+
+    def list(self) -> tuple[tuple[Pattern, T], ...]:
+        """Return every pattern and what is written for it."""
+        return tuple(self._values.items())
+
+    def find(self, tool: str, server: str | None) -> tuple[Pattern, T] | None:
+        """Find what is written for a tool; ``None`` where nothing is, or what is written for another resembles it."""
+        if not _is_name(tool) or not (server is None or _is_name(server)):
+            return None
+        fitting = [pattern for pattern in self._values if pattern.fits(tool, server)]
+        best = next((one for one in fitting if all(other.covers(one) for other in fitting)), None)
+        if best is None:
+            return None
+        if not best.is_exact:
+            if tool.casefold() in CALLS_TOOLS:
+                return None
+            # Else `Delete_x`, or `fs__delete_x`, would be checked as any tool, by the laxest gate there is.
+            stricter = [p for p in self._values if p not in fitting and len(p.tool.text) > len(best.tool.text)]
+            if any(pattern.resembles(tool, server) for pattern in stricter):
+                return None
+        return best, self._values[best]
+
+    def fits(self, tool: str, server: str | None) -> bool:
+        """Return whether anything is written for a tool."""
+        return self.find(tool, server) is not None
+
+    def _check_overlaps(self) -> None:
+        patterns = list(self._values)
+        for one in patterns:
+            for other in patterns:
+                if not _covers_server(one.server, other.server) or not other.tool.covers(one.tool):
+                    continue
+                # One names more servers, the other more tools. Both fit the tools of this one, which has to be written.
+                shared = Pattern(other.server, one.tool, "")
+                if not any(pattern.covers(shared) and shared.covers(pattern) for pattern in patterns):
+                    raise UsageError(
+                        f"tools have {show(one.key)} and {show(other.key)}, and both fit {_write(shared)}; write for "
+                        "that one too what checks it"
+                    )
+
+
+def _read_key(key: ToolKey) -> list[Pattern]:
+    if isinstance(key, str):
+        words = [_read_word(text.strip(), key) for text in key.split("|")]
+        return [Pattern(_ANY if word == Word("", is_prefix=True) else _OWN, word, key) for word in words]
+    if isinstance(key, tuple) and len(key) == 2 and all(isinstance(part, str) for part in key):
+        server = _read_word(key[0], key)
+        return [Pattern(server, _read_word(text.strip(), key), key) for text in key[1].split("|")]
+    raise UsageError(f"tools are named by a text, or by a server and a tool, got {show(key)}", argument="tools")
+
+
+def _read_word(text: str, key: ToolKey) -> Word:
+    name = text.removesuffix("*")
+    if not text or not (name == "" or _is_name(name)) or any(character in "*?[" for character in name):
+        raise UsageError(
+            f"a tool is named by its name or, with * at the end, by how it begins, in printable ASCII; got {show(key)}",
+            argument="tools",
+        )
+    return Word(name, is_prefix=text.endswith("*"))
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and name.isascii() and name.isprintable()
+
+
+def _get_word(server: Word | str) -> Word:
+    return server if isinstance(server, Word) else Word("", is_prefix=True)
+
+
+def _covers_server(one: Word | str, other: Word | str) -> bool:
+    if one in (_ANY, other):
+        return True
+    return isinstance(one, Word) and isinstance(other, Word) and one.covers(other)
+
+
+def _write(pattern: Pattern) -> str:
+    tool = pattern.tool.text + "*" * pattern.tool.is_prefix
+    if not isinstance(pattern.server, Word):
+        return show(tool)
+    return show((pattern.server.text + "*" * pattern.server.is_prefix, tool))
+
+
+def _fold(name: str) -> str:
+    return name.casefold().translate(_ALIKE)

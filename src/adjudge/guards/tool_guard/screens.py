@@ -1,0 +1,47 @@
+"""What a guard can ask about a call beside a gate, such as a firewall or a registry of tools, and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from adjudge.guards.tool_guard.call import ToolCall
+from adjudge.result import DecidedBy, JudgeResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screened:
+    """The answer to a call, or to what a tool returned, as the guard records it."""
+
+    allowed: bool
+    decided_by: DecidedBy = "policy"
+    detail: str = ""
+    """One sentence on why; for the record, and not for the agent."""
+    result: JudgeResult | None = None
+    """The judge's result, where one was asked."""
+
+
+@runtime_checkable
+class CallScreen(Protocol):
+    """What is taken where a gate is: ``InputFirewall``, ``ToolRegistry``, or an object of yours with this method."""
+
+    async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
+        """Decide whether a call may be made; ``arguments`` are its arguments, read."""
+        ...
+
+
+@runtime_checkable
+class ResultScreen(CallScreen, Protocol):
+    """A screen of calls that checks what the tool returned as well."""
+
+    async def screen_result(self, call: ToolCall, result: Any, /) -> Screened:
+        """Decide whether the agent may read what a tool returned."""
+        ...
+
+
+def make_screened(result: JudgeResult | None, *, allowed: bool, detail: str) -> Screened:
+    """Make the answer of judges: theirs where they decided so, and otherwise a policy's."""
+    is_judged = result is not None and result.outcome == ("passed" if allowed else "failed")
+    decided_by: DecidedBy = "judge" if is_judged and result is not None and result.decided_by == "judge" else "policy"
+    return Screened(allowed=allowed, decided_by=decided_by, detail=detail, result=result)

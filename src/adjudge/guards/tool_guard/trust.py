@@ -1,0 +1,66 @@
+"""How far an agent's run is trusted still: which of its calls were refused, and whether it may go on.
+
+Read from the ledger, so that it holds in every process and nobody can forget it by starting anew. Each look reads only
+the entries since the last one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from adjudge.ledger.columns import RUN_REOPENED, name_trust
+from adjudge.ledger.entry import Entry
+from adjudge.ledger.ledger import Ledger
+
+_MOST_RUNS = 1_000
+"""Runs that are kept in memory; of others, the ledger is read from its beginning."""
+
+
+@dataclass(slots=True)
+class RunTrust:
+    """The refusals and denials of one run, since people last reopened it."""
+
+    refused: set[str] = field(default_factory=set)
+    """SHA-256 of the calls that a rule or a judge refused."""
+    denied: set[str] = field(default_factory=set)
+    """SHA-256 of the calls that people denied."""
+    refusals: int = 0
+    denials: int = 0
+    seq: int = 0
+    """The last entry that was read."""
+
+    def add(self, entry: Entry) -> None:
+        """Count one entry of the ledger."""
+        self.seq = entry.seq
+        if entry.kind == RUN_REOPENED:
+            self.refused, self.denied, self.refusals, self.denials = set(), set(), 0, 0
+        elif entry.kind == "approval.closed":
+            self.denied.add(entry.subject)
+            self.denials += 1
+        elif entry.subject not in self.refused:
+            self.refused.add(entry.subject)
+            self.refusals += 1
+
+
+class TrustReader:
+    """Reads from a ledger how far runs are trusted."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._runs: OrderedDict[str, RunTrust] = OrderedDict()
+        self._is_prepared = False
+
+    async def read(self, run: str) -> RunTrust:
+        """Read what is new of a run, and return all that is known of it. Raises ``LedgerError`` and ``UsageError``."""
+        trust = self._runs.setdefault(run, RunTrust())
+        self._runs.move_to_end(run)
+        if len(self._runs) > _MOST_RUNS:
+            self._runs.popitem(last=False)
+        if not self._is_prepared:
+            await self._ledger.prepare()
+            self._is_prepared = True
+        async for entry in self._ledger.query(run=name_trust(run), after=trust.seq):
+            if entry.seq > trust.seq:  # another check of this run may have read it meanwhile
+                trust.add(entry)
+        return trust
