@@ -190,6 +190,7 @@ EXAMPLES = {
     "arguments": {"arguments": {"tool": "Edit", "schema": {"required": ["path"]}}},
     "commands": {"commands": {"only": ["npm test"], "never": "curl"}},
     "limits": {"limits": {"calls": 20, "cost": 0.5}},
+    "visible": {"visible": True, "tools": ["lookup"], "commands": "jq"},
     "no_errors": {"no-errors": True},
     "no_repeats": {"no_repeats": 3},
 }

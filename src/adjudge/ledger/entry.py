@@ -37,6 +37,7 @@ Kind = Literal[
     "tool.reviewed",
     "tool.promoted",
     "tool.demoted",
+    "run.reopened",
     "key.created",
     "key.rotated",
     "key.revoked",

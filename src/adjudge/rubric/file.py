@@ -37,6 +37,7 @@ SHIPPED_RUBRICS = (
     "faithfulness",
     "answer-relevance",
     "correctness",
+    "tool-call",
     "tool-use",
 )
 

@@ -38,6 +38,8 @@ Check = Callable[[Any], RuleResult]
 
 _NO_RUN = "is no run of an agent; hand in an AgentRun, as adjudge.agents.read_run returns it"
 
+_NO_CALL = "has a tool and arguments that are no call"
+
 _MODES = {"strict", "in_order", "unordered", "subset", "superset"}
 
 _SPELLINGS = {"exact": "strict", "any_order": "superset"}
@@ -54,6 +56,23 @@ def read_run_of(content: Any) -> AgentRun | str:
     if not isinstance(content, AgentRun):
         return _NO_RUN
     return describe_incomplete(content) or content
+
+
+_CALL_MEMBERS = frozenset({"tool", "server", "cwd", "agent", "arguments", "files", "files_not_bound"})
+"""Members of a call as a guard of tool calls puts it to a gate."""
+
+
+def read_calls_of(content: Any) -> tuple[AgentCall, ...] | str:
+    """Return the calls of a complete run, or the one that a tool guard asks about; otherwise why there are none.
+
+    For rules on what each call is. Rules on what did not happen need a run, since one call says nothing of the others.
+    """
+    if isinstance(content, Mapping) and {"tool", "arguments"} <= content.keys() <= _CALL_MEMBERS:
+        tool, arguments = content["tool"], content["arguments"]
+        is_call = isinstance(tool, str) and bool(tool.strip()) and isinstance(arguments, Mapping)
+        return (AgentCall(tool=tool, arguments=dict(arguments)),) if is_call else _NO_CALL
+    run = read_run_of(content)
+    return run if isinstance(run, str) else run.calls
 
 
 # ---------------------------------------------------------------- trajectory
@@ -253,11 +272,11 @@ def make_arguments(*, tool: str | list[str], schema: Mapping[str, Any] | bool) -
     compiled = _compile(schema)
 
     def check(content: Any) -> RuleResult:
-        run = read_run_of(content)
-        if isinstance(run, str):
-            return fail(run)
+        calls = read_calls_of(content)
+        if isinstance(calls, str):
+            return fail(calls)
         count = 0
-        for place, call in enumerate(run.calls, 1):
+        for place, call in enumerate(calls, 1):
             if any(name.resembles(call.tool) for name in names):
                 count += 1
                 problem = _find_mismatch(compiled, call.arguments)

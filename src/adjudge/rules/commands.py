@@ -17,7 +17,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.folding import fold
 from adjudge.formats.text import quote, show
 from adjudge.result import RuleResult
-from adjudge.rules.agent_runs import Check, read_run_of
+from adjudge.rules.agent_runs import Check, read_calls_of
 from adjudge.rules.document import read_words
 from adjudge.rules.tool_calls import ToolName, fail, pass_, read_tool_names
 
@@ -28,10 +28,10 @@ SHELLS = (
 )
 """Tools that run commands, by the names that agents have for them; what resembles one is one too."""
 
-_COMMANDS = ("command", "cmd", "script", "input")
+COMMANDS = ("command", "cmd", "script", "input")
 """Arguments that hold the command."""
 
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     {"description", "timeout", "timeout_ms", "yield_time_ms", "max_output_tokens", "run_in_background", "justification"}
 )
 """Arguments beside the command that change nothing of what it does."""
@@ -68,10 +68,10 @@ def make_commands(
         raise UsageError("rule commands: say which commands may be run by only, or which may not by never")
 
     def check(content: Any) -> RuleResult:
-        run = read_run_of(content)
-        if isinstance(run, str):
-            return fail(run)
-        calls = [call for call in run.calls if any(name.resembles(call.tool) for name in names)]
+        all_calls = read_calls_of(content)
+        if isinstance(all_calls, str):
+            return fail(all_calls)
+        calls = [call for call in all_calls if any(name.resembles(call.tool) for name in names)]
         for call in calls:
             problem = _find_problem(call, allowed, refused)
             if problem is not None:
@@ -85,7 +85,7 @@ def make_commands(
 def _find_problem(
     call: AgentCall, allowed: Sequence[Sequence[ToolName]] | None, refused: Sequence[Sequence[ToolName]]
 ) -> str | None:
-    command = _read_command(call)
+    command = read_command(call)
     if command is None:
         return f"the command of a call of {quote(call.tool, 60)} cannot be read"
     for pattern in refused:
@@ -96,10 +96,10 @@ def _find_problem(
 
 def _find_unlisted(call: AgentCall, command: str, allowed: Sequence[Sequence[ToolName]]) -> str | None:
     """Say why a command is none of those that may be run, or return ``None`` for one that is."""
-    other = next((name for name in call.arguments if name not in (*_COMMANDS, *_HARMLESS)), None)
+    other = next((name for name in call.arguments if name not in (*COMMANDS, *HARMLESS)), None)
     if other is not None:
         return f"ran {quote(command, 80)} with the argument {quote(other, 40)}, which can change what that does"
-    words = _read_simple(command)
+    words = read_simple(command)
     if words is None:
         return f"ran {quote(command, 80)}, which is not one simple command"
     if any(_fits(words, pattern) for pattern in allowed):
@@ -107,11 +107,11 @@ def _find_unlisted(call: AgentCall, command: str, allowed: Sequence[Sequence[Too
     return f"ran {quote(command, 80)}, which is none of the commands that may be run"
 
 
-def _read_command(call: AgentCall) -> str | None:
+def read_command(call: AgentCall) -> str | None:
     """Read the one command of a call; ``None`` where there is none, or more than one argument could be it."""
     if not isinstance(call.arguments, dict):
         return None
-    values = [call.arguments[name] for name in _COMMANDS if name in call.arguments]
+    values = [call.arguments[name] for name in COMMANDS if name in call.arguments]
     if len(values) != 1:
         return None
     [value] = values
@@ -138,7 +138,7 @@ def _read_allowed(text: str) -> list[ToolName]:
     return [ToolName(word) for word in words]
 
 
-def _read_simple(command: str) -> list[str] | None:
+def read_simple(command: str) -> list[str] | None:
     """Read the words of one simple command; ``None`` for anything that a shell would do more with."""
     if not _SIMPLE.fullmatch(command) or command != command.strip(" "):
         return None

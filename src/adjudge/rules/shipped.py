@@ -50,6 +50,7 @@ from adjudge.rules.threads import stop_if_abandoned
 from adjudge.rules.tool_calls import make_call_order, make_called, make_not_called
 from adjudge.rules.unicode import make_unicode
 from adjudge.rules.urls import make_urls
+from adjudge.rules.visible import make_visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +261,11 @@ _KINDS: Mapping[str, _Kind] = {
         make=make_commands,
         main="only",
         takes_members=True,
+    ),
+    "visible": _Kind(
+        takes="nothing: what each call of the agent does can be read in the call; tools, commands: further ones of "
+        "which the arguments say all that they do.",
+        make=make_visible,
     ),
     "limits": _Kind(
         takes="the most that the agent's run may take: calls, steps, tokens, cost in dollars, seconds; what is not "

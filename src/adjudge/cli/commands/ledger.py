@@ -64,6 +64,7 @@ def list_entries(
     gate: Annotated[str | None, name_option("gate", "Only of this gate.")] = None,
     subject: Annotated[str | None, name_option("subject", "Only about this, most often a digest.")] = None,
     execution: Annotated[str | None, name_option("execution", "Only of this execution.")] = None,
+    run: Annotated[str | None, name_option("run", "Only of this run of an agent, whose calls were guarded.")] = None,
     since: Annotated[str | None, name_option("since", "From this time on, like 2026-11-20T12:00Z.")] = None,
     until: Annotated[str | None, name_option("until", "Before this time.")] = None,
     last: Annotated[int, typer.Option("--last", metavar="N", min=0, help="Only the last N; 0 for all.")] = 100,
@@ -72,7 +73,7 @@ def list_entries(
 ) -> None:
     """List entries of a ledger, oldest first."""
     filters: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate}
-    filters |= {"subject": subject, "execution": execution}
+    filters |= {"subject": subject, "execution": execution, "run": run}
     filters |= {"since": read_time("--since", since), "until": read_time("--until", until)}
 
     async def find(opened: Ledger) -> tuple[list[Entry], int]:

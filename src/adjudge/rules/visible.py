@@ -1,0 +1,98 @@
+"""The rule ``visible``: can everything that an agent's call will do be read in the call?
+
+Nobody can judge ``make deploy`` by its words, and a judge who is asked guesses that it is fine. So what runs code that
+is written elsewhere (a script, a build, a package's script, a download, a tool that nobody vouched for) fails here, and
+goes to people. It is a list of what is known, because there is no list of everything that runs something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjudge.agents.step import AgentCall
+from adjudge.formats.text import quote
+from adjudge.result import RuleResult
+from adjudge.rules.agent_runs import Check, read_calls_of
+from adjudge.rules.commands import COMMANDS, HARMLESS, SHELLS, read_command, read_simple
+from adjudge.rules.document import read_words
+from adjudge.rules.tool_calls import ToolName, fail, pass_, read_tool_names
+
+_PROGRAMS = frozenset(
+    """
+    ls cat head tail wc pwd echo printf stat file du df date whoami id hostname uname which basename dirname realpath
+    readlink diff cmp cut tr uniq nl tac rev fold column comm paste join seq sha256sum sha1sum md5sum cksum tree true
+    false mkdir rmdir touch cp mv rm ln chmod
+    """.split()  # noqa: SIM905 - as a list it would be fifty lines
+)
+"""Programs that do what their arguments say, and run nothing else."""
+
+_SUBCOMMANDS = {"git": frozenset({"status", "log", "show", "ls-files", "rev-parse", "blame"})}
+"""Programs of which these subcommands do so; ``git commit`` and others run the hooks of a repository."""
+
+_RUNS_MORE = {
+    "cp": ("-S", "--suffix"),
+    "git": ("-c", "-C", "--exec-path", "--paginate", "-p", "--ext-diff", "--textconv", "--config-env", "--output"),
+    "file": ("-C", "-m", "--magic-file", "--compile"),
+    "date": ("-f", "--file"),
+}
+"""Options with which a program reads more than its arguments, or runs another."""
+
+_TOOLS = (
+    *("Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "NotebookRead", "NotebookEdit", "TodoWrite"),
+    *("read_file", "write_file", "list_directory", "list_files", "view_image"),
+)
+"""Tools of which the arguments say all that they do."""
+
+Words = str | list[str]
+
+
+def make_visible(*, tools: Words | None = None, commands: Words | None = None) -> Check:
+    """Make a check that each call is of a tool, or of a simple command, whose arguments say all that it does."""
+    names = [ToolName(name) for name in _TOOLS]
+    names += [] if tools is None else read_tool_names("visible", tools, key="tools")
+    programs = _PROGRAMS if commands is None else _PROGRAMS.union(read_words("visible", "commands", commands))
+    shells = [ToolName(name) for name in SHELLS]
+
+    def check(content: Any) -> RuleResult:
+        calls = read_calls_of(content)
+        if isinstance(calls, str):
+            return fail(calls)
+        for call in calls:
+            problem = _find_problem(call, names, shells, programs)
+            if problem is not None:
+                return fail(problem)
+        return pass_(f"what {len(calls):,} calls do can be read in them")
+
+    return check
+
+
+def _find_problem(
+    call: AgentCall, names: Sequence[ToolName], shells: Sequence[ToolName], programs: frozenset[str]
+) -> str | None:
+    if any(name.resembles(call.tool) for name in shells):
+        return _find_hidden(call, programs)
+    if any(name.equals(call.tool) for name in names):
+        return None
+    return f"what {quote(call.tool, 60)} does cannot be read in its arguments"
+
+
+def _find_hidden(call: AgentCall, programs: frozenset[str]) -> str | None:
+    """Say what a command does not show of what it will do; ``None`` where it shows all."""
+    command = read_command(call)
+    if command is None:
+        return f"the command of a call of {quote(call.tool, 60)} cannot be read"
+    if any(name not in (*COMMANDS, *HARMLESS) for name in call.arguments):
+        return f"{quote(command, 80)} has arguments beside the command, which can change what that does"
+    words = read_simple(command)
+    if words is None:
+        return f"{quote(command, 80)} is not one simple command"
+    program, options = words[0], words[1:]
+    subcommands = _SUBCOMMANDS.get(program)
+    is_known = program in programs if subcommands is None else bool(options) and options[0] in subcommands
+    if not is_known:
+        return f"{quote(command, 80)} runs what cannot be read in it"
+    refused = _RUNS_MORE.get(program, ())
+    if any(option == name or option.startswith(f"{name}=") for option in options for name in refused):
+        return f"{quote(command, 80)} has an option that reads or runs more than it shows"
+    return None
