@@ -357,7 +357,6 @@ def test_what_only_describes_a_call_makes_no_other_of_it(url: str):
 
 def test_a_refused_call_is_refused_again_without_asking_the_judge(url: str):
     """A judge who is right nine times of ten is not asked ten times."""
-
     asked: list[str] = []
 
     def judge(content: str) -> bool:
