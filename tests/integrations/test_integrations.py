@@ -11,7 +11,12 @@ import pytest
 
 from kit import house
 
-PACKAGES = {"inspect_ai": "inspect-ai", "pydantic_evals": "pydantic-evals", "opentelemetry": "adjudge[otel]"}
+PACKAGES = {
+    "inspect_ai": "inspect-ai",
+    "mcp": "adjudge[mcp]",
+    "pydantic_evals": "pydantic-evals",
+    "opentelemetry": "adjudge[otel]",
+}
 """The adapters that import a package, and what a user installs to have it."""
 
 PROGRAM = """

@@ -6,12 +6,15 @@ from typing import Literal, assert_type
 
 from inspect_ai import Task
 from inspect_ai.scorer import Scorer
+from mcp.server.mcpserver import MCPServer
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.context import Context
 from pydantic_evals import Case, Dataset
 
 from adjudge import Gate, Judge, JudgeChain
+from adjudge.guards import ToolGuard
 from adjudge.integrations.inspect_ai import ScoreValue, judge_scorer
+from adjudge.integrations.mcp import GateExtension, IdentifyClient
 from adjudge.integrations.opentelemetry import EvaluationEmitter, EvaluatorType
 from adjudge.integrations.pydantic_evals import JudgeEvaluator
 
@@ -43,3 +46,9 @@ def emit(kind: EvaluatorType, provider: LoggerProvider) -> None:
     Gate("door", rules=["secrets"], on_result=emitter)
     chain = JudgeChain([Judge(answer, on_result=emitter)], on_result=emitter)
     emitter.emit(chain.evaluate_sync("content", criteria="Is polite."), context=Context())
+
+
+def guard_tools(guard: ToolGuard, identify: IdentifyClient) -> MCPServer:
+    """A server of MCP."""
+    GateExtension(Gate("door", rules=["secrets"]))  # pyrefly: ignore[bad-argument-type]
+    return MCPServer("files", extensions=[GateExtension(guard, server="files", identify=identify, media=["photo"])])

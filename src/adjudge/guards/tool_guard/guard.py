@@ -209,6 +209,15 @@ class ToolGuard(ReadOnly):
         """
         return await self._answer(self._check_result(call, result), call, message=WITHHELD)
 
+    def can_hold(self, tool: str, server: str | None = None) -> bool:
+        """Return whether a call of a tool may have to wait for people.
+
+        For integrations that cannot recognise the call when it is repeated: they refuse such a tool, so that nobody is
+        asked in vain.
+        """
+        named = self._tools.find(tool, server)
+        return named is not None and isinstance(named[1], Gate) and can_repeat(named[1])
+
     async def reopen(self, run_id: str, *, by: str, reason: str) -> int:
         """Let a run that was stopped go on, and return the place of the entry; its refused calls are judged anew.
 

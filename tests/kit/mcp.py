@@ -1,0 +1,243 @@
+"""MCP servers whose tools a guard checks, in this process and in others, and the official client that calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from adjudge import Approvals, Gate, Ledger
+from adjudge.guards import ToolGuard
+from kit.gates import GOOD
+from kit.house import TESTS
+from kit.judges import Seat
+
+PEOPLE = {"approvers": ["ana", "bob"]}
+
+KEY = "a key of the tests, which is long enough"
+"""Seals what clients keep of held calls, so that another process of the same server can open it."""
+
+TOKENS = {"token-of-ana": "ana", "token-of-eve": "eve"}
+
+
+@dataclass(kw_only=True)
+class Shop:
+    """A guard, who approves, and what the tools of its server did."""
+
+    guard: ToolGuard
+    approvals: Approvals
+    ledger: Ledger
+    ran: list[str] = field(default_factory=list)
+    """What the bodies of the tools were called with."""
+
+    async def decide(self, approved: bool, *, by: str = "ana") -> None:
+        """Answer the one request that is open."""
+        [request] = await self.approvals.list()
+        await self.approvals.decide(request.id, by, approved, "fine")
+
+    async def count_requests(self) -> int:
+        """All requests that were ever made."""
+        return len(await self.approvals.list(status=None))
+
+
+@asynccontextmanager
+async def open_shop(url: str, **options: Any) -> AsyncIterator[Shop]:
+    """A guard over two tools: one that a rule checks, and one that people decide about."""
+    given = options.pop("gates", {})
+    async with Ledger(url) as ledger, Approvals(ledger) as approvals:
+        rules = given.get("rules", [{"not_contains": ["rm -rf"]}])
+        shell = Gate("shell", rules=rules, ledger=ledger)
+        asks = {"on_failed": "ask", "ask": PEOPLE, "approvals": approvals, "show_content": True, "ledger": ledger}
+        deletes = Gate("deletes", judge=given.get("judge", Seat("failed")), rubric=GOOD, **asks)
+        tools = {"shell": shell, "delete_file": deletes} | options.pop("tools", {})
+        async with ToolGuard(tools, **options) as guard:
+            yield Shop(guard=guard, approvals=approvals, ledger=ledger)
+
+
+def make_server(shop: Shop, *, run: Callable[[str], None] | None = None, **options: Any) -> Any:
+    """A server of the official SDK with the guard in front of its tools."""
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.request_state import RequestStateSecurity
+
+    from adjudge.integrations.mcp import GateExtension
+
+    note = shop.ran.append if run is None else run
+    gate = {name: options.pop(name) for name in ("identify", "media", "server") if name in options}
+    options.setdefault("extensions", [GateExtension(shop.guard, **gate)])
+    security = RequestStateSecurity(keys=[KEY])
+    server = MCPServer("files", log_level="CRITICAL", request_state_security=security, **options)
+
+    @server.tool()
+    def delete_file(path: str) -> str:
+        """Delete a file."""
+        note(f"delete {path}")
+        return f"deleted {path}"
+
+    @server.tool()
+    def shell(cmd: str) -> str:
+        """Run a command."""
+        note(f"shell {cmd}")
+        return f"ran {cmd}"
+
+    @server.tool()
+    def unlisted() -> str:
+        """A tool that the guard does not name."""
+        note("unlisted")
+        return "ran"
+
+    return server
+
+
+class User:
+    """The user of a client, who answers what the server asks, and what happens before the answer."""
+
+    def __init__(self, action: str = "accept", *, before: Callable[[], Awaitable[Any]] | None = None) -> None:
+        self.action = action
+        self.before = before
+        self.questions: list[str] = []
+
+    async def answer(self, _: Any, params: Any) -> Any:
+        import mcp_types
+
+        self.questions.append(params.message)
+        if self.before is not None and len(self.questions) == 1:
+            await self.before()
+        content = {"approve": True} if self.action == "accept" else None
+        return mcp_types.ElicitResult(action=self.action, content=content)
+
+
+def open_client(server: Any, user: User | None = None, **options: Any) -> Any:
+    """The official client of a server; without a user it cannot be asked anything."""
+    from mcp import Client
+
+    given = {} if user is None else {"elicitation_callback": user.answer}
+    return Client(server, **given, **options)
+
+
+def read_text(result: Any) -> str:
+    """What the model reads."""
+    return " ".join(block.text for block in result.content if block.type == "text")
+
+
+def use(work: Callable[[Shop], Awaitable[Any]], url: str | None = None, **options: Any) -> Any:
+    """What an async function makes of a shop."""
+
+    async def go(url: str) -> Any:
+        async with open_shop(url, **options) as shop:
+            return await work(shop)
+
+    with TemporaryDirectory() as folder:
+        return asyncio.run(go(url or f"sqlite:///{folder}/adjudge.db"))
+
+
+# ---------------------------------------------------------------- servers in processes of their own
+
+
+class Verifier:
+    """Knows two principals by their tokens."""
+
+    async def verify_token(self, token: str) -> Any:
+        from mcp.server.auth.provider import AccessToken
+
+        name = TOKENS.get(token)
+        return None if name is None else AccessToken(token=token, client_id="agent", scopes=[], subject=name)
+
+
+def require_sign_in() -> dict[str, Any]:
+    """Options of a server whose clients sign in."""
+    from mcp.server.auth.settings import AuthSettings
+
+    place = "http://127.0.0.1:1/"
+    # Older versions have no validate_token_resource, and newer ones warn without it.
+    known = {"validate_token_resource": False} if "validate_token_resource" in AuthSettings.model_fields else {}
+    settings = AuthSettings.model_validate({"issuer_url": place, "resource_server_url": place, **known})
+    return {"auth": settings, "token_verifier": Verifier()}
+
+
+def main() -> None:
+    """Serve over stdio, or over HTTP on a port that the system chooses and this prints."""
+    settings = json.loads(sys.argv[1])
+    asyncio.run(serve(settings))
+
+
+async def serve(settings: Mapping[str, Any]) -> None:
+    """Serve until the client leaves, or for ever; a tool's body adds a line to the file ``ran``."""
+    logging.disable(logging.ERROR)
+    ran = Path(settings["ran"])
+
+    def note(text: str) -> None:
+        with ran.open("a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+
+    options = require_sign_in() if settings.get("signs_in") else {}
+    if settings.get("identify"):
+        options["identify"] = lambda _: settings["identify"]
+    async with open_shop(settings["url"], match=settings.get("match", "call")) as shop:
+        server = make_server(shop, run=note, **options)
+        if not settings.get("http"):
+            await server.run_stdio_async()
+            return
+        import uvicorn
+
+        app = server.streamable_http_app()
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        print(listener.getsockname()[1], flush=True)  # noqa: T201 - for whoever started this process
+        await uvicorn.Server(uvicorn.Config(app, log_level="critical")).serve(sockets=[listener])
+
+
+def write_command(settings: Mapping[str, Any]) -> list[str]:
+    """The command of a server process."""
+    spec = find_spec("adjudge")
+    assert spec is not None
+    assert spec.origin is not None
+    roots = [str(Path(spec.origin).parents[1]), str(TESTS)]
+    code = f"import sys; sys.path[:0] = {roots!r}; from kit import mcp; mcp.main()"
+    return [sys.executable, "-c", code, json.dumps(dict(settings))]
+
+
+def open_stdio(settings: Mapping[str, Any]) -> Any:
+    """A transport to a server process over its standard input and output."""
+    from mcp import StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    command, *arguments = write_command(settings)
+    return stdio_client(StdioServerParameters(command=command, args=arguments, env=dict(os.environ)))
+
+
+@asynccontextmanager
+async def serve_http(settings: Mapping[str, Any]) -> AsyncIterator[str]:
+    """The address of a server process over HTTP, which ends with the block."""
+    command = write_command({**settings, "http": True})
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        port = (await process.stdout.readline()).decode().strip()
+        assert port, "the server did not start"
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+@asynccontextmanager
+async def open_http(url: str, token: str | None = None) -> AsyncIterator[Any]:
+    """A transport to an address, with a token where one is given."""
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with create_mcp_http_client(headers=headers) as client, streamable_http_client(url, http_client=client) as io:
+        yield io
