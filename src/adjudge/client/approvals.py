@@ -48,6 +48,7 @@ class RemoteApprovals:
         *,
         seen: str | None = None,
         complete: bool = True,
+        answer: str = "",
     ) -> Approval:
         """Decide about a request. Raises ``UsageError`` where that does not count: decided before, or too late.
 
@@ -55,9 +56,11 @@ class RemoteApprovals:
         judge did not pass it.
 
         With ``complete``, a request that does not keep all that would be approved can be denied only. Give false where
-        your program shows its people all of it by itself.
+        your program shows its people all of it by itself. ``answer``, with a denial, is a line for the agent whose call
+        it is.
         """
-        body = {"approved": approved, "reason": reason, "seen": seen, "complete": complete}
+        body: dict[str, Any] = {"approved": approved, "reason": reason, "seen": seen, "complete": complete}
+        body |= {"answer": answer} if answer else {}
         reply = await self.connection.post("v1", "approvals", id, "votes", body=body, once=False)
         return self._read_approval(reply, id)
 

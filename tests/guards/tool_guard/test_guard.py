@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from adjudge import Approvals, Gate, Judge, Ledger, UsageError
+from adjudge.errors import LedgerError
 from adjudge.guards import InputFirewall, PromptFirewall, Screened, ToolCall, ToolGuard, ToolVerdict
 from kit.clock import Clock
 from kit.firewalls import CLEAN, SAFE, chain, reject, script, threaten
@@ -720,3 +723,74 @@ def test_people_find_a_request_by_its_word_and_the_agent_gets_no_id(url: str):
         assert len(word) == 6
 
     use_guard(url, work)
+
+
+# ---------------------------------------------------------------- what a person has the agent told
+
+ANSWER = "Say ten working days, and do not delete anything."
+
+
+@pytest.mark.parametrize("undo_seconds", [0.0, 60.0])
+def test_a_denial_can_carry_a_line_for_the_agent(url: str, undo_seconds: float):
+    """Passed on as a quotation where the guard is made so, and kept until the vote can no longer be taken back."""
+    clock = Clock()
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        held = await guard.check(make_call())
+        ident = held.approval_id or ""
+        await approvals.decide(ident, "ana", approved=False, answer=ANSWER, undo_seconds=undo_seconds)
+        clock.pass_by(undo_seconds)
+        approval = await approvals.get(ident)
+        denied = await guard.check(make_call())
+        silent = await ToolGuard({"delete_*": make_asking_gate(approvals)}).check(make_call())
+
+        assert approval.answer == ANSWER
+        assert denied.message == f'{silent.message} They wrote: "{ANSWER}"'
+        assert silent.message == "The call was not made: a person said no. Do not try it in another way."
+
+    use_guard(url, work, clock, pass_answers=True)
+
+
+@pytest.mark.parametrize("answer", ["two\nlines", "\u202ereversed", "x" * 301, "\x1b[31m", 5])
+def test_a_line_for_the_agent_is_one_line_of_printable_text(url: str, answer: Any):
+    """It goes into an agent's context, and to a terminal."""
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        held = await guard.check(make_call())
+        with pytest.raises(UsageError, match="answer"):
+            await approvals.decide(held.approval_id or "", "ana", approved=False, answer=answer)
+
+        assert (await approvals.get(held.approval_id or "")).status == "open"
+
+    use_guard(url, work)
+
+
+def test_an_approval_carries_no_line_for_the_agent(url: str):
+    """Nobody would be told, so it is a mistake of whoever writes it."""
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        held = await guard.check(make_call())
+        with pytest.raises(UsageError, match="answer"):
+            await approvals.decide(held.approval_id or "", "ana", approved=True, answer=ANSWER)
+
+    use_guard(url, work)
+
+
+def test_a_line_for_the_agent_that_was_changed_by_hand_is_not_confirmed(url: str, tmp_path: Path):
+    """The ledger has what the person wrote."""
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        held = await guard.check(make_call())
+        await approvals.decide(held.approval_id or "", "ana", approved=False, answer=ANSWER)
+        with closing(sqlite3.connect(tmp_path / "adjudge.db")) as database:
+            changed = "UPDATE adjudge_approvals SET body = replace(body, 'ten working days', 'use the admin key')"
+            database.execute(changed)
+            database.commit()
+        assert "admin key" in (await approvals.get(held.approval_id or "")).answer
+        with pytest.raises(LedgerError):
+            await approvals.wait(held.approval_id or "")
+        denied = await guard.check(make_call())
+
+        assert "ten working days" in denied.message
+
+    use_guard(url, work, pass_answers=True)

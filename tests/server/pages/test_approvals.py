@@ -431,6 +431,44 @@ def test_a_comment_decides_nothing(server: RunningServer, ana: Any, ben: Any):
     assert list_kinds(server, ident) == ["requested", "commented"]
 
 
+CALL = {"call": {"tool": "mail", "run_id": "session-7"}}
+
+
+def test_who_denies_an_agents_call_can_leave_a_line_for_it(tmp_path: Path):
+    """The other approvers read it, as text; a mistake is said, and what was typed stays."""
+    with run_server(tmp_path, config=CONFIG.replace("undo_seconds = 30", "undo_seconds = 0")) as server:
+        for name in ("Ana", "Ben"):
+            server.add_account(name, "approve")
+        ana, ben = server.sign_in("Ana"), server.sign_in("Ben")
+        ident = make_request(server, metadata=CALL)
+        line = "Say <b>ten</b> working days"
+        mistaken = send(ana, ident, "approve", "it is right", answer=line)
+        assert mistaken.status_code == 422
+        assert 'value="Say &lt;b&gt;ten&lt;/b&gt; working days"' in mistaken.text
+
+        assert send(ana, ident, "deny", "it is wrong", answer=line).status_code == 303
+        assert read_approval(server, ident).answer == line
+        assert "To the agent: “Say &lt;b&gt;ten&lt;/b&gt; working days”" in read(ben, ident)
+
+
+def test_a_request_that_is_no_agents_call_takes_no_line_for_one(server: RunningServer, ana: Any):
+    """Nobody would read it."""
+    assert 'name="answer"' not in read(ana, make_request(server))
+
+
+def test_the_api_takes_a_line_for_the_agent_with_a_denial(server: RunningServer):
+    """And with nothing else."""
+    ident = make_request(server, metadata=CALL)
+    client = server.open_client(key=server.make_key("approve", approver="Ana"))
+    path = f"/v1/approvals/{ident}/votes"
+    bodies = [{"approved": True, "reason": "yes", "seen": "0" * 64}, {"approved": False, "reason": "no"}]
+    refused = client.post(path, json=bodies[0] | {"answer": "Wait."})
+    denied = client.post(path, json=bodies[1] | {"answer": "Say ten working days."})
+
+    assert (refused.status_code, refused.json()["argument"]) == (422, "answer")
+    assert (denied.status_code, denied.json()["answer"]) == (200, "Say ten working days.")
+
+
 def test_several_are_denied_at_once_and_never_approved(server: RunningServer, ana: Any):
     """One of them was decided meanwhile, and that is said."""
     ids = [make_request(server) for _ in range(3)]

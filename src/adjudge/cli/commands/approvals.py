@@ -301,6 +301,7 @@ def deny(
     ident: Ident,
     reason: Reason,
     seen: Seen = "",
+    answer: Annotated[str, name_option("answer", "A line for the agent, whose call it is.")] = "",
     ledger: Place = None,
     key: Key = None,
     config: option.ConfigFile = None,
@@ -313,7 +314,7 @@ def deny(
 
     Exit status: 0 recorded, 2 refused, or there is no such request.
     """
-    _decide(ident, reason, ledger, key, config, approved=False, seen=seen, as_json=as_json)
+    _decide(ident, reason, ledger, key, config, approved=False, seen=seen, as_json=as_json, answer=answer)
 
 
 def wait(
@@ -431,6 +432,7 @@ def _decide(
     approved: bool,
     seen: str,
     as_json: bool,
+    answer: str = "",
 ) -> None:
     if not reason.strip():
         raise UsageError("--reason is empty; say why, so that an auditor can read it in a year")
@@ -446,6 +448,7 @@ def _decide(
                 approved=approved,
                 reason=reason,
                 seen=_complete_digest(seen, await approvals.get(approval_id), by, approved=approved),
+                answer=answer,
                 require_complete=False,  # whoever runs the command has the file, which `gate resume` compares
             )
         except DecisionRefused as error:

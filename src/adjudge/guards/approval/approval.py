@@ -43,6 +43,8 @@ LONGEST_NAME = 200
 class Vote:
     """One person's vote."""
 
+    _layout: ClassVar[Layout] = Layout(omitted=("answer",))
+
     by: str
     approved: bool
     at: datetime
@@ -51,6 +53,8 @@ class Vote:
     """Where the ledger holds it."""
     final_at: datetime | None = None
     """When it counts, unless its voter takes it back before; ``None`` for a vote that counts."""
+    answer: str = ""
+    """What who denies has the agent told, beside that it was denied; empty for a vote that counted before."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
@@ -62,7 +66,7 @@ class Approval:
     """A request for approval in its current state: the question, the approvers, the votes and the outcome."""
 
     schema: ClassVar[str] = "adjudge/approval/1"
-    _layout: ClassVar[Layout] = Layout(readers={"result": read_result, "first": read_result})
+    _layout: ClassVar[Layout] = Layout(readers={"result": read_result, "first": read_result}, omitted=("answer",))
 
     id: str
     message: str
@@ -109,6 +113,8 @@ class Approval:
     """The people who approved, the one who denied, or the judge; nobody when it expired."""
     closed_because: str = ""
     """The reason that they gave."""
+    answer: str = ""
+    """What the one who denied has the agent told; a ``ToolGuard`` passes it on with ``pass_answers``."""
     seq: int | None = None
     """Where the ledger holds the request."""
     closed_seq: int | None = None

@@ -44,6 +44,7 @@ from adjudge.guards.approval.request import (
     LONGEST_UNDO,
     Terms,
     ask_first,
+    check_answer,
     check_words,
     explain_first,
     make_approval,
@@ -263,13 +264,15 @@ class Approvals:
         seen: str | None = None,
         require_complete: bool = False,
         undo_seconds: float = 0.0,
+        answer: str = "",
     ) -> Approval:
         """Record a person's decision, and return the request after it.
 
         With ``undo_seconds`` (at most 300) the vote is pending first: ``withdraw`` can take it back, and it decides
         nothing until that time is over, whoever waits. ``seen`` is ``digest_shown`` of what the person was shown, and
         ``require_complete=True`` refuses to approve a request of which anything is cut off, missing or changed. A
-        denial needs neither.
+        denial needs neither. With a denial, ``answer`` is a line for the agent whose call is denied; a ``ToolGuard``
+        passes it on if it has ``pass_answers``, and every approver can read it.
 
         The caller has to know who ``by`` is: it is not checked here. Raises ``DecisionRefused`` (a ``UsageError``),
         and records the attempt, if that person is not one of the approvers, has decided before, or is too late, or if
@@ -278,6 +281,7 @@ class Approvals:
         name = read_name(by, "by")
         check_flag("approved", approved)
         check_words("reason", reason, LONGEST_REASON)
+        check_answer(answer, approved=approved)
         check_flag("require_complete", require_complete)
         if undo_seconds != 0:
             check_seconds("undo_seconds", undo_seconds, most=LONGEST_UNDO)
@@ -290,6 +294,7 @@ class Approvals:
             seen=seen,
             require_complete=require_complete,
             undo_seconds=undo_seconds,
+            answer=answer,
         )
         outcome = await self._change(lambda step: step.vote(given_vote))
         await self._notice_time()

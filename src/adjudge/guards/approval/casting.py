@@ -18,6 +18,7 @@ async def cast_vote(
     seen: str | None,
     require_complete: bool,
     undo_seconds: float = 0.0,
+    answer: str = "",
 ) -> Approval:
     """Check a person's vote, record it, and return the request after it.
 
@@ -44,6 +45,7 @@ async def cast_vote(
         seen=seen or None,
         require_complete=require_complete,
         undo_seconds=undo_seconds,
+        answer=answer.strip(),
     )
 
 

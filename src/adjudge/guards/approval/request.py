@@ -14,7 +14,7 @@ from adjudge.content import check_extent, content_text, digest_text
 from adjudge.errors import AdjudgeError, Argument, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.numbers import format_apart, format_score
-from adjudge.formats.text import clean
+from adjudge.formats.text import clean, show
 from adjudge.guards.approval.approval import Approval, OnExpiry, make_approval_id, read_name
 from adjudge.guards.approval_digest import describe_terms, digest_request
 from adjudge.guards.decision import Decision
@@ -246,6 +246,21 @@ def check_words(name: str, text: object, longest: int) -> None:
     if len(text) > longest:
         raise UsageError(f"{name} has at most {longest:,} characters, got {len(text):,}; shorten it", argument=name)
     content_text(text, label=name)  # NUL and halves of surrogate pairs
+
+
+LONGEST_ANSWER = 300
+"""Characters of an answer for the agent: enough for what to do instead, and too few for a program."""
+
+
+def check_answer(answer: object, *, approved: bool) -> None:
+    """Raise ``UsageError`` for an answer for the agent that is no line of text, or stands with an approval."""
+    if not isinstance(answer, str) or len(answer) > LONGEST_ANSWER or not answer.isprintable():
+        raise UsageError(
+            f"answer must be one line of at most {LONGEST_ANSWER} printable characters, got {show(answer)}",
+            argument="answer",
+        )
+    if answer and approved:
+        raise UsageError("answer is what an agent is told whose call is denied; leave it out", argument="answer")
 
 
 def _make_readable(result: JudgeResult) -> JudgeResult | None:

@@ -95,14 +95,14 @@ def make_voted_entry(approval: Approval, vote: Vote, refused: str | None) -> App
         "accepted": refused is None,
         "refused_because": refused,
     }
-    return ApprovalEntry(kind="approval.voted", payload=payload)
+    return ApprovalEntry(kind="approval.voted", payload=payload | _write_answer(vote.answer))
 
 
 def make_pending_vote_entry(approval: Approval, vote: Vote) -> ApprovalEntry:
     """Make the entry for a vote that can still be taken back. It decides nothing: what counts is recorded then."""
     payload = {"schema": PENDING_VOTE_SCHEMA, **_describe_request(approval), "by": vote.by, "approved": vote.approved}
     payload |= {"at": to_plain(vote.at), "final_at": to_plain(vote.final_at), "reason": vote.reason, "voter": "human"}
-    return ApprovalEntry(kind="approval.vote_pending", payload=payload)
+    return ApprovalEntry(kind="approval.vote_pending", payload=payload | _write_answer(vote.answer))
 
 
 def make_withdrawn_entry(approval: Approval, vote: Vote, now: datetime) -> ApprovalEntry:
@@ -133,7 +133,7 @@ def make_closed_entry(approval: Approval) -> ApprovalEntry:
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
     run = find_run(approval.metadata)
     payload |= {} if run is None else {"run": run}  # so that a run whose calls people denied can be found
-    return ApprovalEntry(kind="approval.closed", payload=payload)
+    return ApprovalEntry(kind="approval.closed", payload=payload | _write_answer(approval.answer))
 
 
 def make_override_entry(approval: Approval) -> ApprovalEntry:
@@ -141,6 +141,10 @@ def make_override_entry(approval: Approval) -> ApprovalEntry:
     payload = {"schema": OVERRIDE_SCHEMA, **_describe_request(approval), "label": approval.status == "approved"}
     payload |= {"by": list(approval.closed_by), "reason": approval.closed_because, "closed_seq": approval.closed_seq}
     return ApprovalEntry(kind="override", payload=payload)
+
+
+def _write_answer(answer: str) -> dict[str, str]:
+    return {"answer": answer} if answer else {}
 
 
 def _describe_request(approval: Approval) -> dict[str, Any]:
@@ -173,7 +177,7 @@ def find_unconfirmed(approval: Approval, entries: Mapping[int, Entry]) -> str | 
         expected = {"by": vote.by, "approved": vote.approved, "accepted": True, "voter": "human"}
         if not _confirms(entries, vote.seq, "approval.voted", approval, expected):
             return f"what {vote.by} decided"
-    ending = ("status", "decided_by", "closed_by")
+    ending = ("status", "decided_by", "closed_by", *(("answer",) if approval.answer else ()))
     is_confirmed = _confirms_fields(entries, approval.closed_seq, "approval.closed", approval, ending)
     return None if is_confirmed else "how it ended"
 
@@ -220,6 +224,7 @@ class GivenVote:
     """Digest of what was shown; ``None`` does not say."""
     require_complete: bool = False
     undo_seconds: float = 0.0
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +262,9 @@ class ApprovalTransaction:
         now = self._find_time(before)
         approval = self._advance(before, now)
         ended = approval.status != before.status
-        vote = Vote(by=given_vote.by, approved=given_vote.approved, at=now, reason=given_vote.reason)
+        vote = Vote(
+            by=given_vote.by, approved=given_vote.approved, at=now, reason=given_vote.reason, answer=given_vote.answer
+        )
         refused = find_refusal(approval, given_vote.by) or self._find_gap(approval, given_vote)
         if refused is not None:
             self._record(approval, make_voted_entry(approval, vote, refused))
@@ -334,9 +341,9 @@ class ApprovalTransaction:
     def _advance(self, approval: Approval, now: datetime) -> Approval:
         """Return the request as it is by now: with the votes that became final, and closed if its time is over."""
         while (vote := find_final_vote(approval, now)) is not None:
-            check_pending_vote(self.transaction.connection, approval, vote)
+            answer = check_pending_vote(self.transaction.connection, approval, vote)
             delete_pending_vote(self.transaction.connection, approval.id, vote.by)
-            approval = self._count(drop_pending(approval, vote.by), replace(vote, final_at=None))
+            approval = self._count(drop_pending(approval, vote.by), replace(vote, final_at=None, answer=answer))
         # In this order: a vote counts at the latest when the request expires.
         return self._end(expire(approval, now)) if is_due(approval, now) else approval
 
@@ -430,8 +437,10 @@ def delete_pending_vote(connection: Connection, ident: str, by: str) -> None:
         raise LedgerError(f"a pending vote on {ident} was taken by something that is not adjudge; nothing was changed")
 
 
-def check_pending_vote(connection: Connection, approval: Approval, vote: Vote) -> None:
-    """Raise ``LedgerError`` unless the ledger says that this vote was given, and not that it was taken back.
+def check_pending_vote(connection: Connection, approval: Approval, vote: Vote) -> str:
+    """Return the answer for the agent that the ledger has with this vote, which may be empty.
+
+    Raises ``LedgerError`` unless the ledger says that this vote was given, and not that it was taken back.
 
     Counting a vote records that it was given. Without this check a row that somebody wrote into the table by hand
     would get an entry in the ledger, and open the gate.
@@ -439,13 +448,14 @@ def check_pending_vote(connection: Connection, approval: Approval, vote: Vote) -
     table = make_ledger_table()
     kinds = ("approval.vote_pending", "approval.vote_withdrawn")
     where = (table.c.subject == approval.subject) & table.c.kind.in_(kinds) & (table.c.seq >= (vote.seq or 0))
-    is_given = False
+    is_given, answer = False, ""
     for row in connection.execute(table.select().where(where).order_by(table.c.seq)):
         payload = None if row.payload is None else json.loads(row.payload)
         if row.kind == "approval.vote_pending" and row.seq == vote.seq:
             is_given = payload is not None and all(
                 payload.get(name) == value for name, value in _describe(approval, vote)
             )
+            answer = (payload or {}).get("answer", "")
         elif row.kind == "approval.vote_withdrawn":
             # One that was erased may have been the withdrawal of this vote.
             is_given = is_given and payload is not None and payload.get("vote") != vote.seq
@@ -454,6 +464,7 @@ def check_pending_vote(connection: Connection, approval: Approval, vote: Vote) -
             f"a pending vote on approval {approval.id} is not the one in the ledger: one of them was changed by hand "
             "or erased, so it does not count; put the content through the gate again"
         )
+    return answer if isinstance(answer, str) else ""
 
 
 def _describe(approval: Approval, vote: Vote) -> list[tuple[str, Any]]:

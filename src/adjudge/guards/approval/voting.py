@@ -28,7 +28,7 @@ def count_vote(approval: Approval, vote: Vote) -> Approval:
     """Return the request after a decision that counts: one denial ends it, and so does the last approval it needs."""
     after = replace(approval, votes=(*approval.votes, vote))
     if not vote.approved:
-        return _close(after, "denied", vote.at, (vote.by,), vote.reason)
+        return replace(_close(after, "denied", vote.at, (vote.by,), vote.reason), answer=vote.answer)
     if after.missing > 0:
         return after
     names = tuple(vote_counted.by for vote_counted in after.votes)

@@ -18,8 +18,9 @@ from weakref import WeakValueDictionary
 from adjudge.content import check_extent, digest_text, read_content, write_plain
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_seconds, check_whole_number
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import flatten, quote, show
 from adjudge.guards.approval.pending import PendingDecision
+from adjudge.guards.approval.request import LONGEST_ANSWER
 from adjudge.guards.decision import Decision
 from adjudge.guards.firewall.prompt import PromptFirewall
 from adjudge.guards.gate import Gate
@@ -111,6 +112,7 @@ class ToolGuard(ReadOnly):
             call a new id. A used approval is then followed by a new request.
         timeout: Seconds for one check, which must be less than the harness waits; after them the call is refused.
         show_reasons: Tell the agent what the failed rules are for, in the words of their ``description``.
+        pass_answers: Tell the agent the line that a person wrote for it who denied its call, as a quotation.
         reading: Names of tools, as in ``tools``, that may go on when a run was stopped.
         use_within: Seconds after a person's vote in which an approval can be used.
         most_refusals: Refusals by rules and judges after which a run is stopped.
@@ -133,6 +135,7 @@ class ToolGuard(ReadOnly):
         match: CallMatch = "call",
         timeout: float = 30.0,
         show_reasons: bool = False,
+        pass_answers: bool = False,
         reading: Collection[ToolKey] = (),
         use_within: float = 900.0,
         most_refusals: int = 10,
@@ -145,6 +148,7 @@ class ToolGuard(ReadOnly):
     ) -> None:
         check_choice("match", match, get_args(CallMatch), where="a tool guard")
         check_flag("show_reasons", show_reasons)
+        check_flag("pass_answers", pass_answers)
         check_flag("bind_files", bind_files)
         check_seconds("timeout", timeout)
         check_seconds("use_within", use_within)
@@ -153,6 +157,7 @@ class ToolGuard(ReadOnly):
         self.match: CallMatch = match
         self.timeout = timeout
         self.show_reasons = show_reasons
+        self.pass_answers = pass_answers
         self.use_within = use_within
         self.most_refusals = most_refusals
         self.most_denials = most_denials
@@ -281,7 +286,8 @@ class ToolGuard(ReadOnly):
     async def _check_trust(self, trust: RunTrust, question: _Question, call: ToolCall) -> ToolVerdict | None:
         """Return the refusal of a call that was refused before, and of any in a run that was stopped."""
         if question.subject in trust.denied:
-            return await self._record_refusal("denied", call, "people denied this call before in this run")
+            denied = await self._record_refusal("denied", call, "people denied this call before in this run")
+            return self._add_answer(denied, trust.denied[question.subject])
         if question.subject in trust.refused:
             # Else a judge who is right nine times of ten is asked ten times.
             return await self._record_refusal("refused_before", call, "this call was refused before in this run")
@@ -464,6 +470,12 @@ class ToolGuard(ReadOnly):
         message = f"{start}: {_AFTER[because]}"
         reasons = _list_reasons(gate, decision) if self.show_reasons and gate is not None else ""
         return ToolVerdict("refuse", f"{message} {reasons}".rstrip(), decision, because=because)
+
+    def _add_answer(self, verdict: ToolVerdict, answer: str) -> ToolVerdict:
+        """Add what a person wrote for the agent, as a quotation: it is text of somebody's, and no order of ours."""
+        if not answer or not self.pass_answers:
+            return verdict
+        return replace(verdict, message=f"{verdict.message} They wrote: {quote(answer, LONGEST_ANSWER)}")
 
     def _make_pending(
         self, gate: Gate, question: _Question, held: HeldCall, decision: Decision | None, approval_id: str

@@ -23,8 +23,8 @@ class RunTrust:
 
     refused: set[str] = field(default_factory=set)
     """SHA-256 of the calls that a rule or a judge refused."""
-    denied: set[str] = field(default_factory=set)
-    """SHA-256 of the calls that people denied."""
+    denied: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of the calls that people denied, and what they had the agent told."""
     refusals: int = 0
     denials: int = 0
     seq: int = 0
@@ -34,9 +34,10 @@ class RunTrust:
         """Count one entry of the ledger."""
         self.seq = entry.seq
         if entry.kind == RUN_REOPENED:
-            self.refused, self.denied, self.refusals, self.denials = set(), set(), 0, 0
+            self.refused, self.denied, self.refusals, self.denials = set(), {}, 0, 0
         elif entry.kind == "approval.closed":
-            self.denied.add(entry.subject)
+            answer = (entry.payload or {}).get("answer", "")
+            self.denied[entry.subject] = answer if isinstance(answer, str) else ""
             self.denials += 1
         elif entry.subject not in self.refused:
             self.refused.add(entry.subject)

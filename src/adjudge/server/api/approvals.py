@@ -15,7 +15,7 @@ from adjudge.guards.approval.approval import Approval, Status
 from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.queue import QueuedRequest, RequestSummary
-from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
@@ -43,6 +43,11 @@ class VoteBody(StrictModel):
         default="",
         max_length=LONGEST_REASON,
         description="Why. Needed to approve what the judge did not pass.",
+    )
+    answer: str = Field(
+        default="",
+        max_length=LONGEST_ANSWER,
+        description="With a denial: one line for the agent whose call it is, where its guard passes answers on.",
     )
     complete: bool = Field(
         default=True,
@@ -128,6 +133,7 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
             reason=body.reason,
             seen=body.seen,
             require_complete=body.complete,
+            answer=body.answer,
         )
     except DecisionRefused as error:
         status = 403 if error.because == "unauthorised" else 409

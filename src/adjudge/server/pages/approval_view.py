@@ -18,6 +18,7 @@ from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
 from adjudge.guards.approval.queue import LONGEST_BEGINNING, QueuedRequest, RequestSummary, place_in_queue
+from adjudge.ledger.columns import find_run
 from adjudge.ledger.entry import Entry
 from adjudge.report.judgement import mark_quotations
 from adjudge.result import JudgeResult, Outcome
@@ -103,6 +104,8 @@ class RequestView:
     decided_by: str | None
     closed_at: datetime | None
     closed_because: str
+    answer: str | None
+    """What the one who denied has the agent told; ``None`` where it is about no agent's call."""
     required: int
     approved: int | None
     """How many approved; ``None`` where that is hidden."""
@@ -233,6 +236,11 @@ def is_hidden(approval: Approval | RequestSummary, reader: Reader) -> bool:
 # ---------------------------------------------------------------- one request
 
 
+def _make_cut(content: str) -> Gap:
+    sentence = f"The content is cut at {LONGEST_SHOWN:,} of {len(content):,} characters."
+    return Gap(kind="cut", what=sentence, remedy="Show the rest.")
+
+
 def make_request_view(
     approval: Approval,
     reader: Reader,
@@ -247,10 +255,7 @@ def make_request_view(
     content = approval.content
     visible_text = None if content is None else content if reader.shows_all else content[:LONGEST_SHOWN]
     cut = content is not None and visible_text != content
-    all_gaps = list(gaps)
-    if cut:
-        sentence = f"The content is cut at {LONGEST_SHOWN:,} of {len(content or ''):,} characters."
-        all_gaps.append(Gap(kind="cut", what=sentence, remedy="Show the rest."))
+    all_gaps = [*gaps, *([_make_cut(content or "")] if cut else [])]
     result = None if hidden else approval.result
     can_decide = may_decide(approval, reader.approver)
     return RequestView(
@@ -277,6 +282,7 @@ def make_request_view(
         decided_by=approval.decided_by,
         closed_at=approval.closed_at,
         closed_because=approval.closed_because,
+        answer=None if find_run(approval.metadata) is None else approval.answer,
         required=approval.required,
         approved=None if hidden else sum(vote.approved for vote in approval.votes),
         votes=_list_votes(approval, reader, hidden=hidden),

@@ -23,7 +23,7 @@ from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.figures import ReviewerFigures
 from adjudge.guards.approval.queue import QueuedRequest
-from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
@@ -62,6 +62,7 @@ class DecideForm(BaseModel):
 
     vote: Literal["approve", "deny", "comment"]
     reason: str = Field(default="", max_length=LONGEST_REASON)
+    answer: str = Field(default="", max_length=LONGEST_ANSWER)
     seen: str = Field(default="", max_length=100)
 
 
@@ -266,6 +267,7 @@ async def _vote(state: ServerState, ident: str, name: str, form: DecideForm) -> 
         seen=form.seen or None,
         require_complete=True,
         undo_seconds=state.settings.undo_seconds,
+        answer=form.answer,
     )
 
 
@@ -290,7 +292,7 @@ async def _show_again(
 ) -> HTMLResponse:
     """Show the page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
     context = await view_request(ident, request, state, caller, ShownQuery(whole=bool(form.seen)))
-    context |= {"error": error, "conflict": late, "typed": form.reason}
+    context |= {"error": error, "conflict": late, "typed": form.reason, "typed_answer": form.answer}
     return render_page(request, "approvals.html", context, caller=caller, status=409 if late else 422)
 
 
@@ -341,7 +343,7 @@ async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
     return gaps
 
 
-_NO_FORM: Context = {"conflict": "", "error": "", "typed": "", "told": ""}
+_NO_FORM: Context = {"conflict": "", "error": "", "typed": "", "typed_answer": "", "told": ""}
 """What came of the form that was just sent; replaced where one was."""
 
 
