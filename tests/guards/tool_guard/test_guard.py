@@ -14,6 +14,7 @@ import pytest
 from adjudge import Approvals, Gate, Judge, Ledger, UsageError
 from adjudge.errors import LedgerError
 from adjudge.guards import InputFirewall, PromptFirewall, Screened, ToolCall, ToolGuard, ToolVerdict
+from adjudge.guards.tool_guard.history import read_call_history
 from kit.clock import Clock
 from kit.firewalls import CLEAN, SAFE, chain, reject, script, threaten
 from kit.gates import GOOD
@@ -794,3 +795,26 @@ def test_a_line_for_the_agent_that_was_changed_by_hand_is_not_confirmed(url: str
         assert "ten working days" in denied.message
 
     use_guard(url, work, pass_answers=True)
+
+
+# ---------------------------------------------------------------- what people see beside the call
+
+
+def test_people_see_what_the_run_did_in_the_hour_before(url: str):
+    """The last ten calls that were allowed, how often it asked, what came before, and the agent's words at the end."""
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        for number in range(12):
+            assert await guard.check(make_call("query", f"q{number}", sql=f"SELECT {number}"))
+        assert not await guard.check(make_call("query", "bad", sql="DROP TABLE x"))
+        await guard.check(make_call(call_id="a", path="/other"))
+        held = await guard.check(make_call(call_id="b", remarks={"description": "Tidy\nup"}))
+        approval = await approvals.get(held.approval_id or "")
+        history = await read_call_history(guard.ledger, approval)
+
+        assert history is not None
+        assert (history.run_id, history.requests, len(history.allowed)) == ("run-1", 1, 10)
+        assert {(call.title, call.decided_by) for call in history.allowed} == {("query", "rule")}
+        assert (history.before, history.remarks) == ({}, {"description": "Tidy up"})
+
+    use_guard(url, work, match="content")

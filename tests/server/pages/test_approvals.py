@@ -451,6 +451,19 @@ def test_who_denies_an_agents_call_can_leave_a_line_for_it(tmp_path: Path):
         assert "To the agent: “Say &lt;b&gt;ten&lt;/b&gt; working days”" in read(ben, ident)
 
 
+def test_an_agents_call_is_shown_with_what_its_run_did_before(server: RunningServer, ana: Any):
+    """And with the agent's own words last, as text that nobody judged."""
+    earlier = {"status": "used", "used_at": "2026-11-20T12:00:00+00:00"}
+    metadata = CALL | {"remarks": {"description": "<i>harmless</i>"}, "before": earlier}
+    page = read(ana, make_request(server, metadata=metadata))
+    part = read_part(page, '<h2 id="run">', "</section>")
+
+    assert part.startswith("What its agent did before This very call was approved before, and may have run.")
+    assert "run session-7 asked for" in part
+    assert part.endswith("description <i>harmless</i>")
+    assert "&lt;i&gt;harmless&lt;/i&gt;" in page
+
+
 def test_a_request_that_is_no_agents_call_takes_no_line_for_one(server: RunningServer, ana: Any):
     """Nobody would read it."""
     assert 'name="answer"' not in read(ana, make_request(server))

@@ -29,11 +29,13 @@ from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
 from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import digest_shown
+from adjudge.guards.tool_guard.history import read_call_history
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval
     from adjudge.guards.approval.approvals import Approvals
     from adjudge.guards.approval.pending import PendingDecision
+    from adjudge.guards.tool_guard.history import CallHistory
     from adjudge.ledger.entry import Entry
     from adjudge.result import JudgeResult
 
@@ -63,7 +65,12 @@ def draw_approvals(approvals: Sequence[Approval]) -> None:
 
 
 def print_approval(
-    approval: Approval, history: Sequence[Entry], pending: PendingDecision | None, *, ledger: str | None = None
+    approval: Approval,
+    history: Sequence[Entry],
+    pending: PendingDecision | None,
+    *,
+    ledger: str | None = None,
+    call: CallHistory | None = None,
 ) -> None:
     """Everything that is needed to decide a request, and what has been said to it."""
     for name, text in (*_list_facts(approval), *_list_use(pending)):
@@ -79,11 +86,25 @@ def print_approval(
         same = digest_text(approval.content) == approval.subject
         _print_change("content", "as it was judged" if same else "not as it was judged: redacted, or changed since")
         _print_exact(approval.content)
+    for name, text in () if call is None else _list_call(call):
+        _print_change(name, text)
     for entry in history:
         _print_change(f"entry {entry.seq}", f"{_format_time(entry.at)}  {entry.kind}: {describe_entry(entry)}")
     if approval.status == "open":
         seen = digest_shown(approval)[:_SEEN]
         note(f"adjudge approvals approve {approval.id} --reason WHY{_repeat_ledger(ledger)} --seen {seen}   (or deny)")
+
+
+def _list_call(call: CallHistory) -> Iterator[tuple[str, str]]:
+    """List what the agent's run did before this call, and last of all what the agent says about it."""
+    yield "run", call.run_id
+    yield "hour before", f"other requests for approval: {call.requests}; calls allowed: {len(call.allowed)}"
+    for done in call.allowed:
+        yield "allowed", f"{_format_time(done.at)}  {done.title}, by {done.decided_by}"
+    if call.before:
+        yield "before", "; ".join(f"{name} {text}" for name, text in call.before.items())
+    for name, text in call.remarks.items():
+        yield "agent says", f"{name}: {text}"
 
 
 _MOST_PLACES = 12
@@ -264,17 +285,20 @@ def show_approval(
     ID is the approval's id, or at least 4 characters of its beginning or end.
     """
 
-    async def find(approvals: Approvals) -> tuple[Approval, tuple[Entry, ...], PendingDecision | None]:
+    async def find(
+        approvals: Approvals,
+    ) -> tuple[Approval, tuple[Entry, ...], PendingDecision | None, CallHistory | None]:
         approval = await approvals.get(await approvals.find(ident))
-        return approval, await approvals.history(approval.id), await approvals.pending(approval.id)
+        call = await read_call_history(approvals.ledger, approval)
+        return approval, await approvals.history(approval.id), await approvals.pending(approval.id), call
 
-    approval, history, pending = _use(ledger, config, key, find)
+    approval, history, pending, call = _use(ledger, config, key, find)
     if as_json:
         entries = [entry.to_dict() for entry in history]
         about = {"approval": approval.to_dict(), "shown": digest_shown(approval), "history": entries}
         write_json({"schema": "adjudge/approval-history/1", **about})
     else:
-        print_approval(approval, history, pending, ledger=ledger)
+        print_approval(approval, history, pending, ledger=ledger, call=call)
 
 
 def approve(

@@ -383,8 +383,9 @@ class ToolGuard(ReadOnly):
     async def _judge(
         self, gate: Gate, question: _Question, held: HeldCall, task: object, before: Mapping[str, Any]
     ) -> ToolVerdict:
-        word = held.make_word(gate.name)
-        metadata = {"title": f"{question.label} ({word})", **question.more, **before, **self._bind(question)}
+        # By this word people find the request that the agent speaks of.
+        title = f"{question.label} ({held.make_word(gate.name)})" if can_repeat(gate) else question.label
+        metadata = {"title": title, **question.more, **before, **self._bind(question)}
         decision = await check_request(gate, question.content, held, metadata, task=task)
         if decision.pending and decision.approval_id is not None:
             return self._make_pending(gate, question, held, decision, decision.approval_id)

@@ -24,6 +24,7 @@ from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.figures import ReviewerFigures
 from adjudge.guards.approval.queue import QueuedRequest
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
+from adjudge.guards.tool_guard.history import read_call_history
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
@@ -354,6 +355,7 @@ async def _make_context(
     undoable = await _list_undoable(state, caller, reader, now)
     context: Context = {
         "item": None if approval is None else await _make_item(state, caller, reader, approval, now),
+        "call": None if approval is None else await read_call_history(state.approvals.ledger, approval),
         "version": "" if approval is None else make_version(approval, reader),
         "undoable": undoable,
         "renews_in": math.ceil(min(((final_at - now).total_seconds() for *_, final_at in undoable), default=0)) + 1,

@@ -1,0 +1,89 @@
+"""What an agent's run did before one of its calls: for the people who decide that call.
+
+Each call is judged alone, and a deed can be done in five harmless steps. People who see the steps may notice; nothing
+here does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from adjudge.formats.text import flatten
+from adjudge.guards.approval.approval import Approval
+from adjudge.ledger.columns import find_run, name_asked
+from adjudge.ledger.entry import Entry
+from adjudge.ledger.ledger import Ledger
+
+SHOWN = timedelta(hours=1)
+"""How far back people see."""
+
+_MOST_CALLS = 10
+
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowedCall:
+    """A call that was allowed."""
+
+    title: str
+    at: datetime
+    decided_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallHistory:
+    """What people should know about a call beside its content."""
+
+    run_id: str
+    requests: int
+    """Requests for approval of the run in the hour before this one, this one not counted."""
+    allowed: tuple[AllowedCall, ...]
+    """The last calls of the run that were allowed in that hour, at most ten, the latest last."""
+    before: Mapping[str, str]
+    """What became of the request about this very call before this one, in words; empty if there was none."""
+    remarks: Mapping[str, str]
+    """What the agent says about the call."""
+
+
+async def read_call_history(ledger: Ledger, approval: Approval) -> CallHistory | None:
+    """Read the history of the call that a request is about; ``None`` where it is about no call."""
+    run = find_run(dict(approval.metadata))
+    if run is None:
+        return None
+    since, until = approval.created_at - SHOWN, approval.created_at
+    requests = 0
+    async for entry in ledger.query(run=name_asked(run), since=since):
+        requests += approval.seq is not None and entry.seq < approval.seq
+    allowed: deque[AllowedCall] = deque(maxlen=_MOST_CALLS)
+    async for entry in ledger.query(run=run, kind="decision", since=since, until=until):
+        payload = entry.payload or {}
+        if payload.get("allowed") is True:
+            allowed.append(_make_allowed(entry, payload))
+    return CallHistory(
+        run_id=run,
+        requests=requests,
+        allowed=tuple(allowed),
+        before=_read_texts(approval.metadata.get("before")),
+        remarks=_read_texts(approval.metadata.get("remarks")),
+    )
+
+
+def _make_allowed(entry: Entry, payload: Mapping[str, Any]) -> AllowedCall:
+    metadata = payload.get("metadata")
+    title = metadata.get("title") if isinstance(metadata, Mapping) else None
+    return AllowedCall(
+        title=flatten(str(title or "a call"), _LONGEST), at=entry.at, decided_by=str(payload.get("decided_by"))
+    )
+
+
+def _read_texts(members: object) -> dict[str, str]:
+    """Read members of metadata as lines of text; they are the agent's words, or come from a store."""
+    if not isinstance(members, Mapping):
+        return {}
+    texts = {name: ", ".join(map(str, value)) if isinstance(value, list) else value for name, value in members.items()}
+    return {flatten(str(name), _LONGEST): flatten(str(text), _LONGEST) for name, text in texts.items()}
