@@ -30,6 +30,7 @@ LAYERS = (
     "tools",
     "templates",  # how pages and reports look; knows no result
     "report",
+    "harness",  # what coding agents send to a hook and take as its answer
     "client",  # a server's gates and judges, as the library has its own
     "integrations",
     "adjudge",  # the table of contents

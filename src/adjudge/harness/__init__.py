@@ -1,0 +1,1 @@
+"""Coding agents that call hooks: what they send, what they accept as an answer, and how the hook is installed."""

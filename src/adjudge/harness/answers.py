@@ -1,0 +1,68 @@
+"""What a hook answers Claude Code and Codex, with no member that the harness does not know. Pure.
+
+With one unknown member Codex drops the whole answer and makes the call. A pass is ``{}`` and never ``allow``, which
+would skip the question that the harness itself asks its user.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from adjudge.guards.tool_guard.guard import WITHHELD
+from adjudge.harness.events import AnswerEvent, CallEvent, Harness, HookEvent, PromptEvent, RanEvent
+
+Opinion = Literal["none", "allow", "deny", "defer"]
+"""``none`` leaves the call to the harness, ``allow`` makes it without asking the user, ``defer`` ends the turn until
+the session is resumed."""
+
+NO_OPINION: dict[str, Any] = {}
+
+
+def answer_call(harness: Harness, opinion: Opinion, message: str = "") -> dict[str, Any]:
+    """Answer ``PreToolUse``; to Codex, which would make a deferred call, every refusal is a denial."""
+    if opinion == "none" or (opinion == "allow" and harness == "codex"):
+        return NO_OPINION
+    word = "deny" if harness == "codex" else opinion
+    output = {"hookEventName": "PreToolUse", "permissionDecision": word, "permissionDecisionReason": message}
+    return {"hookSpecificOutput": output}
+
+
+def block(message: str) -> dict[str, Any]:
+    """Answer ``UserPromptSubmit`` so that the prompt is dropped, or ``Stop`` so that the agent answers again."""
+    return {"decision": "block", "reason": message}
+
+
+def tell_user(message: str) -> dict[str, Any]:
+    """Answer with a message that the user reads, and no opinion."""
+    return {"systemMessage": message}
+
+
+def withhold(harness: Harness, event: RanEvent) -> dict[str, Any] | None:
+    """Answer ``PostToolUse`` so that the agent reads ``WITHHELD`` in place of the result; ``None`` if that cannot be.
+
+    Claude Code drops an output of another shape than the tool's own, and offers no way to replace an error.
+    """
+    if harness == "codex":
+        return block(WITHHELD)
+    replacement = _replace_texts(event.response) if event.name == "PostToolUse" else None
+    if replacement is None:
+        return None
+    return {"hookSpecificOutput": {"hookEventName": event.name, "updatedToolOutput": replacement}}
+
+
+def _replace_texts(response: Any) -> Any:
+    """Return the same shape without what the tool returned; ``None`` for a shape that is not known."""
+    if isinstance(response, dict) and {"stdout", "stderr"} <= response.keys():
+        return {**response, "stdout": WITHHELD, "stderr": "", "isImage": False}
+    if isinstance(response, list) and all(isinstance(block, dict) for block in response):
+        return [{"type": "text", "text": WITHHELD}]
+    return WITHHELD if isinstance(response, str) else None
+
+
+def refuse_event(harness: Harness, event: HookEvent, message: str) -> dict[str, Any]:
+    """Answer an event with no."""
+    if isinstance(event, CallEvent):
+        return answer_call(harness, "deny", message)
+    if isinstance(event, PromptEvent | AnswerEvent):
+        return block(message)
+    return withhold(harness, event) or NO_OPINION

@@ -1,0 +1,195 @@
+"""What Claude Code and Codex tell a hook, read strictly into values. Pure.
+
+Everything in an event may have been written by the agent, by what it read, or by somebody who only pretends to be the
+harness, so an event that cannot be read is an error and never a call without a guard.
+
+Sources: recorded with Claude Code 2.1.330 and Codex 0.169.0 (``tests/data/harness``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.json import read_json
+from adjudge.formats.text import show
+from adjudge.guards.tool_guard.call import ToolCall
+from adjudge.harness.patch import find_patch
+
+Harness = Literal["claude", "codex"]
+
+HARNESSES: tuple[Harness, ...] = get_args(Harness)
+
+NAMES: Mapping[Harness, str] = {"claude": "Claude Code", "codex": "Codex"}
+
+LARGEST_EVENT = 20_000_000
+"""Bytes of an event that are read at most; a result of a tool can be long."""
+
+PATCH_TOOL = "apply_patch"
+
+_REMARKS: Mapping[Harness, Mapping[str, tuple[str, ...]]] = {"claude": {"Bash": ("description",)}, "codex": {}}
+"""Members by which a model only describes a call, and which the tool never reads. A model words them anew each time, so
+with them an approved call would never be the same call again."""
+
+_NO_SERVER_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEvent:
+    """``PreToolUse``: a call that the agent wants to make."""
+
+    call: ToolCall
+    patch: ToolCall | None = None
+    """The patch that the harness will apply in place of running the command; to be checked as well."""
+    server_source: str | None = None
+    """Where the harness has the MCP server from, such as ``project``; ``None`` if it does not say so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanEvent:
+    """``PostToolUse`` or ``PostToolUseFailure``: a call that was made, as it was made."""
+
+    call: ToolCall
+    name: str
+    """The name of the event, which the answer repeats."""
+    response: Any = None
+    """What the tool returned, or the error of one that failed."""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptEvent:
+    """``UserPromptSubmit``: a prompt that is about to reach the agent."""
+
+    run_id: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerEvent:
+    """``Stop``: the answer with which the agent ends its turn."""
+
+    run_id: str
+    answer: str
+    is_second: bool = False
+    """True if a hook has sent an answer back in this turn already."""
+
+
+HookEvent = CallEvent | RanEvent | PromptEvent | AnswerEvent
+
+
+def read_event(harness: Harness, raw: bytes) -> HookEvent:
+    """Read what a harness wrote to its hook's standard input. Raises ``UsageError`` for anything else."""
+    if len(raw) > LARGEST_EVENT:
+        raise UsageError(f"the event has more than {LARGEST_EVENT:,} bytes; the hook takes no longer one")
+    try:
+        document = read_json(raw.decode())
+    except ValueError as error:  # a UnicodeDecodeError is one too
+        problem = "it is no UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise UsageError(f"the event is no JSON: {problem}") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"the event must be an object, got {type(document).__name__}")
+    return _read_document(harness, document)
+
+
+def _read_document(harness: Harness, event: Mapping[str, Any]) -> HookEvent:
+    name = _read_text(event, "hook_event_name")
+    run_id = _read_text(event, "session_id")
+    if name == "UserPromptSubmit":
+        return PromptEvent(run_id=run_id, prompt=_read_text(event, "prompt"))
+    if name == "Stop":
+        is_second = event.get("stop_hook_active", False)
+        if not isinstance(is_second, bool):
+            raise UsageError(f"stop_hook_active of the event must be true or false, got {show(is_second)}")
+        answer = event.get("last_assistant_message")
+        return AnswerEvent(
+            run_id=run_id,
+            answer="" if answer is None else _read_text(event, "last_assistant_message"),
+            is_second=is_second,
+        )
+    call, source = _read_call(harness, event, run_id)
+    if name == "PreToolUse":
+        patch = _find_patch(call) if harness == "codex" else None
+        return CallEvent(call=call, patch=patch, server_source=source)
+    if name == "PostToolUse":
+        return RanEvent(call=call, name=name, response=event.get("tool_response"))
+    if name == "PostToolUseFailure" and harness == "claude":
+        return RanEvent(call=call, name=name, response=event.get("error"), failed=True)
+    raise UsageError(
+        f"the event {show(name)} of {NAMES[harness]} is none that the hook knows; take it out of the hooks"
+    )
+
+
+def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> tuple[ToolCall, str | None]:
+    tool, server, source = _read_tool(event)
+    arguments = event.get("tool_input")
+    if not isinstance(arguments, dict):
+        raise UsageError(f"tool_input of the event must be an object, got {show(arguments)}")
+    names = _REMARKS[harness].get(tool, ()) if server is None else ()
+    agent = event.get("agent_id")
+    call = ToolCall(
+        tool,
+        {name: value for name, value in arguments.items() if name not in names},
+        _read_text(event, "tool_use_id"),
+        run_id,
+        server=server,
+        cwd=_read_folder(event),
+        agent=None if agent is None else _read_text(event, "agent_id"),
+        remarks={name: arguments[name] for name in names if name in arguments},
+    )
+    return call, source
+
+
+def _read_tool(event: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
+    """Read the tool, the MCP server that has it, and where that server comes from."""
+    name = _read_text(event, "tool_name")
+    described = event.get("mcp_server")
+    if described is None:
+        if not name.startswith("mcp__"):
+            return name, None, None
+        server, separator, tool = name.removeprefix("mcp__").partition("__")
+        # mcp__bank__x__pay is "pay" of "bank__x" as much as "x__pay" of "bank", which may have other gates.
+        if not server or not tool or not separator or "__" in tool or tool.startswith("_") or server.endswith("_"):
+            raise UsageError(
+                f"the tool {show(name)} could be of more than one MCP server; give one of them another name"
+            )
+        return tool, server, None
+    if not isinstance(described, dict):
+        raise UsageError(f"mcp_server of the event must be an object, got {show(described)}")
+    server = _read_text(described, "name")
+    start = f"mcp__{_NO_SERVER_NAME.sub('_', server)}__"
+    if not name.startswith(start) or name == start:
+        raise UsageError(f"the tool {show(name)} is not one of the MCP server {show(server)} that the event names")
+    source = described.get("source")
+    return name.removeprefix(start), server, None if source is None else _read_text(described, "source")
+
+
+def _find_patch(call: ToolCall) -> ToolCall | None:
+    arguments = call.arguments
+    command = arguments.get("command") if isinstance(arguments, Mapping) and call.server is None else None
+    if call.tool != "Bash" or not isinstance(command, str):
+        return None
+    found_patch = find_patch(command)
+    if found_patch is None:
+        return None
+    folder = call.cwd or ""
+    cwd = folder if found_patch.folder is None else str(PurePath(folder) / found_patch.folder)
+    return replace(call, tool=PATCH_TOOL, arguments={"command": found_patch.patch}, cwd=cwd)
+
+
+def _read_folder(event: Mapping[str, Any]) -> str:
+    folder = _read_text(event, "cwd")
+    if not PurePath(folder).is_absolute():
+        raise UsageError(f"cwd of the event must be an absolute path, got {show(folder)}")
+    return folder
+
+
+def _read_text(table: Mapping[str, Any], name: str) -> str:
+    text = table.get(name)
+    if not isinstance(text, str) or not text:
+        raise UsageError(f"{name} of the event must be a text, got {show(text)}")
+    return text
