@@ -146,6 +146,7 @@ class OtherMembers(msgspec.Struct, frozen=True, kw_only=True):
     """What an entry that is neither may say, or a mapping of anybody's; of any type, since programs record anything."""
 
     approval: object = None
+    call: object = None
     decided_by: object = None
     execution: object = None
     gate: object = None
@@ -308,8 +309,17 @@ RUN_REOPENED = "run.reopened"
 """The kind of entry that says that people let an agent's run go on."""
 
 
+CALL_PASSED, CALL_RAN, CALL_UNCHECKED = "call.passed", "call.ran", "call.unchecked"
+"""The kinds of entry that say of an agent's call that it was let pass, that it was made then, or made without that."""
+
+
+def name_call(run: str, call: str) -> str:
+    """Name what became of one call of a run: whether it was let pass, and whether it was made."""
+    return f"{run}\ncall\n{call}"
+
+
 def name_trust(run: str) -> str:
-    """Name what changes how far a run is trusted: refusals, denials, and that people reopened it."""
+    """Name what changes how far a run is trusted: refusals, denials, unchecked calls, and that people reopened it."""
     return f"{run}\ntrust"  # a run's own name has no line end, so that none is found as another's
 
 
@@ -343,6 +353,10 @@ def _list_noted(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
         run = find_run(members.metadata)
         return [] if run is None else [("run", run), ("run", name_asked(run))]
     run = find_run({"call": {"run_id": members.run}})
+    if kind in (CALL_PASSED, CALL_RAN, CALL_UNCHECKED) and run is not None:
+        names = [name_call(run, members.call)] if isinstance(members.call, str) else []
+        names += [name_trust(run)] if kind == CALL_UNCHECKED else []
+        return [("run", run), *[("run", name) for name in names]]
     if kind not in ("approval.closed", RUN_REOPENED) or run is None:
         return []
     is_noted = kind == RUN_REOPENED or (members.status == "denied" and members.decided_by == "human")

@@ -45,6 +45,9 @@ Kind = Literal[
     "certificate",
     "erasure",
     "anchor",
+    "call.passed",
+    "call.ran",
+    "call.unchecked",
 ]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal, Self, get_args
@@ -33,7 +33,7 @@ from adjudge.guards.tool_guard.patterns import ToolKey, ToolPatterns
 from adjudge.guards.tool_guard.screens import CallScreen, ResultScreen, Screened, make_screened
 from adjudge.guards.tool_guard.trust import RunTrust, TrustReader
 from adjudge.hooks import logger
-from adjudge.ledger.columns import RUN_REOPENED
+from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, RUN_REOPENED, name_call
 from adjudge.ledger.database import IN_MEMORY
 from adjudge.ledger.ledger import Ledger
 
@@ -121,6 +121,7 @@ class ToolGuard(ReadOnly):
         bind_files: Read the files that a call names in its folder, and bind the approval to what they hold.
         unsafe: Exceptions, each ``gate.option``: ``sample`` below 1, ``on_undecided="allow"``, an ``on_expiry`` of
             ``"approve"``, and asking people without ``show_content``.
+        screens: Checks that every call has to pass before its gate is asked.
         ledger: Where decisions are recorded; by default the ledger of the gates, or memory where they have none.
         name: The name under which the guard's own refusals are recorded.
     """
@@ -143,6 +144,7 @@ class ToolGuard(ReadOnly):
         most_open: Mapping[str, int] | None = None,
         bind_files: bool = True,
         unsafe: Collection[str] = (),
+        screens: Sequence[CallScreen] = (),
         ledger: Ledger | None = None,
         name: str = "tools",
     ) -> None:
@@ -175,6 +177,7 @@ class ToolGuard(ReadOnly):
         self._tools = ToolPatterns({key: _replace(value, prepared) for key, value in written.items()})
         _check_checkers(self._tools)
         self._reading = ToolPatterns(dict.fromkeys(reading))
+        self._screens = tuple(screens)
         self.answers = _replace(answers, prepared)
         self.prompts = _replace(prompts, prepared)
         self.results = _replace(results, prepared)
@@ -223,6 +226,34 @@ class ToolGuard(ReadOnly):
         named = self._tools.find(tool, server)
         return named is not None and isinstance(named[1], Gate) and can_repeat(named[1])
 
+    async def record_pass(self, call: ToolCall, verdict: ToolVerdict) -> None:
+        """Record that a call is about to be made, so that ``record_run`` knows it; a refused one is let through.
+
+        Raises ``UsageError`` for a call that cannot be read, and ``LedgerError``.
+        """
+        digest, described = _describe_made(call)
+        decision = None if verdict.decision is None else verdict.decision.id
+        entry = {"schema": "adjudge/call-passed/1", **described, "because": verdict.because, "decision": decision}
+        await self.ledger.append(entry, kind=CALL_PASSED, subject=digest)
+
+    async def record_run(self, call: ToolCall, *, failed: bool = False) -> bool:
+        """Record that a call was made, and return whether ``record_pass`` had recorded it just as it was made.
+
+        One that nobody let pass ends the run's trust: every further call of the run is refused until people reopen it.
+        Raises ``UsageError`` for a call that cannot be read, and ``LedgerError``.
+        """
+        digest, described = _describe_made(call)
+        passes = 0
+        await self.ledger.prepare()
+        async for other in self.ledger.query(run=name_call(call.run_id, call.call_id)):
+            if other.subject == digest and other.kind in (CALL_PASSED, CALL_RAN):
+                # Each pass is for one run: a hook that is installed twice notes both twice.
+                passes += 1 if other.kind == CALL_PASSED else -1
+        kind = CALL_RAN if passes > 0 else CALL_UNCHECKED
+        entry = {"schema": "adjudge/call-ran/1", **described, "failed": failed}
+        await self.ledger.append(entry, kind=kind, subject=digest)
+        return passes > 0
+
     async def reopen(self, run_id: str, *, by: str, reason: str) -> int:
         """Let a run that was stopped go on, and return the place of the entry; its refused calls are judged anew.
 
@@ -269,9 +300,10 @@ class ToolGuard(ReadOnly):
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the call cannot be read: {error}")
         trust = await self._trust.read(call.run_id)
-        refused = await self._check_trust(trust, question, call)
-        if refused is not None:
-            return refused
+        for check in (self._check_trust, self._check_screens):
+            refused = await check(trust, question, call)
+            if refused is not None:
+                return refused
         if isinstance(named[1], Gate):
             verdict = await self._ask_gate(named[1], question, task, asks_anew=asks_anew)
         elif asks_anew:
@@ -285,6 +317,11 @@ class ToolGuard(ReadOnly):
 
     async def _check_trust(self, trust: RunTrust, question: _Question, call: ToolCall) -> ToolVerdict | None:
         """Return the refusal of a call that was refused before, and of any in a run that was stopped."""
+        if trust.unchecked:
+            # Something beside this guard changes or makes calls, so an answer of it means nothing in this run.
+            return await self._record_refusal(
+                "stopped", call, "the run made a call that was not checked as it was made"
+            )
         if question.subject in trust.denied:
             denied = await self._record_refusal("denied", call, "people denied this call before in this run")
             return self._add_answer(denied, trust.denied[question.subject])
@@ -295,6 +332,14 @@ class ToolGuard(ReadOnly):
         if is_stopped and not self._reading.fits(call.tool, call.server):
             counted = f"{trust.denials} denials and {trust.refusals} refusals"
             return await self._record_refusal("stopped", call, f"the run was stopped after {counted}")
+        return None
+
+    async def _check_screens(self, _trust: RunTrust, question: _Question, call: ToolCall) -> ToolVerdict | None:
+        """Return the refusal of a call that one of the screens before all gates refuses."""
+        for screen in self._screens:
+            screened = await screen.screen_call(call, question.content["arguments"])
+            if not screened.allowed:
+                return await self._record(question, screened)
         return None
 
     async def _read_call(self, call: ToolCall) -> _Question:
@@ -614,6 +659,14 @@ def _read_most_open(most_open: Mapping[str, int] | None) -> dict[str, int]:
             raise UsageError(f"most_open has a run and a gate, got {show(name)}", argument="most_open")
         check_whole_number("most_open", most, least=1)
     return limits
+
+
+def _describe_made(call: ToolCall) -> tuple[str, dict[str, Any]]:
+    """Digest and describe a call as it is made: folder and files may have changed since it was checked."""
+    plain = {"tool": call.tool, "server": call.server, "agent": call.agent, "arguments": read_arguments(call.arguments)}
+    described: dict[str, Any] = {"run": call.run_id, "call": call.call_id, "tool": flatten(call.tool, 200)}
+    described |= {"server": None if call.server is None else flatten(call.server, 200), "agent": call.agent}
+    return digest_text(write_plain(plain, label="call")[0]), described
 
 
 def _read_remarks(remarks: Mapping[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from adjudge.ledger.columns import RUN_REOPENED, name_trust
+from adjudge.ledger.columns import CALL_UNCHECKED, RUN_REOPENED, name_trust
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 
@@ -19,7 +19,7 @@ _MOST_RUNS = 1_000
 
 @dataclass(slots=True)
 class RunTrust:
-    """The refusals and denials of one run, since people last reopened it."""
+    """The refusals, denials and unchecked calls of one run, since people last reopened it."""
 
     refused: set[str] = field(default_factory=set)
     """SHA-256 of the calls that a rule or a judge refused."""
@@ -27,6 +27,8 @@ class RunTrust:
     """SHA-256 of the calls that people denied, and what they had the agent told."""
     refusals: int = 0
     denials: int = 0
+    unchecked: int = 0
+    """Calls that were made and that nobody had let pass as they were made."""
     seq: int = 0
     """The last entry that was read."""
 
@@ -34,7 +36,9 @@ class RunTrust:
         """Count one entry of the ledger."""
         self.seq = entry.seq
         if entry.kind == RUN_REOPENED:
-            self.refused, self.denied, self.refusals, self.denials = set(), {}, 0, 0
+            self.refused, self.denied, self.refusals, self.denials, self.unchecked = set(), {}, 0, 0, 0
+        elif entry.kind == CALL_UNCHECKED:
+            self.unchecked += 1
         elif entry.kind == "approval.closed":
             answer = (entry.payload or {}).get("answer", "")
             self.denied[entry.subject] = answer if isinstance(answer, str) else ""

@@ -1,0 +1,141 @@
+"""Calls that were made: whether somebody had let them pass as they were made, and what follows if not."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge import Gate, Ledger
+from adjudge.errors import UsageError
+from adjudge.guards import Screened, ToolCall, ToolGuard
+
+CALL = ToolCall("Bash", {"command": "ls"}, "t1", "s1", cwd="/work")
+
+
+def with_ledger(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an asynchronous test with a ledger of its own."""
+
+    @functools.wraps(test)
+    def run_test(tmp_path: Path, **values: Any) -> None:
+        async def run() -> None:
+            async with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+                await test(ledger=ledger, **values)
+
+        asyncio.run(run())
+
+    names = [name for name in inspect.signature(test).parameters if name != "ledger"]
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("tmp_path", *names)]
+    run_test.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run_test
+
+
+def make_guard(ledger: Ledger, **options: Any) -> ToolGuard:
+    return ToolGuard({"Bash": Gate("shell", rules=[{"not_contains": "curl"}])}, ledger=ledger, **options)
+
+
+async def pass_call(guard: ToolGuard, call: ToolCall) -> None:
+    verdict = await guard.check(call)
+    assert verdict
+    await guard.record_pass(call, verdict)
+
+
+async def list_kinds(ledger: Ledger) -> list[str]:
+    return [entry.kind async for entry in ledger.query(run="s1") if entry.kind.startswith("call.")]
+
+
+@with_ledger
+async def test_a_call_that_was_let_pass_is_known_when_it_was_made(ledger: Ledger):
+    """Another guard, in another process, knows it too; the folder may have changed by the call itself."""
+    await pass_call(make_guard(ledger), CALL)
+
+    assert await make_guard(ledger).record_run(replace(CALL, cwd="/tmp"), failed=True)
+    assert await list_kinds(ledger) == ["call.passed", "call.ran"]
+    assert await make_guard(ledger).check(replace(CALL, call_id="t2"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"arguments": {"command": "ls -l"}},
+        {"tool": "Shell"},
+        {"server": "bank"},
+        {"agent": "sub"},
+        {"call_id": "t2"},
+    ],
+)
+@with_ledger
+async def test_a_call_that_was_made_otherwise_ends_the_runs_trust(ledger: Ledger, changed: Mapping[str, Any]):
+    """Another hook may rewrite a call after it was checked, so no answer of the guard means anything any more."""
+    guard = make_guard(ledger, reading=["Bash"])
+    await pass_call(guard, CALL)
+
+    assert not await guard.record_run(replace(CALL, **changed))
+    verdict = await guard.check(replace(CALL, call_id="t3"))
+
+    assert await list_kinds(ledger) == ["call.passed", "call.unchecked"]
+    assert (verdict.kind, verdict.because) == ("refuse", "stopped")
+    assert await guard.check(replace(CALL, run_id="s2"))
+
+
+@with_ledger
+async def test_a_pass_is_for_one_run(ledger: Ledger):
+    """The second run of one call was not let pass."""
+    guard = make_guard(ledger)
+    await pass_call(guard, CALL)
+
+    assert [await guard.record_run(CALL) for _ in range(2)] == [True, False]
+
+
+@with_ledger
+async def test_a_hook_that_is_installed_twice_stops_nothing(ledger: Ledger):
+    """It lets the call pass twice, and is told twice that it was made."""
+    guard = make_guard(ledger)
+    await pass_call(guard, CALL)
+    await pass_call(guard, CALL)
+
+    assert [await guard.record_run(CALL) for _ in range(2)] == [True, True]
+
+
+@with_ledger
+async def test_people_can_reopen_a_run_with_an_unchecked_call(ledger: Ledger):
+    """As one that was stopped for refusals."""
+    guard = make_guard(ledger)
+    await guard.record_run(CALL)
+    refused = await guard.check(CALL)
+
+    await guard.reopen("s1", by="ana", reason="it was my own hook")
+
+    assert refused.because == "stopped"
+    assert await guard.check(CALL)
+
+
+@with_ledger
+async def test_a_call_that_cannot_be_read_is_not_recorded_as_made(ledger: Ledger):
+    """Whoever reports it has to say that it could not be checked."""
+    guard = make_guard(ledger)
+
+    with pytest.raises(UsageError):
+        await guard.record_run(replace(CALL, arguments={"path": "a", "Path": "b"}))
+
+
+class NoRoot:
+    async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
+        return Screened(allowed=call.cwd != "/", decided_by="rule", detail="not at the root")
+
+
+@with_ledger
+async def test_a_screen_is_before_every_gate(ledger: Ledger):
+    """Also before that of a tool that nothing else checks; its refusal counts like one of a rule."""
+    guard = ToolGuard({"Read": None}, screens=[NoRoot()], ledger=ledger)
+    call = ToolCall("Read", {}, "t1", "s1", cwd="/")
+
+    verdicts = [await guard.check(replace(call, cwd=cwd)) for cwd in ("/work", "/", "/")]
+
+    assert [verdict.because for verdict in verdicts] == [None, "refused", "refused_before"]
