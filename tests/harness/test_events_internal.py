@@ -99,10 +99,13 @@ def test_a_sub_agent_is_named_in_its_calls():
 def test_a_tool_of_mcp_is_known_by_server_and_tool():
     """``my.bank`` and ``my_bank`` share one joined name, and are two servers."""
     calls = [event for line in read_lines("claude") if isinstance(event := read("claude", line), CallEvent)]
-    own = [(event.call.server, event.call.tool, event.server_source) for event in calls if event.call.server]
+    own = [(event.call.server, event.call.tool, event.call.remarks) for event in calls if event.call.server]
     of_codex = [event for line in read_lines("codex") if isinstance(event := read("codex", line), CallEvent)]
 
-    assert own == [("bank", "transfer", "dynamic"), ("my.bank", "transfer", "dynamic")]
+    assert own == [
+        ("bank", "transfer", {"mcp_server_source": "dynamic"}),
+        ("my.bank", "transfer", {"mcp_server_source": "dynamic"}),
+    ]
     assert [(e.call.server, e.call.tool) for e in of_codex if e.call.server] == [("bank", "transfer")]
 
 

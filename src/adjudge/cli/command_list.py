@@ -64,6 +64,11 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
     "Guard": (
         ListedCommand(name="gate", place="gate:gate_app", sentence="List gates, and put contents through one."),
         ListedCommand(
+            name="hook",
+            place="hook:hook_app",
+            sentence="Put gates in front of the tools of Claude Code and Codex.",
+        ),
+        ListedCommand(
             name="approvals",
             place="approvals:approvals_app",
             sentence="List requests for approval, and decide them.",

@@ -61,7 +61,7 @@ _APPROVALS = (*_ASK, "webhook")
 
 _WEBHOOK = ("url", "secret_env")
 
-_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices", "server")
+_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices", "server", "hook")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,8 @@ class Config:
     """Dollars per million tokens, by the name of a model."""
     server: Mapping[str, Any] = field(default_factory=dict)
     """The settings of ``adjudge serve``; ``adjudge.config.server`` reads them."""
+    hook: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of ``adjudge hook``; ``adjudge.config.hook`` reads them."""
 
     def find_rubric(self, name: str) -> Rubric:
         """Find the rubric of this name in the file, else a path from the working directory, or a shipped name."""

@@ -31,6 +31,9 @@ LARGEST_EVENT = 20_000_000
 
 PATCH_TOOL = "apply_patch"
 
+SOURCE = "mcp_server_source"
+"""The remark that says where the harness has an MCP server from, such as ``project``."""
+
 _REMARKS: Mapping[Harness, Mapping[str, tuple[str, ...]]] = {"claude": {"Bash": ("description",)}, "codex": {}}
 """Members by which a model only describes a call, and which the tool never reads. A model words them anew each time, so
 with them an approved call would never be the same call again."""
@@ -45,8 +48,6 @@ class CallEvent:
     call: ToolCall
     patch: ToolCall | None = None
     """The patch that the harness will apply in place of running the command; to be checked as well."""
-    server_source: str | None = None
-    """Where the harness has the MCP server from, such as ``project``; ``None`` if it does not say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +112,10 @@ def _read_document(harness: Harness, event: Mapping[str, Any]) -> HookEvent:
             answer="" if answer is None else _read_text(event, "last_assistant_message"),
             is_second=is_second,
         )
-    call, source = _read_call(harness, event, run_id)
+    call = _read_call(harness, event, run_id)
     if name == "PreToolUse":
         patch = _find_patch(call) if harness == "codex" else None
-        return CallEvent(call=call, patch=patch, server_source=source)
+        return CallEvent(call=call, patch=patch)
     if name == "PostToolUse":
         return RanEvent(call=call, name=name, response=event.get("tool_response"))
     if name == "PostToolUseFailure" and harness == "claude":
@@ -124,14 +125,15 @@ def _read_document(harness: Harness, event: Mapping[str, Any]) -> HookEvent:
     )
 
 
-def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> tuple[ToolCall, str | None]:
+def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> ToolCall:
     tool, server, source = _read_tool(event)
     arguments = event.get("tool_input")
     if not isinstance(arguments, dict):
         raise UsageError(f"tool_input of the event must be an object, got {show(arguments)}")
     names = _REMARKS[harness].get(tool, ()) if server is None else ()
+    remarks = {name: arguments[name] for name in names if name in arguments}
     agent = event.get("agent_id")
-    call = ToolCall(
+    return ToolCall(
         tool,
         {name: value for name, value in arguments.items() if name not in names},
         _read_text(event, "tool_use_id"),
@@ -139,9 +141,8 @@ def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> tuple
         server=server,
         cwd=_read_folder(event),
         agent=None if agent is None else _read_text(event, "agent_id"),
-        remarks={name: arguments[name] for name in names if name in arguments},
+        remarks=remarks if source is None else {SOURCE: source},
     )
-    return call, source
 
 
 def _read_tool(event: Mapping[str, Any]) -> tuple[str, str | None, str | None]:

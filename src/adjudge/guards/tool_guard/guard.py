@@ -236,10 +236,11 @@ class ToolGuard(ReadOnly):
         entry = {"schema": "adjudge/call-passed/1", **described, "because": verdict.because, "decision": decision}
         await self.ledger.append(entry, kind=CALL_PASSED, subject=digest)
 
-    async def record_run(self, call: ToolCall, *, failed: bool = False) -> bool:
+    async def record_run(self, call: ToolCall, *, failed: bool = False, exposed: bool = False) -> bool:
         """Record that a call was made, and return whether ``record_pass`` had recorded it just as it was made.
 
         One that nobody let pass ends the run's trust: every further call of the run is refused until people reopen it.
+        So does one that has ``exposed`` the agent to a result that it may not read.
         Raises ``UsageError`` for a call that cannot be read, and ``LedgerError``.
         """
         digest, described = _describe_made(call)
@@ -249,8 +250,8 @@ class ToolGuard(ReadOnly):
             if other.subject == digest and other.kind in (CALL_PASSED, CALL_RAN):
                 # Each pass is for one run: a hook that is installed twice notes both twice.
                 passes += 1 if other.kind == CALL_PASSED else -1
-        kind = CALL_RAN if passes > 0 else CALL_UNCHECKED
-        entry = {"schema": "adjudge/call-ran/1", **described, "failed": failed}
+        kind = CALL_RAN if passes > 0 and not exposed else CALL_UNCHECKED
+        entry = {"schema": "adjudge/call-ran/1", **described, "failed": failed, "exposed": exposed}
         await self.ledger.append(entry, kind=kind, subject=digest)
         return passes > 0
 

@@ -1,0 +1,244 @@
+"""``adjudge hook``: gates in front of the tools of Claude Code and Codex."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from adjudge.cli.command_groups import make_group
+from adjudge.cli.output import complain, note, print_line
+from adjudge.cli.spelling import spell
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.text import show
+
+if TYPE_CHECKING:
+    from adjudge.config.hook import OpenedHook
+    from adjudge.harness.events import Harness
+
+HarnessName = Annotated[str, typer.Argument(metavar="claude|codex", hidden=True)]
+
+Config = Annotated[
+    Path, typer.Option("--config", metavar="FILE", help="Configuration with [hook], outside of every project.")
+]
+
+AllowPython = Annotated[
+    bool, typer.Option("--allow-python", help="Let the configuration name Python code, which the hook then runs.")
+]
+
+_UNREADABLE = 3
+"""Nothing was shown either way."""
+
+
+def check_event(
+    harness: Annotated[str, typer.Option("--for", metavar="H", help="The harness: claude or codex.")],
+    config: Config,
+    digest: Annotated[
+        str | None, typer.Option("--digest", metavar="D", help="What the configuration has to be, as installed.")
+    ] = None,
+    managed: Annotated[
+        bool, typer.Option("--managed", help="Answer allow after a person's approval; for managed settings alone.")
+    ] = False,
+    allow_python: AllowPython = False,
+    seal: Annotated[bool, typer.Option("--seal", help="End the answer with the mark that the wrapper waits for.")] = (
+        False
+    ),
+) -> int:
+    """Answer one event of a harness, which is read from standard input.
+
+    `adjudge hook install` writes this command into the settings of the harness; it is not for people. The answer is
+    what the harness reads. A call that passes is answered with {}, which leaves the harness its own question.
+
+    Exit status: 0 answered, 2 anything else, with a word on standard error, so that the harness stops.
+    """
+    try:
+        answer_file = _take_standard_output()
+        answer = asyncio.run(
+            _answer(_read_harness(harness), config, digest, managed=managed, allow_python=allow_python)
+        )
+        with os.fdopen(answer_file, "w", encoding="utf-8") as file:
+            file.write(json.dumps(answer) + (_read_mark() if seal else "\n"))
+    except AdjudgeError as error:
+        complain(spell(error))
+        return 2
+    except BaseException as error:  # noqa: BLE001 - a harness makes the call after any exit status but 2
+        complain(f"the event could not be checked: {type(error).__name__}")
+        return 2
+    return 0
+
+
+def _read_mark() -> str:
+    from adjudge.harness.installing import MARK
+
+    return MARK
+
+
+def _take_standard_output() -> int:
+    """Take standard output away from everything that may print, and return where the answer is written."""
+    sys.stdout.flush()
+    answer_file = os.dup(sys.stdout.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return answer_file
+
+
+async def _answer(
+    harness: Harness, path: Path, digest: str | None, *, managed: bool, allow_python: bool
+) -> dict[str, Any]:
+    from adjudge.config.hook import OpenedHook, check_outside, read_bound_config
+    from adjudge.harness.events import LARGEST_EVENT, CallEvent, RanEvent, read_event
+
+    raw = await asyncio.to_thread(sys.stdin.buffer.read, LARGEST_EVENT + 1)
+    config = read_bound_config(path, digest=digest, allow_python=allow_python)
+    event = read_event(harness, raw)
+    if isinstance(event, CallEvent | RanEvent):
+        check_outside(path, event.call.cwd or "/")
+    opened = OpenedHook(config, harness, managed=managed)
+    try:
+        return await opened.guard.answer(event)
+    finally:
+        await opened.aclose()
+
+
+def install(
+    harness: HarnessName,
+    config: Config,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the settings; without it, they are only shown.")
+    ] = False,
+    managed: Annotated[
+        bool, typer.Option("--managed", help="Use Claude Code's managed settings, and let no other hook count.")
+    ] = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="F", help="The settings, where they are not in the usual place.")
+    ] = None,
+    allow_python: AllowPython = False,
+) -> int:
+    """Install the hook for claude or codex: show what changes in its settings, and write it with --write.
+
+    Every path is absolute, and the configuration is bound by its digest, over the file and all that it names: after a
+    change, install again.
+
+    Only managed settings enforce anything. A project can switch off or replace a hook of the user's own settings; there
+    the hook is a help against mistakes.
+
+    Exit status: 0 shown or written, 2 a configuration or settings that cannot be used.
+    """
+    from adjudge.config.hook import OpenedHook, digest_config, read_bound_config
+    from adjudge.harness.installing import Installation, list_events, merge_settings
+    from adjudge.harness.settings_file import find_settings, read_settings, write_settings
+
+    name = _read_harness(harness)
+    if managed and name == "codex":
+        raise UsageError("--managed is for Claude Code; how Codex enforces settings was not tried")
+    path = Path(os.path.abspath(config))  # noqa: PTH100 - resolve() would follow the link that is refused
+    read = read_bound_config(path, digest=None, allow_python=allow_python)
+    settings = asyncio.run(_try_opening(OpenedHook(read, name)))
+    installation = Installation(
+        harness=name,
+        python=os.path.abspath(sys.executable),  # noqa: PTH100 - the link of an environment leads out of it
+        config=path,
+        digest=digest_config(read),
+        seconds=settings.seconds,
+        events=list_events(name, prompts=settings.prompts is not None, answers=settings.answers is not None),
+        managed=managed,
+        allow_python=allow_python,
+    )
+    place = file if file is not None else find_settings(name, managed=managed)
+    before = read_settings(place)
+    after = merge_settings(before, installation)
+    _show_difference(before or "", after, place)
+    if write:
+        write_settings(place, after, managed=managed)
+        note(f"written to {place}")
+    else:
+        note(f"nothing was written; --write writes {place}")
+    _explain_place(name, managed=managed)
+    return 0
+
+
+async def _try_opening(opened: OpenedHook) -> Any:
+    try:
+        opened.check_ready()
+        return opened.settings
+    finally:
+        await opened.aclose()
+
+
+def _show_difference(before: str, after: str, place: Path) -> None:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(place), str(place), lineterm="")
+    for line in lines:
+        print_line(line)
+
+
+def _explain_place(harness: str, *, managed: bool) -> None:
+    if managed:
+        note("no other hook counts now; restart Claude Code, then run adjudge hook doctor claude")
+    elif harness == "claude":
+        note("a help against mistakes: a project's settings can switch this hook off; --managed cannot be switched off")
+    else:
+        note(
+            "a help against mistakes: Codex skips a hook, without a word, until you trust it with /hooks, and again "
+            "after each change; a project that you trust can switch hooks off (features.hooks = false)"
+        )
+    note(f"to see that it works: adjudge hook doctor {harness}")
+
+
+def doctor(
+    harness: HarnessName,
+    config: Config,
+    program: Annotated[
+        str | None, typer.Option("--program", metavar="P", help="The harness; by default what PATH has.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Option("--folder", metavar="D", help="The project to try it in.")] = None,
+) -> int:
+    """Start claude or codex, as it is set up here, and see whether the hook stops it.
+
+    The harness is started in this folder, or in --folder, with a scripted model on 127.0.0.1 in place of its own. The
+    model has a tool read the configuration of the hook, which the hook refuses (protects_itself). The harness keeps the
+    session like any other.
+
+    Exit status: 0 the call was refused by this hook, 1 the tool ran, 2 wrong usage, 3 neither could be seen.
+    """
+    from adjudge.config.hook import read_bound_config, read_hook_settings
+    from adjudge.harness.rehearsal import rehearse
+
+    name = _read_harness(harness)
+    path = Path(os.path.abspath(config))  # noqa: PTH100 - as install does
+    settings = read_hook_settings(read_bound_config(path, digest=None, allow_python=True))
+    if not settings.protects_itself:
+        raise UsageError(
+            "the doctor has a call refused by protects_itself, which is off in [hook]; switch it on for it"
+        )
+    seen = rehearse(name, path, program=program, folder=folder or Path.cwd(), seconds=settings.seconds)
+    if seen.outcome == "refused":
+        print_line(f"{seen.version}: the call was refused by adjudge")
+        return 0
+    if seen.outcome == "ran":
+        print_line(f"{seen.version}: THE TOOL RAN; the hook was not asked, or not listened to")
+        return 1
+    complain(f"{seen.version}: neither a refusal nor a result was seen: {show(seen.detail)}")
+    return _UNREADABLE
+
+
+def _read_harness(name: str) -> Harness:
+    from adjudge.harness.events import HARNESSES
+
+    for harness in HARNESSES:
+        if harness == name:
+            return harness
+    raise UsageError(f"the harness is claude or codex, got {show(name)}")
+
+
+hook_app = make_group(
+    "hook",
+    "Put gates in front of the tools of Claude Code and Codex.",
+    {"install": install, "doctor": doctor, "check": check_event},
+)

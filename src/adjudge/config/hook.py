@@ -1,0 +1,345 @@
+"""``[hook]`` of ``adjudge.toml``: which gates stand in front of a coding agent's tools.
+
+The hook runs in the folder of a session, whose files may be an attacker's. So its configuration is named by an absolute
+path, lies elsewhere, and is bound by a digest over itself and every file that it names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from adjudge.config.file import Config, check_keys, read_config
+from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
+from adjudge.config.ledger import CommandRecorder, open_ledger
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice, check_flag, check_seconds
+from adjudge.formats.text import show
+from adjudge.guards.gate import Gate
+from adjudge.guards.tool_guard.guard import CallMatch, ToolGuard
+from adjudge.guards.tool_guard.patterns import ToolKey
+from adjudge.harness.checking import HookGuard, KnownSources, PendingAnswer
+from adjudge.harness.events import Harness
+from adjudge.harness.open_shell import NoOpenShell
+from adjudge.harness.self_protection import SelfProtection, list_protected
+
+LONGEST_OBSERVATION = timedelta(days=30)
+"""How far in the future the end of ``mode = "observe"`` may be: one that is forgotten guards nothing."""
+
+HookMode = Literal["enforce", "observe"]
+
+_SERVER = ("server", "tool", "gate", "source")
+
+_SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookSettings:
+    """The settings of ``[hook]``, checked; gates are names."""
+
+    tools: Mapping[str, str]
+    """Gates by the names of the agent's own tools, or how they begin."""
+    mcp: tuple[Mapping[str, str], ...] = ()
+    """Tools of MCP: ``server``, ``tool``, ``gate``, and ``source``, where the harness has to have the server from."""
+    unchecked: tuple[str, ...] = ()
+    """Tools that nothing checks, by exact names."""
+    answers: str | None = None
+    prompts: str | None = None
+    results: str | None = None
+    reading: tuple[str, ...] = ()
+    """Tools that may go on when a run was stopped after refusals."""
+    match: CallMatch = "content"
+    pending: PendingAnswer = "deny"
+    mode: HookMode = "enforce"
+    until: date | None = None
+    """The last day of ``mode = "observe"``, in UTC."""
+    unsafe: tuple[str, ...] = ()
+    protects_itself: bool = True
+    no_open_shell: bool | None = None
+    """Refuse commands that wait for typed input; ``None`` does so for Codex."""
+    timeout: float = 20.0
+    """Seconds for one check."""
+    show_reasons: bool = False
+
+    @property
+    def seconds(self) -> int:
+        """The seconds that one answer may take, a patch in a command and a slow start included."""
+        return int(2 * self.timeout) + 10
+
+
+def read_hook_settings(config: Config) -> HookSettings:
+    """Read ``[hook]``; raises ``UsageError`` naming what is wrong with it."""
+    where = f"{config.path}: [hook]"
+    table = dict(config.hook)
+    if not table:
+        raise UsageError(f'{where} is not there; write [hook] with tools = {{"Bash" = "NAME OF A GATE"}}')
+    try:
+        check_keys(table, tuple(entry.name for entry in fields(HookSettings)), where)
+        settings = HookSettings(**{name: _read_value(name, value) for name, value in table.items()})
+        _check_settings(settings)
+    except TypeError:
+        raise UsageError("it needs tools, the gates by names of tools", argument="tools", where=where) from None
+    except UsageError as error:
+        raise error if str(error).startswith(where) else error.within(where) from None
+    return settings
+
+
+def _read_value(name: str, value: Any) -> Any:
+    if name in ("answers", "prompts", "results") and not isinstance(value, str):
+        raise UsageError(f"{name} must be the name of a gate, got {show(value)}", argument=name)
+    if name in ("unchecked", "reading", "unsafe"):
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise UsageError(f"{name} must be a list of names, got {show(value)}", argument=name)
+        return tuple(value)
+    if name == "tools" and not (isinstance(value, dict) and all(isinstance(gate, str) for gate in value.values())):
+        raise UsageError(f'tools must be a table like {{"Bash" = "shell"}}, got {show(value)}', argument="tools")
+    if name == "mcp":
+        return _read_servers(value)
+    if name == "until" and (isinstance(value, datetime) or not isinstance(value, date)):
+        raise UsageError(f"until must be a day like 2026-12-01, without quotes, got {show(value)}", argument="until")
+    return value
+
+
+def _read_servers(value: Any) -> tuple[Mapping[str, str], ...]:
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        example = '[{server = "bank", tool = "pay*", gate = "payments"}]'
+        raise UsageError(f"mcp must be a list like {example}, got {show(value)}", argument="mcp")
+    for entry in value:
+        check_keys(entry, _SERVER, "mcp")
+        if not all(isinstance(text, str) and text for text in entry.values()) or not {"server", "tool"} <= entry.keys():
+            raise UsageError(f"mcp needs server and tool, in quotes, got {show(entry)}", argument="mcp")
+    return tuple(value)
+
+
+def _check_settings(settings: HookSettings) -> None:
+    check_choice("match", settings.match, get_args(CallMatch))
+    check_choice("pending", settings.pending, get_args(PendingAnswer))
+    check_choice("mode", settings.mode, get_args(HookMode))
+    check_flag("protects_itself", settings.protects_itself)
+    check_flag("show_reasons", settings.show_reasons)
+    check_seconds("timeout", settings.timeout)
+    if settings.no_open_shell is not None:
+        check_flag("no_open_shell", settings.no_open_shell)
+    if settings.pending == "defer" and settings.match != "call":
+        raise UsageError('pending = "defer" runs the same call again by its id; write match = "call" too')
+    if settings.mode == "observe":
+        _check_until(settings.until, datetime.now(UTC).date())
+
+
+def _check_until(until: date | None, today: date) -> None:
+    if until is None:
+        raise UsageError('mode = "observe" lets everything through; write until, its last day', argument="until")
+    if until < today:
+        raise UsageError(f'mode = "observe" ended on {until}; write mode = "enforce", or another day', argument="until")
+    if until > today + LONGEST_OBSERVATION:
+        days = LONGEST_OBSERVATION.days
+        raise UsageError(f'mode = "observe" ends within {days} days, got {until}; write a day before', argument="until")
+
+
+# ---------------------------------------------------------------- where it comes from
+
+
+def read_bound_config(path: Path, *, digest: str | None, allow_python: bool = False) -> Config:
+    """Read the configuration of a hook, which has to be the one that was installed.
+
+    Raises ``UsageError`` for a path that is relative, a link or writable by everybody, for another ``digest`` (``None``
+    compares none), and for code in it unless ``allow_python``.
+    """
+    if not path.is_absolute():
+        raise UsageError(f"--config must be an absolute path, got {show(str(path))}", argument="config")
+    _check_file(path)
+    config = read_config(path)
+    if not allow_python and (code := find_python(config)) is not None:
+        raise UsageError(f"{path} runs code ({show(code)}); take it out, or install the hook with --allow-python")
+    _check_ledger(config)
+    if digest is not None and digest != digest_config(config):
+        raise UsageError(
+            f"{path}, or a file that it names, has changed since the hook was installed; read it, and run "
+            "adjudge hook install again"
+        )
+    return config
+
+
+def check_outside(path: Path, cwd: str) -> None:
+    """Raise ``UsageError`` for a configuration that lies in the folder of a session, where the agent writes."""
+    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(cwd)):
+        raise UsageError(f"{path} lies in the folder of the session, {cwd}, where the agent can write; move it")
+
+
+def _check_file(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except OSError as error:
+        raise UsageError(f"cannot read the configuration {path}: {error.strerror}; name a file with --config") from None
+    if stat.S_ISLNK(mode):
+        raise UsageError(f"{path} is a link, and what it leads to can be changed; name the file itself")
+    if mode & stat.S_IWOTH:
+        raise UsageError(f"{path} can be written by everybody; take that right away (chmod o-w)")
+
+
+def _check_ledger(config: Config) -> None:
+    url = config.ledger.get("url")
+    if url is None:
+        raise UsageError(f"{config.path}: [ledger] needs url: what the agent does is recorded, and people are asked")
+    if (url.startswith(_SQLITE) or "://" not in url) and not Path(url.removeprefix(_SQLITE)).is_absolute():
+        raise UsageError(f"{config.path}: [ledger] url must be absolute for a hook, like sqlite:////home/ana/guard.db")
+
+
+def find_python(config: Config) -> str | None:
+    """Find code that a configuration names; ``None`` where there is none."""
+    for value in _walk(_list_tables(config)):
+        if isinstance(value, str) and value.strip().startswith("python:"):
+            return value
+        if isinstance(value, dict) and ("python" in value or value.get("name") == "python"):
+            return str(value)
+    return None
+
+
+def digest_config(config: Config) -> str:
+    """Digest a configuration and every file that it names: rubrics, what rules read, and modules beside it."""
+    files = {str(file): _digest_file(file) for file in list_named_files(config)}
+    return hashlib.sha256(json.dumps([config.digest, files], sort_keys=True).encode()).hexdigest()
+
+
+def list_named_files(config: Config) -> tuple[Path, ...]:
+    """List the files that a configuration names, in order; each text that is a file's path counts."""
+    folder = config.folder or Path()
+    named: set[Path] = set()
+    for value in _walk(_list_tables(config)):
+        if isinstance(value, str) and 0 < len(value) < 1_000 and "\n" not in value and "\0" not in value:
+            named |= {path for path in _list_candidates(folder, value) if path.is_file()}
+    return tuple(sorted(named))
+
+
+def _list_candidates(folder: Path, text: str) -> list[Path]:
+    if not text.strip().startswith("python:"):
+        return [folder / text]
+    module = text.strip().removeprefix("python:").partition(":")[0].replace(".", "/")
+    return [folder / f"{module}.py", *sorted((folder / module.partition("/")[0]).rglob("*.py"))]
+
+
+def _list_tables(config: Config) -> dict[str, Any]:
+    """List what names files and code; the ledger's file, its key and caches change while they are used."""
+    gates = {name: {key: gate[key] for key in gate if key != "cache"} for name, gate in config.gates.items()}
+    redact = {"redact": config.ledger["redact"]} if "redact" in config.ledger else {}
+    tables = {"defaults": config.defaults, "judges": config.judges, "rubrics": config.rubrics, "gates": gates}
+    return {**tables, "ledger": redact, "approvals": config.approvals, "hook": config.hook}
+
+
+def _walk(value: Any) -> Iterator[Any]:
+    values = [value]
+    while values:
+        value = values.pop()
+        yield value
+        if isinstance(value, Mapping):
+            values += value.values()
+        elif isinstance(value, list | tuple):
+            values += value
+
+
+def _digest_file(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+# ---------------------------------------------------------------- opening
+
+
+class OpenedHook:
+    """A guard with its gates and ledger open; a context manager that closes them."""
+
+    def __init__(self, config: Config, harness: Harness, *, managed: bool = False) -> None:
+        settings = read_hook_settings(config)
+        if settings.pending == "defer" and harness == "codex":
+            raise UsageError(
+                f'{config.path}: [hook] pending = "defer" is for Claude Code; Codex makes such a call',
+                argument="pending",
+            )
+        self._ledger = open_ledger(config)
+        self._approvals = open_approvals(config, self._ledger, quiet=False)
+        self._recorder = CommandRecorder(self._ledger)
+        self._config = config
+        self._gates: dict[str, Gate] = {}
+        self.settings = settings
+        self.guard = self._open_guard(harness, managed=managed)
+
+    def check_ready(self) -> None:
+        """Raise ``UsageError`` where a judge of a gate cannot be asked at all, as without its key."""
+        for gate in self._gates.values():
+            check_gate_ready(gate)
+
+    def _open_guard(self, harness: Harness, *, managed: bool) -> HookGuard:
+        settings = self.settings
+        protection = SelfProtection(list_protected(self._list_own_files()))
+        screens: list[Any] = [protection] if settings.protects_itself else []
+        enforced = tuple(screens)
+        sources = {entry["server"]: entry["source"] for entry in settings.mcp if "source" in entry}
+        screens += [KnownSources(sources)] if sources else []
+        if settings.no_open_shell is True or (settings.no_open_shell is None and harness == "codex"):
+            screens.append(NoOpenShell())
+        guard = ToolGuard(
+            self._read_tools(),
+            answers=self._open(settings.answers),
+            prompts=self._open(settings.prompts),
+            results=self._open(settings.results),
+            match=settings.match,
+            timeout=settings.timeout,
+            show_reasons=settings.show_reasons,
+            reading=settings.reading,
+            unsafe=settings.unsafe,
+            screens=screens,
+            ledger=self._ledger,
+            name="hook",
+        )
+        observes = settings.mode == "observe"
+        return HookGuard(
+            harness=harness,
+            guard=guard,
+            pending=settings.pending,
+            managed=managed,
+            observes=observes,
+            enforced=enforced,
+        )
+
+    def _read_tools(self) -> dict[ToolKey, Any]:
+        settings = self.settings
+        tools: dict[ToolKey, Any] = {name: self._open(gate) for name, gate in settings.tools.items()}
+        tools |= {(entry["server"], entry["tool"]): self._open(entry.get("gate")) for entry in settings.mcp}
+        for name in settings.unchecked:
+            if name in tools:
+                raise UsageError(f"{show(name)} has a gate and is unchecked; take it out of one", argument="unchecked")
+            tools[name] = None
+        return tools
+
+    def _open(self, name: str | None) -> Gate | None:
+        if name is None:
+            return None
+        if name not in self._gates:
+            gate = open_gate(name, self._config, recorder=self._recorder, approvals=self._approvals)
+            # Nobody is asked about a call that is made whatever they say.
+            self._gates[name] = gate.replace(mode="observe") if self.settings.mode == "observe" else gate
+        return self._gates[name]
+
+    def _list_own_files(self) -> tuple[Path, ...]:
+        config = self._config
+        own = [*([config.path] if config.path else []), *list_named_files(config)]
+        url = config.ledger.get("url", "")
+        if url.startswith(_SQLITE) or "://" not in url:
+            file = url.removeprefix(_SQLITE)
+            own += [Path(file + end) for end in ("", "-wal", "-shm", "-journal")]
+        own += [config.resolve_path(config.ledger["key"])] if "key" in config.ledger else []
+        return tuple(own)
+
+    async def aclose(self) -> None:
+        """Close the gates and the ledger."""
+        for gate in self._gates.values():
+            await close_gate(gate)
+        await self._approvals.aclose()
+        await self._ledger.aclose()

@@ -1,0 +1,104 @@
+"""The answer to one event of a harness: what is asked of the guard, and what the harness is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from adjudge.formats.text import quote
+from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict
+from adjudge.guards.tool_guard.guard import ToolGuard
+from adjudge.guards.tool_guard.screens import CallScreen, Screened
+from adjudge.harness.answers import NO_OPINION, Opinion, answer_call, block, tell_user, withhold
+from adjudge.harness.events import SOURCE, AnswerEvent, CallEvent, Harness, HookEvent, PromptEvent, RanEvent
+
+PendingAnswer = Literal["deny", "defer"]
+
+_SENT_BACK_ONCE = "adjudge: the answer did not pass a check again; it was sent back once and is given now"
+
+_UNCHECKED = "adjudge: a call was made that was not checked as it was made; further calls of this session are refused"
+
+
+class KnownSources:
+    """A screen of calls that refuses those of an MCP server that comes from elsewhere than it should.
+
+    A project can define a server with the name of one of the user's.
+    """
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = dict(sources)
+
+    async def screen_call(self, call: ToolCall, _arguments: Mapping[str, Any], /) -> Screened:
+        """Refuse a call of a server with a known source that has another, or none that is told."""
+        wanted = None if call.server is None else self._sources.get(call.server)
+        source = call.remarks.get(SOURCE)
+        if wanted is None or source == wanted:
+            return Screened(allowed=True)
+        detail = f"the server {quote(call.server or '', 60)} comes from {quote(str(source), 60)} and not from {wanted}"
+        return Screened(allowed=False, decided_by="rule", detail=detail)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookGuard:
+    """A guard as the hook of one harness."""
+
+    harness: Harness
+    guard: ToolGuard
+    pending: PendingAnswer = "deny"
+    managed: bool = False
+    """True if no hook counts but those of managed settings, so that nothing can change a call after it was checked."""
+    observes: bool = False
+    """True to let everything through, on the record, but what ``enforced`` refuses."""
+    enforced: Sequence[CallScreen] = field(default=())
+
+    async def answer(self, event: HookEvent) -> dict[str, Any]:
+        """Return the answer to an event. Raises ``AdjudgeError`` where it could not be checked or recorded."""
+        if isinstance(event, CallEvent):
+            return await self._answer_call(event)
+        if isinstance(event, RanEvent):
+            return await self._answer_ran(event)
+        if isinstance(event, PromptEvent):
+            return self._answer_text(await self.guard.check_prompt(event.prompt, run_id=event.run_id))
+        return self._answer_text(await self.guard.check_answer(event.answer, run_id=event.run_id), event)
+
+    async def _answer_call(self, event: CallEvent) -> dict[str, Any]:
+        verdict = await self.guard.check(event.call)
+        if verdict and event.patch is not None:
+            verdict = await self.guard.check(event.patch)
+        if not verdict and not await self._lets_through(event):
+            opinion: Opinion = self.pending if verdict.kind == "pending" else "deny"
+            return answer_call(self.harness, opinion, verdict.message)
+        # Before the answer: a call that is made, and of which nobody knows that it was let pass, ends the run's trust.
+        await self.guard.record_pass(event.call, verdict)
+        is_approved = verdict.decision is not None and verdict and verdict.decision.decided_by == "human"
+        if is_approved and self.managed:
+            return answer_call(self.harness, "allow", "a person approved this call")
+        return NO_OPINION
+
+    async def _lets_through(self, event: CallEvent) -> bool:
+        """Return whether a call that was not allowed is made all the same, because the hook only observes."""
+        if not self.observes:
+            return False
+        for call in (event.call, event.patch):
+            for screen in self.enforced if call is not None and isinstance(call.arguments, Mapping) else ():
+                if not (await screen.screen_call(call, call.arguments)).allowed:  # type: ignore[arg-type]
+                    return False
+        return True
+
+    async def _answer_ran(self, event: RanEvent) -> dict[str, Any]:
+        verdict = await self.guard.check_result(event.call, event.response)
+        is_held = not verdict and not self.observes
+        withheld = withhold(self.harness, event) if is_held else None
+        is_checked = await self.guard.record_run(event.call, failed=event.failed, exposed=is_held and withheld is None)
+        if withheld is not None:
+            return withheld
+        if is_checked and not is_held:
+            return NO_OPINION
+        return tell_user(_UNCHECKED) if self.harness == "claude" else NO_OPINION
+
+    def _answer_text(self, verdict: ToolVerdict, event: AnswerEvent | None = None) -> dict[str, Any]:
+        if verdict or self.observes:
+            return NO_OPINION
+        # Sent back for ever, an agent would never end: Codex sets no limit to it.
+        return tell_user(_SENT_BACK_ONCE) if event is not None and event.is_second else block(verdict.message)

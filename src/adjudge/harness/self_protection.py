@@ -1,0 +1,182 @@
+"""The files that configure or record a guard, and those that configure the harness around it.
+
+An agent that writes them switches its guard off, and one that reads them knows what it has to get round. This stops
+the harness's own tools for reading and editing; of a shell's command only the words are looked at, which is a net.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adjudge import errors
+from adjudge.errors import UsageError
+from adjudge.formats.text import quote
+from adjudge.guards.tool_guard.call import ToolCall
+from adjudge.guards.tool_guard.screens import Screened
+from adjudge.harness.events import PATCH_TOOL
+from adjudge.harness.patch import list_patched_files
+
+READING = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead", "view_image"})
+
+SHELL = "Bash"
+
+_CONFIGURING = (
+    (".claude", "settings.json"),
+    (".claude", "settings.local.json"),
+    (".claude", "hooks"),
+    (".claude.json",),
+    (".codex",),
+)
+"""What configures a harness, in whatever folder."""
+
+_READ_BY_HARNESS = (
+    (".mcp.json",),
+    ("agents.md",),
+    ("claude.md",),
+    ("claude.local.md",),
+    (".git", "hooks"),
+    (".git", "config"),
+    (".envrc",),
+)
+"""What a harness, or a program that it starts, reads by itself; an agent may read it too."""
+
+_PROFILES = (".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
+             ".config/fish", ".ssh/config", ".ssh/rc", ".gitconfig", ".npmrc")  # fmt: skip
+
+_MANAGED = ("/etc/claude-code", "/etc/codex", "/Library/Application Support/ClaudeCode")
+
+_ENVIRONMENTS = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
+
+_BREAKS = re.compile(r"[\s;&|<>(){}$`'\"=,]+")
+
+_MOST_WORDS = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectedFiles:
+    """Files and folders, with everything below them, by absolute paths."""
+
+    secret: tuple[Path, ...]
+    """Neither read nor written: the configuration, what it names, and the ledger."""
+    unwritable: tuple[Path, ...] = ()
+
+
+def list_protected(files: Iterable[Path]) -> ProtectedFiles:
+    """List what is protected on this machine, beside the ``files`` of a guard."""
+    home = Path.home()
+    own = Path(errors.__file__).resolve().parent
+    # The interpreter's folder only where it is an environment of ours: an agent uses the system's as well.
+    environment = (Path(sys.prefix),) if sys.prefix != sys.base_prefix else ()
+    unwritable = (own, *environment, *(home / name for name in _PROFILES), *map(Path, _MANAGED))
+    return ProtectedFiles(secret=tuple(files), unwritable=unwritable)
+
+
+class SelfProtection:
+    """A screen of calls that refuses those which name a protected file."""
+
+    def __init__(self, protected: ProtectedFiles) -> None:
+        self._protected = protected
+
+    async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
+        """Refuse a call that names a protected file, whichever argument names it."""
+        try:
+            named = await asyncio.to_thread(self._find, call, arguments)
+        except UsageError as error:
+            return Screened(allowed=False, decided_by="rule", detail=f"protects_itself: {error}")
+        if named is None:
+            return Screened(allowed=True)
+        detail = f"protects_itself: {quote(named, 120)} configures or records what guards this agent"
+        return Screened(allowed=False, decided_by="rule", detail=detail)
+
+    def _find(self, call: ToolCall, arguments: Mapping[str, Any]) -> str | None:
+        is_own = call.server is None
+        reads = is_own and call.tool in READING
+        secret = _Places(self._protected.secret, _CONFIGURING)
+        unwritable = _Places(self._protected.unwritable, _READ_BY_HARNESS)
+        for text in _list_paths(call, arguments):
+            for path in _resolve(text, call.cwd):
+                is_secret = secret.holds(path) or _ENVIRONMENTS.fullmatch(str(path)) is not None
+                # A shell's words are looked at for what no command needs: a build that names CLAUDE.md goes on.
+                if is_secret or (not reads and not (is_own and call.tool == SHELL) and unwritable.holds(path)):
+                    return text
+        return None
+
+
+class _Places:
+    """Files and folders, found by every name that leads to them."""
+
+    def __init__(self, paths: Iterable[Path], names: Iterable[tuple[str, ...]]) -> None:
+        self._names = tuple(names)
+        self._folded: set[tuple[str, ...]] = set()
+        self._nodes: set[tuple[int, int]] = set()
+        for path in paths:
+            for known in (path, Path(os.path.realpath(path))):
+                self._folded.add(_fold(known))
+            node = _find_node(path)
+            if node is not None:
+                self._nodes.add(node)
+
+    def holds(self, path: Path) -> bool:
+        """Return whether a path is one of the places, or is below one."""
+        parts = _fold(path)
+        if any(parts[:end] in self._folded for end in range(1, len(parts) + 1)):
+            return True
+        if any(parts[at : at + len(name)] == name for name in self._names for at in range(len(parts))):
+            return True
+        # A hard link has another path, and the same node.
+        return any(_find_node(place) in self._nodes for place in (path, *path.parents)) if self._nodes else False
+
+
+def _fold(path: Path) -> tuple[str, ...]:
+    """Fold a path as file systems do that ignore case and the form of letters."""
+    return tuple(unicodedata.normalize("NFC", part).casefold() for part in path.parts)
+
+
+def _find_node(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError, ValueError):
+        found = path.stat()
+        return (found.st_dev, found.st_ino)
+    return None
+
+
+def _resolve(text: str, cwd: str | None) -> Iterator[Path]:
+    """Yield the paths that a text may mean: as it is written, and where links lead."""
+    if not text or len(text) > 4_096 or "\0" in text:
+        return
+    with suppress(OSError, ValueError, RuntimeError):
+        path = Path(cwd or "/") / Path(text.removeprefix("file://")).expanduser()
+        yield Path(os.path.normpath(path))
+        yield Path(os.path.realpath(path))
+
+
+def _list_paths(call: ToolCall, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """List every text of the arguments that may be a path. Raises ``UsageError`` for a patch that cannot be read."""
+    if call.tool == PATCH_TOOL and call.server is None:
+        for value in arguments.values():
+            if isinstance(value, str):
+                yield from list_patched_files(value)
+        return
+    values: list[Any] = [*arguments.values()]
+    left = _MOST_WORDS
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            values += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            values += value
+        elif isinstance(value, str):
+            words = [value] if "\n" not in value else []
+            words += filter(None, _BREAKS.split(value)) if call.tool == SHELL and call.server is None else ()
+            left -= len(words)
+            if left < 0:
+                raise UsageError(f"the call has more than {_MOST_WORDS:,} words, any of which may name a file")
+            yield from words

@@ -1,0 +1,69 @@
+"""The files in which harnesses keep their hooks, read and replaced in one step."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from adjudge.errors import UsageError
+from adjudge.formats.files import MAX_BYTES, open_regular
+from adjudge.formats.private_file import write_private
+from adjudge.harness.events import Harness
+
+_MANAGED = {
+    "darwin": Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
+    "linux": Path("/etc/claude-code/managed-settings.json"),
+}
+
+
+def find_settings(harness: Harness, *, managed: bool) -> Path:
+    """Find where a harness reads hooks: of this user, or the managed ones of this machine."""
+    if managed:
+        if sys.platform not in _MANAGED:
+            raise UsageError(f"where managed settings are on {sys.platform} was not tried; name the file with --file")
+        return _MANAGED[sys.platform]
+    if harness == "claude":
+        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "settings.json"
+    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "hooks.json"
+
+
+def read_settings(path: Path) -> str | None:
+    """Read the settings; ``None`` where there are none. Raises ``UsageError`` for a link and a file of somebody else's.
+
+    What a link leads to may be somebody's file that has nothing to do with the harness.
+    """
+    for place in (path, path.parent):
+        if place.is_symlink():
+            raise UsageError(f"{place} is a link; name the file that it leads to with --file")
+        if place.exists() and hasattr(os, "geteuid") and place.stat().st_uid != os.geteuid():
+            raise UsageError(f"{place} belongs to another account, which could change it; install as that account")
+    try:
+        with open_regular(path) as file:
+            raw = file.read(MAX_BYTES + 1)
+        return raw.decode() if len(raw) <= MAX_BYTES else _refuse_size(path)
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; mend it first") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}; name another with --file") from None
+
+
+def _refuse_size(path: Path) -> str:
+    raise UsageError(f"{path} has more than {MAX_BYTES:,} bytes; name another with --file")
+
+
+def write_settings(path: Path, text: str, *, managed: bool) -> None:
+    """Replace the settings in one step; managed ones can be read by everybody, whose harness needs them."""
+
+    def put(fresh: Path, place: Path) -> None:
+        mode = 0o644 if managed else place.stat().st_mode & 0o777 if place.exists() else 0o600
+        fresh.chmod(mode)
+        fresh.replace(place)
+
+    try:
+        path.parent.mkdir(mode=0o755 if managed else 0o700, parents=True, exist_ok=True)
+        write_private(path, text.encode(), put=put)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}; name another with --file") from None

@@ -1,0 +1,208 @@
+"""``adjudge hook``: the command that a harness calls, in processes, and its installation."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit import cli
+from kit.cli import Line
+
+CONFIG = """
+[ledger]
+url = "sqlite:///{folder}/ledger.db"
+
+[gates.shell]
+rules = [{{not_contains = "curl"}}]
+
+[hook]
+tools = {{"Bash" = "shell"}}
+prompts = "shell"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    folder = tmp_path / "guard"
+    folder.mkdir()
+    file = folder / "adjudge.toml"
+    file.write_text(CONFIG.format(folder=folder), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Line:
+    cli.isolate(monkeypatch, tmp_path)
+    return Line(capsys)
+
+
+def make_event(**changed: object) -> dict[str, Any]:
+    return {
+        "session_id": "s1",
+        "cwd": "/work",
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": "ls"},
+        "tool_use_id": "t1",
+    } | changed
+
+
+def call(command: list[str] | str, event: object, *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    text = event if isinstance(event, str) else json.dumps(event)
+    return subprocess.run(words, input=text, capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
+
+
+def check(config: Path, event: object, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-I", "-m", "adjudge", "hook", "check", "--for", "claude", "--config", str(config)]
+    return call([*command, *options], event)
+
+
+@pytest.mark.integration
+def test_an_installed_hook_answers_by_its_own_command(line: Line, config: Path, tmp_path: Path):
+    """From a folder with an adjudge.toml and modules of its own, which are not read."""
+    file = tmp_path / "settings.json"
+    ran = line("hook", "install", "claude", "--config", config, "--file", file, "--write")
+    assert ran.status == 0, ran.err
+    hooks = json.loads(file.read_text("utf-8"))["hooks"]
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "adjudge.toml").write_text("[hook]\n", encoding="utf-8")
+    for name in ("adjudge", "typer", "json", "sitecustomize"):
+        (project / f"{name}.py").write_text("raise SystemExit(0)", encoding="utf-8")
+
+    command = hooks["PreToolUse"][0]["hooks"][0]["command"]
+    passed = call(command, make_event(cwd=str(project)), cwd=project)
+    refused = call(command, make_event(tool_input={"command": "curl x"}), cwd=project)
+
+    assert (passed.returncode, passed.stdout) == (0, "{}")
+    assert json.loads(refused.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert set(hooks) == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit"}
+
+
+@pytest.mark.integration
+def test_what_cannot_be_checked_is_exit_2_with_a_word(config: Path):
+    """An event that is none, another configuration, one in the session's folder, and a ledger that cannot be used."""
+    ended = [
+        check(config, "no event"),
+        check(config, make_event(), "--digest", "0" * 64),
+        check(config, make_event(cwd=str(config.parent))),
+        check(config.with_name("absent.toml"), make_event()),
+        check(config, make_event(), "--no-such-option"),
+    ]
+    (config.parent / "ledger.db").write_text("no ledger " * 1_000, encoding="utf-8")
+    ended += [check(config, make_event(hook_event_name="PostToolUse"))]
+
+    assert [(done.returncode, done.stdout) for done in ended] == [(2, "")] * len(ended)
+    assert [done.stderr.strip() != "" for done in ended] == [True] * len(ended)
+
+
+@pytest.mark.integration
+def test_a_call_is_refused_where_the_ledger_cannot_be_used(config: Path):
+    """The guard answers itself: what is not on record is not made."""
+    (config.parent / "ledger.db").write_text("no ledger " * 1_000, encoding="utf-8")
+
+    done = check(config, make_event())
+
+    assert done.returncode == 2 or "deny" in done.stdout
+
+
+def test_installing_shows_what_changes_and_writes_nothing(line: Line, config: Path, tmp_path: Path):
+    """Until --write; it says what the place is worth."""
+    file = tmp_path / "settings.json"
+
+    ran = line("hook", "install", "codex", "--config", config, "--file", file)
+
+    assert ran.status == 0
+    assert "+" in ran.out
+    assert "--for codex" in ran.out
+    assert "/hooks" in ran.err
+    assert not file.exists()
+
+
+def test_installing_again_after_a_change_binds_the_new_configuration(line: Line, config: Path, tmp_path: Path):
+    """The digest is another one, and there is still one hook."""
+    file = tmp_path / "settings.json"
+    line("hook", "install", "claude", "--config", config, "--file", file, "--write")
+    before = file.read_text("utf-8")
+    config.write_text(f"{config.read_text('utf-8')}\n# changed", encoding="utf-8")
+
+    line("hook", "install", "claude", "--config", config, "--file", file, "--write", "--managed")
+
+    after = json.loads(file.read_text("utf-8"))
+    assert file.read_text("utf-8") != before
+    assert len(after["hooks"]["PreToolUse"]) == 1
+    assert after["allowManagedHooksOnly"] is True
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("install", "cursor"),
+        ("install", "codex", "--managed"),
+        ("doctor", "cursor"),
+        ("doctor", "claude", "--program", "/no/such/claude"),
+    ],
+)
+def test_what_cannot_be_meant_is_wrong_usage(line: Line, config: Path, arguments: tuple[str, ...]):
+    """With a sentence that says what can."""
+    ran = line("hook", *arguments, "--config", config)
+
+    assert ran.status == 2
+    assert ran.err.count("\n") == 1
+
+
+def test_a_configuration_that_cannot_be_opened_is_not_installed(line: Line, config: Path, tmp_path: Path):
+    """The harness would refuse everything from then on."""
+    file = tmp_path / "settings.json"
+    config.write_text(config.read_text("utf-8").replace('"Bash" = "shell"', '"Bash" = "shel"'), encoding="utf-8")
+
+    ran = line("hook", "install", "claude", "--config", config, "--file", file, "--write")
+
+    assert ran.status == 2
+    assert not file.exists()
+
+
+PROGRAM = """#!{python}
+import json, os, sys, urllib.request
+if "--version" in sys.argv:
+    print("9.9.9 (stand-in)")
+    sys.exit()
+url = os.environ["ANTHROPIC_BASE_URL"]
+def ask(messages):
+    body = json.dumps({{"tools": [{{}}], "messages": messages}}).encode()
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({{}}))
+    with opener.open(urllib.request.Request(url + "/v1/messages", body)) as reply:
+        return json.load(reply)["content"]
+[block] = ask([])
+result = {behaviour}
+ask([{{"role": "user", "content": [{{"type": "tool_result", "content": result}}]}}])
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.timed
+@pytest.mark.parametrize(
+    ("behaviour", "status"),
+    [
+        ("open(block['input']['file_path']).read()", 1),
+        ("'The call was not made: it is not allowed here.'", 0),
+        ("'permission denied'", 3),
+        ("'The call was not made, but: ' + open(block['input']['file_path']).read()", 1),
+    ],
+)
+def test_the_doctor_sees_whether_the_tool_ran(line: Line, config: Path, tmp_path: Path, behaviour: str, status: int):
+    """By the result that the model is sent; only this guard's own refusal counts as one."""
+    program = tmp_path / "claude"
+    program.write_text(PROGRAM.format(python=sys.executable, behaviour=behaviour), encoding="utf-8")
+    program.chmod(0o755)
+
+    ran = line("hook", "doctor", "claude", "--config", config, "--program", program)
+
+    assert ran.status == status
+    assert "9.9.9" in ran.out + ran.err
