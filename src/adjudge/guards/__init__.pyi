@@ -63,6 +63,9 @@ from adjudge.guards.tool_guard.guard import WITHHELD as WITHHELD
 from adjudge.guards.tool_guard.guard import CallChecker as CallChecker
 from adjudge.guards.tool_guard.guard import CallMatch as CallMatch
 from adjudge.guards.tool_guard.guard import ToolGuard as ToolGuard
+from adjudge.guards.tool_guard.history import AllowedCall as AllowedCall
+from adjudge.guards.tool_guard.history import CallHistory as CallHistory
+from adjudge.guards.tool_guard.history import read_call_history as read_call_history
 from adjudge.guards.tool_guard.patterns import ToolKey as ToolKey
 from adjudge.guards.tool_guard.screens import CallScreen as CallScreen
 from adjudge.guards.tool_guard.screens import ResultScreen as ResultScreen

@@ -13,8 +13,7 @@ import pytest
 
 from adjudge import Approvals, Gate, Judge, Ledger, UsageError
 from adjudge.errors import LedgerError
-from adjudge.guards import InputFirewall, PromptFirewall, Screened, ToolCall, ToolGuard, ToolVerdict
-from adjudge.guards.tool_guard.history import read_call_history
+from adjudge.guards import InputFirewall, PromptFirewall, Screened, ToolCall, ToolGuard, ToolVerdict, read_call_history
 from kit.clock import Clock
 from kit.firewalls import CLEAN, SAFE, chain, reject, script, threaten
 from kit.gates import GOOD
