@@ -71,8 +71,8 @@ def refuse_unmarked(event: str, arguments: tuple[Any, ...]) -> None:
     depend on how busy the machine is.
     """
     listens = event == "socket.bind" and isinstance(arguments[1], tuple)  # a path is no port
-    # git lists the repository's files, once in a process (tests/kit/house.py). Old versions of NumPy run lscpu when scipy
-    # is imported.
+    # git lists the files of the repository, once in a process (tests/kit/house.py).
+    # Importing an old version of NumPy runs lscpu.
     is_known = event in STARTS and arguments[:1] in {("git",), ("lscpu",)}
     if not RUNNING or is_known or not (listens or event in STARTS):
         return
