@@ -124,6 +124,7 @@ class Labelling:
         self.message = f"{_shorten(task.case)}: skipped"
 
     def _undo(self) -> None:
+        """Take back the rater's last answer or skip; its case is the next one that is shown."""
         undo = self.queue.undo_difference if self.options.adjudicate else self.queue.undo
         undone = undo(self.options.rater)
         if undone is None:

@@ -17,10 +17,12 @@ T = TypeVar("T")
 def write_value(value: object, *, name: str = "content") -> tuple[Any, str]:
     """Write a content as the JSON value that is sent for it; also return the digest of the text that a judge sees.
 
-    Raises ``UsageError`` for what no judge could be shown.
+    Both come from one text, so that the server judges what the digest is about. Raises ``UsageError`` for what no judge
+    could be shown.
     """
     text, is_json = write_content(copy_plain(value), label=name)
-    return (read_json(text) if is_json else text), digest_text(text)
+    sent = read_json(text) if is_json else text
+    return sent, digest_text(text)
 
 
 def write_arguments(arguments: Mapping[str, object]) -> dict[str, Any]:

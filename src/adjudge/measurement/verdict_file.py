@@ -178,15 +178,18 @@ class _StatedTruths:
         """By raters and labels."""
 
     def find_truth(self, label: LabelValue, labels: Mapping[str, LabelValue]) -> CaseTruth | None:
-        """Return the truth that these labels come to: kept, or computed now."""
-        if not _KEPT_TYPES.issuperset(map(type, (label, *labels.values()))):
-            return read_stated_truth(_StatedLabels(label=label, labels=labels))
-        key = (*labels, label, *labels.values())
-        if key in self._kept:
-            return self._kept[key]
+        """Return the truth that a case's label and the labels of its raters come to: kept, or computed now.
+
+        Only of labels of one type for each value are truths kept, because 1, 1.0 and true are one key of a dictionary
+        and three different labels.
+        """
+        raters_and_labels = (*labels, label, *labels.values())
+        can_keep = _KEPT_TYPES.issuperset(map(type, (label, *labels.values())))
+        if can_keep and raters_and_labels in self._kept:
+            return self._kept[raters_and_labels]
         truth = read_stated_truth(_StatedLabels(label=label, labels=labels))
-        if len(self._kept) < _MOST_KEPT:
-            self._kept[key] = truth
+        if can_keep and len(self._kept) < _MOST_KEPT:
+            self._kept[raters_and_labels] = truth
         return truth
 
 

@@ -64,18 +64,22 @@ class SpreadTally:
         self._sum += value
         self._lowest, self._highest = min(self._lowest, value), max(self._highest, value)
 
-    def _finish(self, values: Iterable[tuple[float, int]], bins: tuple[int, ...]) -> Spread | None:
+    def _finish(self, steps: Iterable[tuple[float, int]], bins: tuple[int, ...]) -> Spread | None:
+        """Summarise the numbers; ``steps`` are the middle of each step and how many numbers it has, lowest first.
+
+        A percentile is the middle of the step in which the number of its rank lies (the nearest-rank method).
+        """
         if not self._count:
             return None
         ranks = {name: math.ceil(share * self._count) for name, share in _PERCENTILES.items()}
         percentiles: dict[str, float] = {}
-        passed = 0
-        for value, number in values:
-            passed += number
+        counted = 0
+        for middle, number in steps:
+            counted += number
             for name, rank in ranks.items():
-                if name not in percentiles and passed >= rank:
+                if name not in percentiles and counted >= rank:
                     # The middle of a step can lie outside of what was seen; a percentile cannot.
-                    percentiles[name] = min(max(value, self._lowest), self._highest)
+                    percentiles[name] = min(max(middle, self._lowest), self._highest)
         mean = self._sum / self._count
         return Spread(
             count=self._count, mean=mean, lowest=self._lowest, highest=self._highest, bins=bins, **percentiles

@@ -251,22 +251,23 @@ def make_json(*, absent: bool = False) -> Check:
 def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False) -> Check:
     """Make a check that the content is JSON that fits a schema (draft 2020-12, or what its ``$schema`` names).
 
-    With ``absent`` it must be no JSON, or not fit.
+    With ``absent`` it must be no JSON, or not fit. JSON is then read leniently: what some reader takes for a value that
+    fits is not absent.
     """
-    validator, unwanted = _compile_schema(schema), check_flag("absent", absent)
+    validator, absent = _compile_schema(schema), check_flag("absent", absent)
 
     def check(content: Any) -> RuleResult:
         try:
-            value = _json_of(content, lenient=unwanted)
+            value = _json_of(content, lenient=absent)
         except ValueError as error:
-            return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=unwanted)
+            return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=absent)
         try:
             mismatch = validator.find_error(value)
         except TooManyStepsError as too_many:
             return _fail(str(too_many))  # with ``absent`` as well: it is not known whether it fits
         if mismatch is not None:
-            return _make_result(f"{_path_of(mismatch)}: {flatten(mismatch.message, QUOTED)}", passed=unwanted)
-        return _make_result("fits the schema", passed=not unwanted)
+            return _make_result(f"{_path_of(mismatch)}: {flatten(mismatch.message, QUOTED)}", passed=absent)
+        return _make_result("fits the schema", passed=not absent)
 
     return check
 

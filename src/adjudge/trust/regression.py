@@ -77,7 +77,7 @@ def fit_robustly(design: Floats, outcome: Floats, groups: tuple[NDArray[np.int64
         np.add.at(scores, codes, unit * residuals[:, None])
         factor, freedom = number / (number - 1) * (items - 1) / (items - columns), number - 1
     robust = np.diag(inverse @ (scores.T @ scores) @ inverse.T) * factor
-    alike = _measure_alike(unit @ inverse.T, residuals, items - columns, groups, float(np.ptp(outcome)))
+    alike = _compute_like_variance(unit @ inverse.T, residuals, items - columns, groups, float(np.ptp(outcome)))
     # Without the floor an effect of a rare value of a property is found in 60 of 100 draws in which there is none.
     errors = np.sqrt(np.maximum(robust, alike))
     # What is rounding of an effect of nothing must not pass for certain where no error is left.
@@ -85,14 +85,15 @@ def fit_robustly(design: Floats, outcome: Floats, groups: tuple[NDArray[np.int64
     return Fit(values=values, errors=errors, freedom=freedom)
 
 
-def _measure_alike(
+def _compute_like_variance(
     influence: Floats, residuals: Floats, freedom: int, groups: tuple[NDArray[np.int64], int] | None, spread: float
 ) -> Floats:
-    """The variance of each coefficient if errors vary alike everywhere, and are equally alike within each group.
+    """Compute the variance of each coefficient if errors vary alike everywhere, and are equally alike within a group.
 
-    ``spread`` is how far apart the outcomes are. Without any residual, the items of a group are taken to err alike.
-    ``influence`` is how much each item adds to each coefficient. Within a group a coefficient that compares items of
-    the same group gets more exact by their likeness, and one that compares groups less.
+    ``influence`` is how much the outcome of each item adds to each coefficient, ``spread`` the range of the outcomes.
+    With ``c`` for the correlation of two errors of one group, a coefficient's variance is the variance of an error,
+    times ``(1 - c)`` of the sum of squares of its influence over items and ``c`` of that over whole groups (Moulton,
+    1986, "Random group effects and the precision of regression estimates").
     """
     import numpy as np
 
@@ -100,18 +101,19 @@ def _measure_alike(
     if not variance:
         # No error was left over, which does not show that none ever would be: as if one more item had been off by all.
         variance = spread**2 / (len(residuals) + 1)
-    own_influence = (influence**2).sum(axis=0)
+    over_items = (influence**2).sum(axis=0)
     if groups is None:
-        return variance * own_influence
-    if not residuals.any():
+        return variance * over_items
+    if not residuals.any():  # nothing shows how alike errors are within a group, so they are taken to be the same
         return variance * _add_up_groups(influence, groups)
     codes, number = groups
     sizes = np.bincount(codes, minlength=number).astype(float)
     pairs = float((sizes * (sizes - 1)).sum())
-    together = np.bincount(codes, residuals, number)
-    likeness = (float(together @ together) - float(residuals @ residuals)) / (variance * pairs) if pairs else 0.0
-    likeness = min(max(likeness, 0.0), 1.0)
-    return variance * (own_influence * (1 - likeness) + likeness * _add_up_groups(influence, groups))
+    group_sums = np.bincount(codes, residuals, number)
+    # The square of a group's sum has each product of two of its residuals, and the squares, which are taken away.
+    products = float(group_sums @ group_sums) - float(residuals @ residuals)
+    correlation = min(max(products / (variance * pairs), 0.0), 1.0) if pairs else 0.0
+    return variance * (over_items * (1 - correlation) + correlation * _add_up_groups(influence, groups))
 
 
 def _add_up_groups(influence: Floats, groups: tuple[NDArray[np.int64], int]) -> Floats:

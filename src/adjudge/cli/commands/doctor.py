@@ -324,12 +324,21 @@ def doctor(
 
 
 def _list_configured(config: Config, *, offline: bool) -> Iterator[str]:
+    """List the judges that adjudge could ask here, when the command names none; one can be listed several times.
+
+    They are those of the configuration file, of ``ADJUDGE_JUDGE``, of providers whose key is in the environment, and,
+    unless ``offline``, of servers that run on this machine.
+    """
     yield from _list_written(config)
-    if named := refuse_code(os.environ.get("ADJUDGE_JUDGE", "").strip(), "ADJUDGE_JUDGE"):
+    variable = "ADJUDGE_JUDGE"
+    named = refuse_code(os.environ.get(variable, "").strip(), variable)
+    if named:
         yield named
-    yield from (spec for spec, _ in find_configured())
+    for name, _ in find_configured():
+        yield name
     if not offline:
-        yield from (spec for spec, _ in find_local())
+        for name, _ in find_local():
+            yield name
 
 
 def _list_written(config: Config) -> Iterator[str]:

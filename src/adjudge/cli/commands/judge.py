@@ -144,7 +144,11 @@ class Session:
         self.choice.judge.check(question)
 
     async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:
-        """Every input with its result, in order; what goes wrong with one stops no other."""
+        """Judge every input, and return each with its result, in order.
+
+        An input that cannot be read or judged (a ``UsageError``) has its error, and stops no other. A ledger that fails
+        ends all, because what is judged from then on would not be recorded.
+        """
 
         async def work(item: InputItem) -> Done:
             try:

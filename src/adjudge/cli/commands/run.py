@@ -110,7 +110,7 @@ def run_data(
     case_criteria = make_case_criteria(criteria, configuration)
     rubric = choose_rubric(criteria, configuration, needed=not case_criteria.is_asked and fields.kind not in SUITES)
     arguments = list_arguments(criteria)
-    course = _list_course(options, cost)
+    execution = _make_execution_arguments(options, cost)
     _check(options, fail_under)
     request = make_request(measuring, read_labels(measuring.labels), by="run")
     request.check_extra()
@@ -139,7 +139,7 @@ def run_data(
         pairs=pairing.pairs,
         on_conflict=on_conflict,
         batch=batch or False,
-        **cast("Any", drawn | arguments | course),
+        **cast("Any", drawn | arguments | execution),
     )
     session = RunSession(
         running=running,
@@ -185,10 +185,11 @@ def _check_estimate(options: option.EstimateOptions, *, resume: bool) -> None:
         raise UsageError("--estimate is of a whole run, before it begins; leave --resume out")
 
 
-def _list_course(options: option.RunOptions, cost: option.CostOptions) -> dict[str, Any]:
-    """List the arguments of ``run`` that say how, where and at which cost the cases are judged."""
+def _make_execution_arguments(options: option.RunOptions, cost: option.CostOptions) -> dict[str, Any]:
+    """Make the arguments of ``run`` that say how, where and at which cost the cases are judged."""
     return {
         "resume": options.resume,
+        # A case that the budget left out is judged on resuming without being asked for: there may be more money now.
         "retry": ("budget", *(options.retry or ())),
         "concurrency": options.concurrency,
         "engine": options.engine,

@@ -50,7 +50,12 @@ class InputReply:
 
 
 def answer_rules(members: Mapping[str, Any], question: Question) -> Answer:
-    """Read a prompt firewall's reply: ``{"rejected": [{"index", "reason"}], "safe"}``."""
+    """Read a prompt firewall's reply: ``{"rejected": [{"index", "reason"}], "safe"}``.
+
+    A reply that cannot be read is asked for once more, unless it rejects something: then the judge has an objection,
+    and is not given the chance to take it back. Its answer is undecided, final, and rejects no rule by number
+    (``usable=False``), so that the firewall rejects all of them.
+    """
     try:
         rejected = _read_list(members, "rejected", _read_rule)
         _check_indexes([index for index, _ in rejected], len(question.parts))

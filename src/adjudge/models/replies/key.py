@@ -37,10 +37,18 @@ def describe_request(request: Request) -> dict[str, Any]:
             "seed": request.seed,
             "max_output_tokens": request.max_output_tokens,
             "logprobs": request.logprobs,
-            # Of a judge in code: no prompt tells a text from a value that is written alike, nor the thresholds.
-            **({"given": request.function_input.key} if request.function_input is not None else {}),
+            **_describe_function_input(request),
         },
     }
+
+
+def _describe_function_input(request: Request) -> dict[str, Any]:
+    """Describe what a judge in code is called with, beside the prompt; nothing for a model.
+
+    A prompt does not tell a text from a value that is written alike, and has no thresholds, so two requests with one
+    prompt can call the function with different arguments.
+    """
+    return {} if request.function_input is None else {"given": request.function_input.key}
 
 
 def make_key(model: str, described: Mapping[str, Any]) -> str:

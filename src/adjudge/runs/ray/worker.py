@@ -165,12 +165,17 @@ class ActorSession:
             self._tasks.add(asyncio.create_task(work))
 
     async def judge(self, packed: Mapping[int, bytes]) -> None:
-        """Judge the units that are not kept yet; returns when each is kept, or is not to be judged any more."""
+        """Judge units, given by number, and return when the driver has kept each result.
+
+        The driver is asked first which of them have no result yet; with each it gives the replies that an earlier run
+        has kept, so that they are not paid for again. The units go into the queue of this actor's pool. Once the run is
+        stopping nothing more is judged, and nobody is kept waiting.
+        """
         if self._stopping:
             return
-        todo: Mapping[int, Replies] = await self._client.ask("claim", list(packed))
-        entries = [self._take_up(number, packed[number], replies) for number, replies in todo.items()]
-        if self._stopping:  # meanwhile
+        claimed: Mapping[int, Replies] = await self._client.ask("claim", list(packed))
+        entries = [self._take_up(number, packed[number], replies) for number, replies in claimed.items()]
+        if self._stopping:  # while the driver was asked: what was put into the queue since would never be kept
             self._end_waiting()
         for entry in entries:
             await entry.kept
