@@ -49,7 +49,7 @@ class RenderedRun:
 
 
 class _Run(Protocol):
-    """What is rendered of a run."""
+    """The parts of a run that are rendered."""
 
     @property
     def steps(self) -> tuple[Step, ...]: ...

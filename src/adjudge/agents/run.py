@@ -28,7 +28,9 @@ Unknown = Literal["files", "failures"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AgentRun:
-    """What an agent did. You can judge it as content, and the rules on calls, files and commands read it.
+    """The steps of an agent, and what came of them.
+
+    You can judge it as content, and the rules on calls, files and commands read it.
 
     Raises ``UsageError`` for members of another type, and for a run that is ``complete`` although it has ``problems``.
     """

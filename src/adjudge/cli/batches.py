@@ -77,7 +77,7 @@ def list_batch_prices(judge: Any, prices: Any) -> Iterator[str]:
 
 
 def describe_batches(progress: BatchProgress) -> str:
-    """Where the requests of a run by batches are, in a few words."""
+    """Describe where the requests of a run by batches are, in a few words."""
     from adjudge.runs.batch.store import OPEN
 
     if progress.checking:

@@ -203,7 +203,7 @@ class Pages:
         return self._has(self.top + height)
 
     def describe(self, height: int) -> str | None:
-        """Which lines are seen, where not all are."""
+        """Describe which lines are seen, where not all are."""
         if not self.top and not self.has_more(height):
             return None
         known = self._main.known()

@@ -39,7 +39,7 @@ LONGEST_TITLE = 300
 
 
 class EntryColumns(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``ENTRY_COLUMNS`` holds of an entry beside its place and time; ``None`` is what the entry does not say."""
+    """The row of ``ENTRY_COLUMNS``, without place and time; ``None`` is what the entry does not say."""
 
     kind: str
     subject: str
@@ -128,7 +128,7 @@ class DecidedMembers(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """What the program called it; empty where it did not."""
+        """The program's name for it; empty where there is none."""
         title = self.metadata.get("title")
         return flatten(title, LONGEST_TITLE).strip() if isinstance(title, str) else ""
 
@@ -143,7 +143,7 @@ Members = DecidedMembers | JudgedMembers
 
 
 class OtherMembers(msgspec.Struct, frozen=True, kw_only=True):
-    """What an entry that is neither may say, or a mapping of anybody's; of any type, since programs record anything."""
+    """The members of another entry, or of a mapping of anybody's; of any type, since programs record anything."""
 
     approval: object = None
     call: object = None
@@ -300,7 +300,7 @@ _ABOUT = ("gate", "execution", "outcome", "judge", "score", "results")
 
 
 def _list_contradictions(members: OtherMembers, about: OtherMembers) -> list[tuple[str, object]]:
-    """What both a mapping and the result in it may say, and each otherwise."""
+    """List what both a mapping and the result in it may say, each otherwise."""
     names = ("outcome", "gate", "execution")
     return [(name, getattr(part, name)) for name in names for part in (members, about)]
 
@@ -374,7 +374,7 @@ def _list_judges(seats: object) -> list[tuple[str, object]]:
 
 
 def _make_names(columns: EntryColumns, values: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
-    """What an entry says beside its columns, each once."""
+    """List what an entry says beside its columns, each once."""
     kept = {(name, text): None for name, value in values if value is not None and (text := _keep(value)) is not None}
     return tuple([(name, text) for name, text in kept if getattr(columns, name, None) != text]) if kept else ()
 
@@ -521,7 +521,7 @@ def find_stray(statements: Statements, last: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """What is stored beside some entries, by their places."""
+    """The rows that are stored beside some entries, by their places."""
 
     columns: dict[int, tuple[Any, ...]]
     words: dict[int, str]
@@ -543,7 +543,7 @@ def _load(statements: Statements, first: int, last: int) -> _Stored:
 
 
 def _compare(row: Row, derived: Derived | None, stored: _Stored) -> str | None:
-    """How what is stored beside an entry differs from what is derived from it; ``None`` where it does not."""
+    """Say how what is stored beside an entry differs from what is derived from it; ``None`` where it does not."""
     seq, at = row[0], row[2]
     columns, words, names = stored.columns.get(seq), stored.words.get(seq), stored.names.get(seq)
     if derived is None:

@@ -126,7 +126,7 @@ verify later what it recorded.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a ledger is: a SQLite file, a database in PostgreSQL, or neither and so in memory."""
+    """The place of a ledger: a SQLite file, a database in PostgreSQL, or neither and so in memory."""
 
     file: str | None
     url: URL | None
@@ -372,7 +372,7 @@ class Database:
 
 
 class DamagedError(LedgerError):
-    """What is stored is no database, or no text, any more."""
+    """A store that is no database, or no text, any more."""
 
 
 _DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")

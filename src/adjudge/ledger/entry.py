@@ -83,7 +83,7 @@ def hash_entry(seq: int, ident: str, at: str, kind: str, subject: str, payload_h
 
 
 def signed_bytes(entry_hash: str) -> bytes:
-    """What is signed for an entry: its hash, marked as ours, so that the signature can stand for nothing else."""
+    """Return what is signed for an entry: its hash, marked as ours, so that the signature stands for nothing else."""
     return f"{SCHEMA}\n{entry_hash}".encode()
 
 

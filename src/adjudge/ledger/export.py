@@ -29,7 +29,7 @@ _ERASED = b"null"
 
 
 class Streams(Protocol):
-    """What can be exported."""
+    """The streams that can be exported."""
 
     def stream(self) -> Generator[Row]:
         """All rows in order."""
@@ -64,7 +64,7 @@ def write_export(store: Streams, path: str | os.PathLike[str]) -> Head:
 
 
 def refuse_export(path: str | os.PathLike[str], error: OSError) -> UsageError:
-    """What is said of a file that an export cannot be written to."""
+    """Make the error for a file that an export cannot be written to."""
     return UsageError(f"cannot export to {os.fspath(path)}: {error.strerror}; name a new file")
 
 
@@ -132,7 +132,7 @@ def _read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
 
 @cache
 def _tools() -> tuple[Any, Any, Any, Any]:
-    """What encodes a line, its type, what holds bytes that are written as they are, and what decodes a line."""
+    """Return an encoder of lines, its type, a holder of bytes that are written as they are, and a decoder."""
     import msgspec
 
     types: dict[str, Any] = dict.fromkeys(COLUMNS, str)

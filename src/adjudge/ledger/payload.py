@@ -74,7 +74,7 @@ Keep = Callable[[str], str]
 
 
 def choose_keep(store_content: str, redact: Callable[[str], str] | None) -> Keep:
-    """What ``store_content`` does with a text; raises ``UsageError`` for what cannot be done."""
+    """Choose what ``store_content`` does with a text; raises ``UsageError`` for what cannot be done."""
     check_choice("store_content", store_content, STORE_CONTENT)
     if (store_content == "redacted") != (redact is not None):
         raise UsageError(
@@ -102,7 +102,7 @@ def drop_digests(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
-    """What is recorded of a value; raises ``UsageError`` when it cannot be."""
+    """Make the entry of a value; raises ``UsageError`` when it cannot be."""
     if is_record(value):
         return _draft_record(value, keep, kind=kind, subject=subject, more=more)
     data = to_plain(value)
@@ -132,7 +132,7 @@ def _draft_record(record: Any, keep: Keep, *, kind: str | None, subject: str | N
 
 
 def write_draft(kind: str, subject: str, data: Mapping[str, Any]) -> Draft:
-    """What is recorded of plain data; raises ``UsageError`` when it is too long."""
+    """Make the entry of plain data; raises ``UsageError`` when it is too long."""
     odd: list[Any] = []
     storable = _make_storable(data, odd)
     return Draft(kind=kind, subject=subject, members=storable, payload=_encode(storable, odd))
@@ -185,7 +185,7 @@ def check_text(name: str, text: object) -> None:
 
 
 def can_store(text: str) -> bool:
-    """Whether every store can hold a text exactly, and so be asked for it."""
+    """Return whether every store can hold a text exactly, and so be asked for it."""
     if text.isascii():
         return "\0" not in text
     try:
@@ -212,7 +212,7 @@ def _find_subject(data: Mapping[str, Any]) -> str:
 
 
 def _store_record(record: Any, keep: Keep, odd: list[Any], quoting: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What is recorded of a record: what its ``to_dict`` returns, its ``quoting`` texts kept, in storable form.
+    """Write a record in storable form: what its ``to_dict`` returns, with its ``quoting`` texts kept.
 
     In one pass, because every decision of a gate is recorded: one after the other, the three took four times as long.
     """
@@ -283,7 +283,7 @@ def _replace(value: Any, keep: Keep) -> Any:
 
 
 def _make_storable(value: Any, odd: list[Any]) -> Any:
-    """What RFC 8785 has no form for, in one: integers beyond 2^53 and half surrogate pairs as text.
+    """Give a form to what RFC 8785 has none for: integers beyond 2^53 and half surrogate pairs become text.
 
     ``odd`` collects what only an encoder made for that standard writes as it says.
     """

@@ -53,7 +53,7 @@ class RecordedResult:
     cost_usd: float | None
     approval_id: str | None
     title: str
-    """What the program called it; empty where it did not."""
+    """The program's name for it; empty where there is none."""
     people: tuple[str, ...] | None = None
     """Who decided its request for approval, if that was looked up; ``None`` where there is none that is closed."""
 

@@ -26,7 +26,7 @@ _LARGEST = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """What signs entries, and the public key that checks them."""
+    """The signer of entries, and the public key that checks them."""
 
     sign: Callable[[bytes], str] = field(repr=False)
     """Bytes to a signature in hexadecimal."""

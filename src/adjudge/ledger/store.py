@@ -223,7 +223,7 @@ class Store:
             pass
 
     def transact(self, work: Callable[[Transaction], T], tables: MetaData) -> T:
-        """What some work makes of the ledger and of tables beside it, in one durable commit, or nothing of it."""
+        """Do some work on the ledger and on tables beside it, in one durable commit or not at all."""
         self._make_ready()
         with self._database.explaining("written"), self._database.connect(writes=True) as connection:
             statements = EngineStatements(connection)
@@ -234,7 +234,7 @@ class Store:
             return work(Transaction(connection, lambda draft: self._insert(statements, [draft])[0]))
 
     def look(self, work: Callable[[Connection], T], tables: MetaData, *, snapshot: bool = False) -> T | None:
-        """What some reading makes of tables beside the ledger; ``None`` where they were never written."""
+        """Read tables beside the ledger and return the result; ``None`` where they were never written."""
         self._database.check_file()
         with self._database.explaining("read"), self._database.connect(snapshot=snapshot) as connection:
             statements = EngineStatements(connection)
@@ -258,7 +258,7 @@ class Store:
         return not missing
 
     def change_tables(self, work: Callable[[Connection], T]) -> T:
-        """What some work makes of the database, of whatever revision, in one transaction; every other writer waits."""
+        """Do some work on a database of whatever revision, in one transaction; every other writer waits."""
         self.head()  # raises where there is no ledger; upgrading makes none
         with self._database.explaining("upgraded"), self._database.connect(writes=True) as connection:
             if self._database.file is None:
@@ -453,7 +453,7 @@ def find_latest(connection: Connection, *, behind: int = 0) -> str | None:
 
 
 def has_passed(connection: Connection, behind: int, at: str) -> bool:
-    """Whether an entry behind a place was written at a time or later, though the clock may be set back since."""
+    """Return whether an entry behind a place was written at a time or later, though the clock may be set back since."""
     latest = find_latest(connection, behind=behind)
     return latest is not None and latest >= at
 

@@ -23,7 +23,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerUpgrade:
-    """What an upgrade did. Both are revisions; they are equal when there was nothing to do."""
+    """The outcome of an upgrade. Both are revisions; they are equal when there was nothing to do."""
 
     before: str
     after: str

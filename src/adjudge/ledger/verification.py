@@ -66,7 +66,7 @@ class Verification:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """What this check could not have seen, one sentence each."""
+        """The changes that this check could not have seen, one sentence each."""
         said = () if self.pinned_head else ("entries dropped from the end, because no head was pinned",)
         if self.signatures != "pinned" and not self.pinned_head:
             said += ("a rewrite with recomputed hashes, because neither a head nor a public key was given",)
@@ -100,7 +100,7 @@ class Verification:
 
 
 def _is_exact(found: Verification) -> bool:
-    """Whether what a program goes by has exactly its type."""
+    """Return whether a value that a program goes by has exactly its type."""
     return type(found.valid) is bool and type(found.pinned_head) is bool and type(found.entries) is int
 
 
@@ -143,7 +143,7 @@ class Chain:
         return self.finish()
 
     def break_off(self, why: str) -> Verification:
-        """What there is to say when the next entry cannot even be read from where it is kept."""
+        """Return the verification when the next entry cannot even be read from where it is kept."""
         return self._make_verification(("unreadable", f"cannot be read: {why}"), self.seq + 1)
 
     def finish(self) -> Verification:

@@ -105,7 +105,7 @@ def _wait_for_others(jobs: Jobs, *, several: bool) -> None:
 
 
 def _count_together(jobs: Sequence[Job]) -> int:
-    """How many of those that wait one commit takes."""
+    """Count how many of those that wait one commit takes."""
     size = 0
     for number, job in enumerate(jobs[:MOST_TOGETHER], start=1):
         size += len(job.work.payload) if isinstance(job.work, Draft) else 0
@@ -147,7 +147,9 @@ def _do(job: Job) -> None:
 
 
 def _raisable(error: BaseException) -> Exception:
-    """What whoever waits is told: a redaction that ends its program must end neither this thread nor theirs.
+    """Return the exception for whoever waits.
+
+    A redaction that ends its program must end neither this thread nor theirs.
 
     With the thread, everything appended afterwards would wait for ever; and no future takes ``StopIteration``.
     """

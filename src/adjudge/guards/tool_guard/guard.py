@@ -74,7 +74,7 @@ WITHHELD = "The result was withheld."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """What is put to a gate: a call, a result, an answer or a prompt, read and named."""
+    """A question for a gate: a call, a result, an answer or a prompt, read and named."""
 
     run_id: str
     call_id: str

@@ -37,7 +37,7 @@ class AllowedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallHistory:
-    """What people should know about a call beside its content."""
+    """The circumstances of a call, for the people who decide it."""
 
     run_id: str
     requests: int

@@ -86,7 +86,7 @@ class Pattern:
 
 
 class ToolPatterns(Generic[T]):
-    """What is written for each tool, found by the most specific pattern that fits.
+    """Values by tool, found by the most specific pattern that fits.
 
     Raises ``UsageError`` for a key that cannot be read, for one that is written twice, and for two of which neither is
     more specific where both fit.

@@ -24,7 +24,7 @@ class Screened:
 
 @runtime_checkable
 class CallScreen(Protocol):
-    """What is taken where a gate is: ``InputFirewall``, ``ToolRegistry``, or an object of yours with this method."""
+    """A screen of calls in a gate's place: ``InputFirewall``, ``ToolRegistry``, or any object with this method."""
 
     async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
         """Decide whether a call may be made; ``arguments`` are its arguments, read."""

@@ -236,7 +236,7 @@ _FREE = _Free()
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """How an address is asked; found once for each, since reading an address takes longer than looking it up."""
+    """The way in which an address is asked, found once for each: reading one takes longer than looking it up."""
 
     address: URL
     host: str

@@ -45,7 +45,7 @@ class Figures:
 
     @property
     def number(self) -> int:
-        """How many judgements there are."""
+        """The number of judgements."""
         return sum(self.counts.values())
 
     def share(self, state: str) -> Share:
