@@ -14,7 +14,7 @@ from pydantic_evals import Case, Dataset
 from adjudge import Gate, Judge, JudgeChain
 from adjudge.guards import ToolGuard
 from adjudge.integrations.inspect_ai import ScoreValue, judge_scorer
-from adjudge.integrations.mcp import GateExtension, IdentifyClient
+from adjudge.integrations.mcp import GateExtension, GateMiddleware, IdentifyClient
 from adjudge.integrations.opentelemetry import EvaluationEmitter, EvaluatorType
 from adjudge.integrations.pydantic_evals import JudgeEvaluator
 
@@ -50,5 +50,6 @@ def emit(kind: EvaluatorType, provider: LoggerProvider) -> None:
 
 def guard_tools(guard: ToolGuard, identify: IdentifyClient) -> MCPServer:
     """A server of MCP."""
+    MCPServer("files", middleware=[GateMiddleware(guard, identify=identify)])
     GateExtension(Gate("door", rules=["secrets"]))  # pyrefly: ignore[bad-argument-type]
     return MCPServer("files", extensions=[GateExtension(guard, server="files", identify=identify, media=["photo"])])

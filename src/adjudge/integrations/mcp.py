@@ -10,8 +10,10 @@ import copy
 import json
 import re
 import secrets
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,16 +28,23 @@ try:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.extension import Extension
     from mcp.server.request_state import authenticated_principal
-    from mcp_types import INTERNAL_ERROR, CallToolRequestParams, CallToolResult, InputRequiredResult
+    from mcp_types import (
+        INTERNAL_ERROR,
+        INVALID_PARAMS,
+        INVALID_REQUEST,
+        CallToolRequestParams,
+        CallToolResult,
+        InputRequiredResult,
+    )
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-    from pydantic import BaseModel
+    from pydantic import BaseModel, ValidationError
 except ModuleNotFoundError as error:
     if error.name not in {"mcp", "mcp.server.extension", "mcp_types", "pydantic"}:  # it lacks something of its own
         raise
     message = "adjudge.integrations.mcp needs the package mcp, 2.0 or later; to have it, pip install 'adjudge[mcp]'"
     raise ModuleNotFoundError(message, name=error.name) from None
 
-__all__ = ["GateExtension", "IdentifyClient"]
+__all__ = ["GateExtension", "GateMiddleware", "IdentifyClient"]
 
 IdentifyClient = Callable[[ServerRequestContext[Any, Any]], str | None]
 """Names the client of a request, from what the transport knows of it; ``None`` if it knows nothing."""
@@ -60,6 +69,8 @@ _LONGEST_NAME = 120
 _NO_TASK = "The call was not made: calls as tasks are not allowed here."
 
 _NO_CLIENT = "The call was not made: a person may have to see it, and this server cannot tell who sends it."
+
+_NO_ROUND = "The call was not made: it cannot be continued; make it again."
 
 _NO_INPUT = "The call was not made: the tool asks for input, which this server does not pass on for an approved call."
 
@@ -118,6 +129,57 @@ def _shorten(name: object) -> str:
     return f"sha256:{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
+# ---------------------------------------------------------------- calls of tools that ask for input
+
+
+_MOST_KEPT = 1_000
+"""Allowed calls that wait for input, and tools whose descriptions were checked, that are kept in memory."""
+
+_KEPT_SECONDS = 600.0
+"""Seconds that an allowed call waits for input; as long as the SDK accepts what it sealed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """An allowed call whose tool asked for input."""
+
+    call: ToolCall
+    state: str | None
+    """The tool's own ``requestState``. It stays here, so that no client can write it."""
+    is_approved: bool
+    until: float
+
+
+class _Rounds:
+    """Allowed calls whose tools asked for input, each continued once.
+
+    They are in memory, not in what the client sends back: else it could send the last round twice, and the tool would
+    run twice on one approval.
+    """
+
+    def __init__(self) -> None:
+        self._rounds: OrderedDict[str, _Round] = OrderedDict()
+
+    def keep(self, call: ToolCall, state: str | None, *, is_approved: bool) -> str:
+        """Keep a call, and return the state for its client."""
+        name = secrets.token_hex(16)
+        self._rounds[name] = _Round(call, state, is_approved, time.monotonic() + _KEPT_SECONDS)
+        while len(self._rounds) > _MOST_KEPT:
+            self._rounds.popitem(last=False)
+        return json.dumps({_STATE: {"round": name}})
+
+    def take(self, name: object, run_id: str, tool: str, arguments: Mapping[str, Any]) -> _Round | None:
+        """Take out the call that a client continues; ``None`` for any other call, and for the second time."""
+        if not isinstance(name, str) or name not in self._rounds:
+            return None
+        kept = self._rounds[name]
+        if kept.call.run_id != run_id:
+            return None  # and it stays: another client must not end it
+        del self._rounds[name]
+        is_same = kept.call.tool == tool and kept.call.arguments == arguments
+        return kept if is_same and time.monotonic() < kept.until else None
+
+
 # ---------------------------------------------------------------- a call
 
 
@@ -171,7 +233,13 @@ class _Checkpoint:
     """Checks calls and results with a guard, and words what the client is answered."""
 
     def __init__(
-        self, guard: ToolGuard, *, server: str | None, identify: IdentifyClient | None, media: Collection[str]
+        self,
+        guard: ToolGuard,
+        *,
+        server: str | None,
+        identify: IdentifyClient | None,
+        media: Collection[str],
+        rounds: _Rounds | None = None,
     ) -> None:
         if not isinstance(guard, ToolGuard):
             raise UsageError(f"guard must be a ToolGuard, got {type(guard).__name__}", argument="guard")
@@ -180,7 +248,16 @@ class _Checkpoint:
         if isinstance(media, str):  # each of its letters would be a name
             raise UsageError(f"media must be a list of names, got the text {media!r}", argument="media")
         self.media = frozenset(media)
+        self.rounds = rounds
         self._clients = _Clients(identify)
+
+    def find_client(self, ctx: ServerRequestContext[Any, Any]) -> _Client | None:
+        """Find the client of a request; ``None`` if the program's function raised."""
+        try:
+            return self._clients.find(ctx)
+        except Exception as error:  # noqa: BLE001 - the program's own function
+            logger.error("the client of an MCP request could not be identified: %s", type(error).__name__)
+            return None
 
     async def serve(
         self,
@@ -192,10 +269,8 @@ class _Checkpoint:
         if request.is_task:
             # Its result would be fetched by another method, which nobody checks.
             return _refuse(_NO_TASK)
-        try:
-            client = self._clients.find(ctx)
-        except Exception as error:  # noqa: BLE001 - the program's own function
-            logger.error("the client of an MCP call could not be identified: %s", type(error).__name__)
+        client = self.find_client(ctx)
+        if client is None:
             return _refuse(_NOT_CHECKED)
         if not client.is_known and (request.held_id is not None or self.guard.can_hold(request.name, self.server)):
             logger.warning(
@@ -216,7 +291,7 @@ class _Checkpoint:
         verdict = await (self.guard.check(call) if is_new else self.guard.resume(call))
         if verdict:
             is_approved = verdict.decision is not None and verdict.decision.approval_id is not None
-            return await self._run(call, request.arguments, run, is_approved=is_approved)
+            return await self.run(call, request.arguments, run, is_approved=is_approved)
         if verdict.kind == "pending":
             return self._hold(verdict, call, request, ctx)
         return _refuse(verdict.message)
@@ -243,7 +318,7 @@ class _Checkpoint:
             {CALL_META: call.call_id},
         )
 
-    async def _run(
+    async def run(
         self,
         call: ToolCall,
         arguments: Mapping[str, Any],
@@ -274,7 +349,7 @@ class _Checkpoint:
         """Return a result if the agent may read all of it, and otherwise that it was withheld."""
         dumped = _dump(result)
         kind = dumped.get("resultType", "complete")
-        if kind == "input_required" and is_approved:
+        if kind == "input_required" and is_approved and self.rounds is None:
             # The approval is used, and the round that brings the input would be another call.
             logger.error("tool %r asks for input: use GateMiddleware for servers with such tools", call.tool[:80])
             return _refuse(_NO_INPUT)
@@ -283,7 +358,13 @@ class _Checkpoint:
         shown, cleaned = _split_media(dumped, keeps=call.tool in self.media)
         if not await self.guard.check_result(call, shown):
             return _refuse(WITHHELD)
-        return result if cleaned is None else CallToolResult.model_validate(cleaned)
+        if kind == "input_required" and self.rounds is not None:
+            kept = replace(call, arguments=copy.deepcopy(call.arguments))
+            return {
+                **dumped,
+                "requestState": self.rounds.keep(kept, dumped.get("requestState"), is_approved=is_approved),
+            }
+        return result if cleaned is None else cleaned
 
 
 def _can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
@@ -394,3 +475,125 @@ class GateExtension(Extension):
     ) -> HandlerResult:
         """Check a call, run it if it is allowed, and check its result."""
         return await self._checkpoint.serve(_read_request(params), ctx, lambda: call_next(ctx))
+
+
+# ---------------------------------------------------------------- the middleware
+
+
+class GateMiddleware:
+    """Check all that a server's tools and prompts do: ``MCPServer(..., middleware=[GateMiddleware(guard)])``.
+
+    For the low-level ``Server`` as well (``server.middleware.append``). Its calls are checked as by ``GateExtension``,
+    which it replaces: use one of them. Beyond that,
+
+    - a tool may ask for input itself: the later rounds of an allowed call are part of it, in the same process;
+    - the guard's ``prompts`` checks what ``prompts/get`` and ``resources/read`` return;
+    - the guard's ``prompts`` checks how ``tools/list`` describes each tool, once for each wording. A tool that fails is
+      left out of the list.
+
+    The SDK calls its middleware provisional. List it last, because middleware after it could change what was checked.
+    The arguments are those of ``GateExtension``.
+    """
+
+    def __init__(
+        self,
+        guard: ToolGuard,
+        *,
+        server: str | None = None,
+        identify: IdentifyClient | None = None,
+        media: Collection[str] = (),
+    ) -> None:
+        self._rounds = _Rounds()
+        self._checkpoint = _Checkpoint(guard, server=server, identify=identify, media=media, rounds=self._rounds)
+        self._descriptions: OrderedDict[str, bool] = OrderedDict()
+        self._server_run = f"server:{secrets.token_hex(16)}"
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Answer a request or pass it on."""
+        if ctx.method == "tools/call":
+            return _finish(await self._call(ctx, call_next), ctx)
+        if ctx.method == "tools/list":
+            return await self._list(ctx, call_next)
+        if ctx.method in {"prompts/get", "resources/read"}:
+            return await self._read(ctx, call_next)
+        return await call_next(ctx)
+
+    async def _call(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        raw = dict(ctx.params or {})
+        try:
+            params = CallToolRequestParams.model_validate(raw, by_name=False)
+        except ValidationError:
+            raise MCPError(INVALID_PARAMS, "Invalid request parameters") from None
+        state = _read_state(params.request_state)
+        if params.request_state is not None and state is None:
+            # The states of tools are kept here, so this one is of another process or made up.
+            raise MCPError(INVALID_PARAMS, "Invalid or expired requestState")
+
+        def run(inner: str | None) -> Callable[[], Awaitable[HandlerResult]]:
+            return lambda: call_next(replace(ctx, params=_take_ours_away(raw, inner)))
+
+        # The object that the tool is handed, so that a change of it is seen; a model holds a copy.
+        arguments: Mapping[str, Any] = raw.get("arguments") or {}
+        if state is None or "round" not in state:
+            return await self._checkpoint.serve(replace(_read_request(params), arguments=arguments), ctx, run(None))
+        client = self._checkpoint.find_client(ctx)
+        kept = None
+        if client is not None and params.task is None:
+            kept = self._rounds.take(state["round"], client.run_id, params.name, arguments)
+        if kept is None:
+            return _refuse(_NO_ROUND)
+        return await self._checkpoint.run(kept.call, arguments, run(kept.state), is_approved=kept.is_approved)
+
+    async def _list(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Leave out the tools whose descriptions may not reach the agent."""
+        dumped = _dump(await call_next(ctx))
+        tools = [tool for tool in dumped.get("tools", []) if await self._may_list(tool)]
+        return {**dumped, "tools": tools}
+
+    async def _may_list(self, tool: Mapping[str, Any]) -> bool:
+        text = json.dumps(tool, sort_keys=True, ensure_ascii=False)
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        if digest in self._descriptions:
+            return self._descriptions[digest]
+        # Not the client's run: it would be stopped for what the server says.
+        verdict = await self._checkpoint.guard.check_prompt(text, run_id=self._server_run)
+        if verdict.kind != "pending" and (verdict or verdict.decision is not None):
+            self._descriptions[digest] = bool(verdict)
+            while len(self._descriptions) > _MOST_KEPT:
+                self._descriptions.popitem(last=False)
+        if not verdict:
+            logger.warning(
+                "tool %r was left out of tools/list: its description did not pass", str(tool.get("name"))[:80]
+            )
+        return bool(verdict)
+
+    async def _read(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Return a prompt or a resource if it may reach the agent."""
+        client = self._checkpoint.find_client(ctx)
+        if client is None:
+            raise MCPError(INVALID_REQUEST, WITHHELD)
+        result = await call_next(ctx)
+        text = json.dumps(_dump(result), ensure_ascii=False)
+        verdict = await self._checkpoint.guard.check_prompt(text, run_id=client.run_id)
+        if not verdict:
+            raise MCPError(INVALID_REQUEST, WITHHELD)
+        return result
+
+
+def _take_ours_away(raw: Mapping[str, Any], inner: str | None) -> dict[str, Any]:
+    """Return the parameters as the tool is to see them: with its own state, and the answers to its own questions."""
+    params = {name: value for name, value in raw.items() if name not in {"requestState", "inputResponses"}}
+    answers = raw.get("inputResponses")
+    own = (
+        {name: answer for name, answer in answers.items() if name != _QUESTION} if isinstance(answers, Mapping) else {}
+    )
+    params |= {"inputResponses": own} if own else {}
+    return params if inner is None else {**params, "requestState": inner}
+
+
+def _finish(result: HandlerResult, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+    """Return a result as this protocol sends it: nothing behind middleware does."""
+    dumped = _dump(result)
+    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        dumped.pop("resultType", None)
+    return dumped
