@@ -43,6 +43,9 @@ ADAPTERS = {
     "adjudge.integrations.mcp",
     "adjudge.integrations.opentelemetry",
     "adjudge.integrations.pydantic_evals",
+    "adjudge.mcp.client",
+    "adjudge.mcp.results",
+    "adjudge.mcp.server",
 }
 """Each is imported by name by those who use its package, and imports it; see integrations/test_integrations.py."""
 

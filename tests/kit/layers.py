@@ -31,6 +31,7 @@ LAYERS = (
     "templates",  # how pages and reports look; knows no result
     "report",
     "harness",  # what coding agents send to a hook and take as its answer
+    "mcp",  # tools of the Model Context Protocol, on their server and on its clients
     "client",  # a server's gates and judges, as the library has its own
     "integrations",
     "adjudge",  # the table of contents

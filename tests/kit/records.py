@@ -27,7 +27,8 @@ def find_records() -> Mapping[str, type[Any]]:
     """Every dataclass of the package that has ``to_dict``, by its name; the adapters for other packages have none."""
     found: dict[str, type[Any]] = {}
     for module in pkgutil.walk_packages(adjudge.__path__, "adjudge."):
-        if module.name.endswith("__main__") or module.name.startswith("adjudge.integrations."):
+        needs_package = module.name.startswith(("adjudge.integrations.", "adjudge.mcp."))
+        if module.name.endswith("__main__") or (needs_package and module.name != "adjudge.mcp.pins"):
             continue
         loaded = importlib.import_module(module.name)
         for kind in vars(loaded).values():
@@ -136,6 +137,10 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "Measurement": {"criteria": lambda: (_measure(),), "measured_on": lambda: example("ErrorsElsewhere")},
     "PairOrder": {"result": lambda: example("JudgeChainResult", value="first")},
     "PairResult": {"preferred": "first", "orders": lambda: (example("PairOrder"),), "undecided_because": None},
+    "Pins": {
+        "tools": ({"name": "add", "description": "Add é.", "inputSchema": {"type": "object"}, "x": [1, 2.5, True]},),
+        "prompts": ({"name": "sums"},),
+    },
     "ProbeResult": {"undecided_because": None, "contract_violated": False},
     "PromotionVerdict": {"confidence": 0.25},
     "Report": {"measurement": _measure},

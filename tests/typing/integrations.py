@@ -6,7 +6,9 @@ from typing import Literal, assert_type
 
 from inspect_ai import Task
 from inspect_ai.scorer import Scorer
+from mcp import Client
 from mcp.server.mcpserver import MCPServer
+from mcp_types import CallToolResult, Tool
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.context import Context
 from pydantic_evals import Case, Dataset
@@ -14,7 +16,7 @@ from pydantic_evals import Case, Dataset
 from adjudge import Gate, Judge, JudgeChain
 from adjudge.guards import ToolGuard
 from adjudge.integrations.inspect_ai import ScoreValue, judge_scorer
-from adjudge.integrations.mcp import GateExtension, GateMiddleware, IdentifyClient
+from adjudge.integrations.mcp import GateExtension, GateMiddleware, GuardedClient, IdentifyClient, Pins, read_pins
 from adjudge.integrations.opentelemetry import EvaluationEmitter, EvaluatorType
 from adjudge.integrations.pydantic_evals import JudgeEvaluator
 
@@ -46,6 +48,15 @@ def emit(kind: EvaluatorType, provider: LoggerProvider) -> None:
     Gate("door", rules=["secrets"], on_result=emitter)
     chain = JudgeChain([Judge(answer, on_result=emitter)], on_result=emitter)
     emitter.emit(chain.evaluate_sync("content", criteria="Is polite."), context=Context())
+
+
+async def call_pinned_tools(client: Client, guard: ToolGuard) -> None:
+    """A client of MCP."""
+    assert_type(await read_pins(client), Pins)
+    tools = GuardedClient(client, guard, pins=Pins.read("pins.json"), server="bank", run_id="run")
+    assert_type(await tools.call_tool("pay", {"amount": 1}, call_id="1", task="Pay."), CallToolResult)
+    assert_type(await tools.list_tools(), list[Tool])
+    GuardedClient(client, guard, server="bank", run_id="run")  # pyrefly: ignore[missing-argument]
 
 
 def guard_tools(guard: ToolGuard, identify: IdentifyClient) -> MCPServer:

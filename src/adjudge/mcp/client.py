@@ -1,0 +1,226 @@
+"""The tools of an MCP server on the client's side: called as a guard allows, and only as they were when pinned."""
+
+from __future__ import annotations
+
+import copy
+import secrets
+import shlex
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from mcp import Client, MCPError, StdioServerParameters
+from mcp_types import (
+    INVALID_REQUEST,
+    CallToolResult,
+    ListPromptsRequest,
+    ListToolsRequest,
+    PaginatedRequestParams,
+    Tool,
+)
+from pydantic import BaseModel, ConfigDict
+
+from adjudge.errors import UsageError
+from adjudge.guards.tool_guard.call import ToolCall
+from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
+from adjudge.hooks import logger
+from adjudge.mcp.pins import Pins, list_unknown_arguments
+from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
+
+_MOST_PAGES = 100
+"""Pages of a list that are read: a server could send another one for ever."""
+
+_UNREADABLE = "the tools of the server cannot be read"
+
+_CHANGED = "The call was not made: the server or this tool is not as it was when it was approved."
+
+_UNKNOWN = "The call was not made: it has an argument that this tool does not name."
+
+_NOT_CALLED = "The call was not made: the tools of its server cannot be read."
+
+_NO_ANSWER = "The call failed: its server's answer cannot be used. The call may have been made."
+
+
+class _Page(BaseModel):
+    """A page of a list with all that the server wrote: the SDK's own types drop the members that they do not know."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+async def read_pins(client: Client, *, source: str | None = None) -> Pins:
+    """Read all that a connected server offers.
+
+    ``source`` is its address or the command that starts it; by default as the client has it. Raises ``UsageError`` if
+    the client does not know the source, or if two tools have one name, and ``MCPError`` if the server cannot be read.
+    """
+    where = _find_source(client.server) if source is None else source
+    if where is None:
+        raise UsageError("the client does not say where its server comes from; give source", argument="source")
+    tools = await _list_all(client, ListToolsRequest, "tools") if client.server_capabilities.tools else []
+    prompts = await _list_all(client, ListPromptsRequest, "prompts") if client.server_capabilities.prompts else []
+    return Pins(
+        source=where,
+        name=None if client.server_info is None else client.server_info.name,
+        instructions=client.instructions,
+        tools=tuple(tools),
+        prompts=tuple(prompts),
+    )
+
+
+def _find_source(server: object) -> str | None:
+    if isinstance(server, str):
+        return server
+    if isinstance(server, StdioServerParameters):
+        return shlex.join([server.command, *server.args])
+    return None
+
+
+async def _list_all(
+    client: Client, request: type[ListToolsRequest | ListPromptsRequest], member: str
+) -> list[Mapping[str, Any]]:
+    """List what a server has, page by page."""
+    values: list[Mapping[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await client.session.send_request(request(params=PaginatedRequestParams(cursor=cursor)), _Page)
+        listed = (page.model_extra or {}).get(member)
+        if not isinstance(listed, list) or not all(isinstance(value, dict) for value in listed):
+            raise MCPError(INVALID_REQUEST, _UNREADABLE)
+        values += copy.deepcopy(listed)
+        cursor = (page.model_extra or {}).get("nextCursor")
+        if cursor is None:
+            return values
+        if not isinstance(cursor, str):
+            break
+    raise MCPError(INVALID_REQUEST, _UNREADABLE)
+
+
+class GuardedClient:
+    """The tools of a connected MCP server, for an agent: ``GuardedClient(client, guard, pins=..., ...)``.
+
+    A tool is listed and called only if it is pinned and nothing of it changed since, and only while the server's
+    source, name, instructions and prompts are those that were pinned. The server is asked again before each call. Then
+    the guard decides, and checks the result. An argument that the tool's schema does not name is refused.
+
+    Nothing else of the server reaches the agent: no prompts, no resources, no notifications. What the server asks of
+    the user or of the model is declined, unless the client was made with callbacks for it.
+
+    Raises ``UsageError`` for pins of another source.
+
+    Args:
+        client: A connected client of the SDK.
+        guard: Decides about each call; its patterns name the server's tools as ``(server, tool)``.
+        pins: What was approved, from ``Pins.read``; with ``None`` every tool that the server lists can be called.
+        server: The name of the server in the guard's patterns. It is yours, and not what the server calls itself.
+        run_id: The agent's run, to which refusals and approvals belong.
+        source: The server's address or command, where the client does not say it.
+        media: Names of tools whose images, audio and binary resources may reach the agent; of others they are withheld.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        guard: ToolGuard,
+        *,
+        pins: Pins | None,
+        server: str,
+        run_id: str,
+        source: str | None = None,
+        media: Collection[str] = (),
+    ) -> None:
+        self._results = ResultScreen(guard, media)
+        self._descriptions = DescriptionScreen(guard)
+        self._source = _find_source(client.server) if source is None else source
+        if pins is not None and self._source != pins.source:
+            raise UsageError(
+                f"the pins are of {pins.source!r}, and the client's server comes from {self._source!r}; pin that one, "
+                "or give its source",
+                argument="pins",
+            )
+        self._client = client
+        self._guard = guard
+        self._pins = pins
+        self._server = server
+        self._run_id = run_id
+
+    async def list_tools(self) -> list[Tool]:
+        """List the tools that can be called, and whose descriptions the guard's ``prompts`` let through.
+
+        Raises ``MCPError`` if the server cannot be read.
+        """
+        offered = await self._read()
+        if offered is None:
+            raise MCPError(INVALID_REQUEST, _UNREADABLE)
+        if not self._is_same_server(offered):
+            return []
+        callable_tools = [tool for tool in offered.tools if self._is_pinned(tool)]
+        return [Tool.model_validate(tool, by_name=False) for tool in await self._descriptions.select(callable_tools)]
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        call_id: str | None = None,
+        task: object = None,
+    ) -> CallToolResult:
+        """Call a tool, or return a result that says why it was not called.
+
+        Give ``call_id``, the framework's id of the call, and repeat a call that waits for people with the same one; it
+        is in the ``_meta`` of the refusal as well. ``task`` is what the user asked for, as in ``ToolGuard.check``.
+        Raises ``MCPError`` as the SDK's client does, with text only if the guard's ``results`` lets it through.
+        """
+        plain = copy.deepcopy(dict(arguments or {}))
+        call = ToolCall(
+            tool=name,
+            arguments=plain,
+            call_id=secrets.token_hex(16) if call_id is None else call_id,
+            run_id=self._run_id,
+            server=self._server,
+        )
+        problem = await self._find_problem(name, plain)
+        if problem is not None:
+            logger.warning("a call of %r on MCP server %r was refused: %s", name[:80], self._server, problem)
+            return refuse(problem)
+        verdict = await self._guard.check(call, task=task)
+        if not verdict:
+            return refuse(verdict.message, {CALL_META: call.call_id} if verdict.kind == "pending" else None)
+        return await self._call(call, plain)
+
+    async def _call(self, call: ToolCall, arguments: dict[str, Any]) -> CallToolResult:
+        try:
+            result = await self._client.call_tool(call.tool, arguments)
+        except MCPError as error:
+            await self._results.screen_error(call, error)
+            raise
+        except Exception as error:  # noqa: BLE001 - the SDK's errors quote what the server sent
+            logger.error("a call of %r failed: %s", call.tool[:80], type(error).__name__)
+            return refuse(_NO_ANSWER)
+        sent = await self._results.screen(call, dump(result))
+        return refuse(WITHHELD) if sent is None else CallToolResult.model_validate(sent, by_name=False)
+
+    async def _find_problem(self, name: str, arguments: Mapping[str, Any]) -> str | None:
+        """Return why a tool must not be called, before the guard is asked."""
+        offered = await self._read()
+        if offered is None:
+            return _NOT_CALLED
+        tool = offered.find_tool(name)
+        if tool is None or not self._is_same_server(offered) or not self._is_pinned(tool):
+            return _CHANGED
+        return _UNKNOWN if list_unknown_arguments(tool, arguments) else None
+
+    async def _read(self) -> Pins | None:
+        """Read what the server offers now; ``None`` if it cannot be read."""
+        try:
+            return await read_pins(self._client, source=self._source or "")
+        except Exception as error:  # noqa: BLE001 - a server that cannot be read is not called
+            logger.error("the tools of MCP server %r cannot be read: %s", self._server, type(error).__name__)
+            return None
+
+    def _is_same_server(self, offered: Pins) -> bool:
+        changes = () if self._pins is None else self._pins.list_changes(offered)
+        if changes:
+            logger.warning("MCP server %r changed since it was pinned: %s", self._server, ", ".join(changes))
+        return not changes
+
+    def _is_pinned(self, tool: Mapping[str, Any]) -> bool:
+        return self._pins is None or self._pins.has_tool(tool)

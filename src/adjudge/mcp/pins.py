@@ -1,0 +1,107 @@
+"""What a server of MCP offered when somebody approved it, so that a change of any of it is seen. Pure."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from adjudge.errors import UsageError
+from adjudge.formats.files import read_source
+from adjudge.formats.record import Layout, read_record, write_record
+from adjudge.formats.text import show
+
+_OPEN_KEYS = frozenset(
+    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "unevaluatedProperties"}
+)
+"""Keywords of JSON Schema by which an object may have members that ``properties`` does not name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pins:
+    """All that a server offered to the model when somebody approved it: whole objects, as they were received.
+
+    ``adjudge mcp pin`` writes them, so that people read in a file's difference what a server changed. Raises
+    ``UsageError`` for a name that two tools, or two prompts, have: a client takes one of them and shows the other.
+    """
+
+    schema: ClassVar[str] = "adjudge/mcp-pins/1"
+    _layout: ClassVar[Layout] = Layout(strict=True, required=("name", "instructions"))
+
+    source: str
+    """Where the server comes from: its address, or the command that starts it."""
+    name: str | None
+    """The server's name for itself."""
+    instructions: str | None
+    """What the server tells the model about itself."""
+    tools: tuple[Mapping[str, Any], ...]
+    """Every tool of every page, with all of its members."""
+    prompts: tuple[Mapping[str, Any], ...]
+    """Every prompt of every page, with all of its members."""
+
+    def __post_init__(self) -> None:
+        for kind, listed in (("tools", self.tools), ("prompts", self.prompts)):
+            names: set[str] = set()
+            for value in listed:
+                name = value.get("name")
+                if not isinstance(name, str) or name in names:
+                    problem = "one has no name" if not isinstance(name, str) else f"{show(name)} is there twice"
+                    raise UsageError(f"the {kind} of an MCP server are told apart by their names: {problem}")
+                names.add(name)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read pins from a file; raises ``UsageError`` for one that is missing or not as it was written."""
+        data, place = read_source(path, noun="MCP pins")
+        try:
+            return cls.from_dict(data)
+        except UsageError as error:
+            raise UsageError(f"{place}: {error}") from None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read pins from plain data; raises ``UsageError``."""
+        return read_record(cls, data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the pins as plain data."""
+        return write_record(self)
+
+    def find_tool(self, name: str) -> Mapping[str, Any] | None:
+        """Find a tool by its name."""
+        return next((tool for tool in self.tools if tool["name"] == name), None)
+
+    def has_tool(self, tool: Mapping[str, Any]) -> bool:
+        """Return whether this very tool is pinned: nothing of it was added, changed or left out."""
+        pinned = self.find_tool(str(tool.get("name")))
+        return pinned is not None and _write(pinned) == _write(tool)
+
+    def list_changes(self, offered: Pins) -> tuple[str, ...]:
+        """Return what a server offers otherwise now, beside its tools, by the names of the members."""
+        changes = [name for name in ("source", "name", "instructions") if getattr(self, name) != getattr(offered, name)]
+        return tuple(changes + ["prompts"] * (_sort(self.prompts) != _sort(offered.prompts)))
+
+
+def list_unknown_arguments(tool: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that a tool's schema does not know, if the schema says which it knows.
+
+    A schema is open by default, so that a validator lets ``Path`` through beside ``path``, and some servers read it.
+    """
+    schema = tool.get("inputSchema")
+    if not isinstance(schema, Mapping) or not _OPEN_KEYS.isdisjoint(schema):
+        return []
+    properties = schema.get("properties", {})
+    if schema.get("additionalProperties", False) is not False or not isinstance(properties, Mapping):
+        return []
+    return sorted(set(arguments) - set(properties))
+
+
+def _sort(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    return sorted(map(_write, values))
+
+
+def _write(value: Mapping[str, Any]) -> str:
+    """Write a value in one form, in which 1, 1.0 and true differ, as they do not for ``==``."""
+    return json.dumps(value, sort_keys=True)
