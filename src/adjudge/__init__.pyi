@@ -45,6 +45,7 @@ from adjudge.result import JudgeChainResult as JudgeChainResult
 from adjudge.result import JudgeResult as JudgeResult
 from adjudge.result import JudgmentFailed as JudgmentFailed
 from adjudge.result import Outcome as Outcome
+from adjudge.result import PartResult as PartResult
 from adjudge.result import RuleResult as RuleResult
 from adjudge.result import Usage as Usage
 from adjudge.rubric.file import load_rubric as load_rubric

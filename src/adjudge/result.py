@@ -197,6 +197,41 @@ class CriterionResult:
         return _convert_members(cls, data)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartResult:
+    """The result on one criterion for one call or turn of an agent's run."""
+
+    writes_flat: ClassVar[bool] = True
+    writes_plain: ClassVar[bool] = True
+
+    part: str
+    """The part, such as ``call 3``, counted from 1."""
+    criterion: str
+    """The name of the criterion."""
+    score: float | None
+    """A share in 0 to 1."""
+    passed: bool
+    """As in ``CriterionResult``."""
+    reasoning: str = ""
+    evidence: tuple[str, ...] = ()
+    """Quotations that were found in the part."""
+
+    def __post_init__(self) -> None:
+        if not is_share(self.score):
+            raise UsageError(
+                f"the score of criterion {self.criterion!r} is in 0 to 1, or None; got {self.score!r}", argument="score"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write this value as plain data."""
+        return write_record(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        return _convert_members(cls, data)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JudgeResult:
     """A judge's answer to one question, computed in code from the judge's reply.
@@ -207,7 +242,7 @@ class JudgeResult:
     schema: ClassVar[str] = "adjudge/result/1"
     writes_plain: ClassVar[bool] = True
     """``to_dict`` always returns plain JSON values, so callers need not check them again."""
-    _layout: ClassVar[Layout] = Layout(last=("passed", "model_differs"))
+    _layout: ClassVar[Layout] = Layout(last=("passed", "model_differs"), omitted=("parts",))
 
     outcome: Outcome
     judge: str
@@ -224,6 +259,8 @@ class JudgeResult:
     confidence: float | None = None
     """A share from token probabilities or votes; ``None`` is unknown, and never what a model says about itself."""
     criteria: tuple[CriterionResult, ...] = ()
+    parts: tuple[PartResult, ...] = ()
+    """Each call or turn of an agent's run that a criterion was judged for, in order; empty without such criteria."""
     rule_results: tuple[RuleResult, ...] = ()
     reasoning: str = ""
     suggestions: tuple[str, ...] = ()
@@ -241,7 +278,8 @@ class JudgeResult:
     raw_response: str | None = None
     """The reply as it was received; after a re-ask, the last one."""
     earlier_responses: tuple[str, ...] = ()
-    """Replies that could not be read and were followed by a re-ask, oldest first."""
+    """Replies that could not be read and were followed by a re-ask, and those about the parts of a run before the
+    last one; oldest first."""
     text_after: int = 0
     """The number of replies that were ``unparseable`` because text followed the answer, also before a re-ask."""
     finish_reason: str | None = None
@@ -367,7 +405,7 @@ class JudgeChainResult(JudgeResult):
 
     schema: ClassVar[str] = "adjudge/chain-result/1"
     _layout: ClassVar[Layout] = Layout(
-        last=("passed", "model_differs", "results", "fallback_triggered", "total_duration_ms")
+        last=("passed", "model_differs", "results", "fallback_triggered", "total_duration_ms"), omitted=("parts",)
     )
 
     strategy: str

@@ -30,6 +30,7 @@ from adjudge import (
     Model,
     ModelError,
     Outcome,
+    PartResult,
     PromptFirewall,
     Question,
     ReplyError,
@@ -119,6 +120,12 @@ class Review:
 
     passed: bool
     remarks: list[str]
+
+
+def name_worst_part(result: JudgeResult) -> str:
+    worst: PartResult = min(result.parts, key=lambda part: part.score or 0.0)
+    assert_type(worst.score, float | None)
+    return f"{worst.part}, {worst.criterion}: {worst.reasoning}"
 
 
 def check_length(content: str) -> RuleResult:

@@ -15,7 +15,7 @@ from adjudge.formats.text import show
 BUDGET = 12_000
 """Tokens of a run that a judge is shown unless the run says otherwise."""
 
-_CHARACTERS = 4
+CHARACTERS = 4
 """Characters that are taken for one token."""
 
 _LEAST, _MOST = 1_000, 1_000_000
@@ -83,28 +83,45 @@ def check_budget(budget: Any) -> int:
 
 def render_run(run: _Run, budget: int) -> RenderedRun:
     """Render a run within a budget of tokens."""
-    room = budget * _CHARACTERS
-    if sum(map(_count_characters, run.steps)) <= room:  # else it is long, and need not be written to know that
-        whole = _Attempt(run, room, limit=room)
+    room = budget * CHARACTERS
+    return _render(run.steps, room, run)
+
+
+def render_steps(steps: Sequence[Step], room: int) -> RenderedRun:
+    """Render steps in order, without a run's outcome, answer and files, within so many characters, at least 4,000."""
+    return _render(steps, room, None)
+
+
+def cut_steps(steps: Sequence[Step], limit: int) -> tuple[list[dict[str, Any]], int]:
+    """Render every one of some steps with texts of at most ``limit`` characters, and count what is missing of them."""
+    cut = _Cut()
+    return [_render_step(step, limit, limit, cut) for step in steps], cut.missing
+
+
+def _render(steps: Sequence[Step], room: int, run: _Run | None) -> RenderedRun:
+    if sum(map(count_characters, steps)) <= room:  # else it is long, and need not be written to know that
+        whole = _Attempt(steps, run, room, limit=room)
         if whole.fits:
             return whole.render()
     # Texts first, because a call that is cut still says that it was made; then whole steps.
-    limit = max(300, room // (2 * max(1, len(run.steps))))
-    attempt = _Attempt(run, room, limit=min(room // 4, limit))
+    limit = max(300, room // (2 * max(1, len(steps))))
+    attempt = _Attempt(steps, run, room, limit=min(room // 4, limit))
     while not attempt.fits:
         if not attempt.drop() and attempt.limit:
-            attempt = _Attempt(run, room, limit=attempt.limit // 2, keep_least=True)
+            attempt = _Attempt(steps, run, room, limit=attempt.limit // 2, keep_least=True)
     return attempt.render()
 
 
 class _Attempt:
     """One way of cutting a run: texts to a limit, then steps left out, the least important first."""
 
-    def __init__(self, run: _Run, room: int, *, limit: int, keep_least: bool = False) -> None:
-        self.run, self.room, self.limit = run, room, limit
-        self.steps = [step for step in run.steps if step.role != "system"]
+    def __init__(
+        self, steps: Sequence[Step], run: _Run | None, room: int, *, limit: int, keep_least: bool = False
+    ) -> None:
+        self.room, self.limit = room, limit
+        self.steps = [step for step in steps if step.role != "system"]
         self.cut = _Cut()
-        self.head = self._render_head(limit)
+        self.head = {} if run is None else self._render_head(run, limit)
         self.items = [
             _render_step(step, limit, limit if limit == room else limit // 2, self.cut) for step in self.steps
         ]
@@ -150,8 +167,7 @@ class _Attempt:
         is_failed = set(failed)
         return [*last, *failed, *(place for place in others if place not in is_failed)]
 
-    def _render_head(self, limit: int) -> dict[str, Any]:
-        run = self.run
+    def _render_head(self, run: _Run, limit: int) -> dict[str, Any]:
         hidden = len(run.steps) - len(self.steps)
         share = self.room // 4 if limit < self.room else self.room
         head: dict[str, Any] = {"outcome": run.outcome, "complete": run.complete}
@@ -199,7 +215,7 @@ class _Attempt:
 
     def _count(self) -> dict[str, Any]:
         missing = [step for place, step in enumerate(self.steps) if place not in self.kept]
-        characters = self.cut.missing + sum(_count_characters(step) for step in missing)
+        characters = self.cut.missing + sum(count_characters(step) for step in missing)
         # What was cut of a step that is left out altogether is counted once.
         characters -= sum(self.cut.by_step.get(id(step), 0) for step in missing)
         calls = Counter(step.call.tool[:_LONGEST_NAME] for step in missing if step.call is not None)
@@ -251,7 +267,8 @@ def _render_arguments(arguments: Any, limit: int, cut: _Cut) -> Any:
     return arguments if len(text) <= limit else cut(text, limit)
 
 
-def _count_characters(step: Step) -> int:
+def count_characters(step: Step) -> int:
+    """Count the characters of a step's texts and arguments."""
     if step.call is None:
         return len(step.text)
     call = step.call

@@ -113,7 +113,9 @@ def list_seats(result: JudgeResult) -> str:
 
 def list_prompts(item: InputItem, question: Question, judge: Judge | JudgeChain) -> list[dict[str, Any]]:
     """List what each single judge would be sent for a question."""
-    return [_describe_request(item, leaf, leaf.preview(question)) for leaf in list_judges(judge)]
+    return [
+        _describe_request(item, leaf, leaf.preview(posed)) for leaf in list_judges(judge) for posed in question.posed
+    ]
 
 
 def print_prompt(prompt: Mapping[str, Any]) -> None:

@@ -177,7 +177,9 @@ def describe_left_out(metadata: Any) -> str:
         return ""
     names = [name for name in ("steps", "files", "characters") if type(left_out.get(name)) is int]
     counts = " and ".join([f"{left_out[name]:,} {name}" for name in names])
-    return f"; the judge was not shown {counts} of the run" if counts else ""
+    line = f"; the judge was not shown {counts} of the run" if counts else ""
+    parts = left_out.get("parts")
+    return f"{line}; for {parts:,} of its parts something was left out" if type(parts) is int else line
 
 
 def describe_models(result: DrawnResult | DrawnPair) -> list[str]:

@@ -681,6 +681,7 @@ def _make_chain_result(
         threshold=answer.threshold,
         confidence=answer.confidence,
         criteria=answer.criteria,
+        parts=replied.parts,
         reasoning=answer.reasoning,
         suggestions=answer.suggestions,
         value=answer.value,

@@ -117,6 +117,12 @@ def choose_rubric(rubric: RubricSource | None, criteria: Any, default_rubric: Ru
             "comparison needs a rubric whose criteria are all for the judge",
             argument="rubric",
         )
+    if chosen.has_parts:
+        raise UsageError(
+            f"the rubric {chosen.name!r} is judged per turn or call of a run, and a comparison shows two contents as "
+            "a whole",
+            argument="rubric",
+        )
     return chosen
 
 

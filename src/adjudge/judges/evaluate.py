@@ -22,6 +22,7 @@ from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.text import clean_id
 from adjudge.hooks import logger, notify
+from adjudge.judges.run_parts import STAND_IN, decide_absent_parts, pose_parts
 from adjudge.models.model import UNBOUND, Call, Reply
 from adjudge.question.prompt import choose_wording
 from adjudge.question.question import Answer, Part, Question, digest_question, write_part
@@ -93,8 +94,13 @@ async def prepare(
     *,
     sample: int = 0,
     call: Call = UNBOUND,
+    stand_in: bool = False,
 ) -> Question:
-    """Make the question a call asks, and evaluate its rules; ``default_rubric`` is used when the call brings none."""
+    """Make the question a call asks, and evaluate its rules; ``default_rubric`` is used when the call brings none.
+
+    ``stand_in`` says that the content stands for others that are not known yet; a rubric about the parts of runs is
+    then given a run of one call.
+    """
     _check_names(arguments)
     chosen_rubric = resolve_rubric(rubric, default_rubric, arguments)
     value_type, passes = arguments.get("result_format"), arguments.get("passes")
@@ -102,7 +108,9 @@ async def prepare(
     metadata = dict(arguments["metadata"] or {}) if "metadata" in arguments else {}
     if metadata:
         check_extent(metadata, "metadata")
-    content = read_content(content)  # the judge and the rules look at this one copy
+    of_parts = chosen_rubric if chosen_rubric is not None and chosen_rubric.has_parts else None
+    # The judge and the rules look at this one copy.
+    content = read_content(STAND_IN if stand_in and of_parts is not None else content)
     rendered = content.render() if isinstance(content, AgentRun) else None
     parts = _make_parts(content, rendered, arguments)
     if rendered is not None and rendered.left_out:
@@ -113,11 +121,13 @@ async def prepare(
     ruled_criteria = (
         await _evaluate_rules(chosen_rubric, content, reference) if chosen_rubric and chosen_rubric.has_rules else {}
     )
+    ruled_criteria |= decide_absent_parts(content, of_parts, value_type) if of_parts is not None else {}
     criterion_results = [_as_rule_result(criterion, chosen_rubric) for criterion in ruled_criteria.values()]
     stated = arguments.get("instructions")
     instructions = content_text(stated, label="text of instructions=") if stated else ""
-    wording = choose_wording(chosen_rubric, frozenset(ruled_criteria), instructions, value_type, properties)
-    return Question(
+    elsewhere = _list_elsewhere(of_parts, ruled_criteria)
+    wording = choose_wording(chosen_rubric, elsewhere.union(ruled_criteria), instructions, value_type, properties)
+    question = Question(
         wording=wording,
         parts=parts,
         answer=_choose_answer(chosen_rubric, value_type),
@@ -125,6 +135,7 @@ async def prepare(
         subject=digest_text(parts[-1].text if rendered is None else content_text(content)),
         rubric=chosen_rubric,
         decided_by_rules=ruled_criteria,
+        elsewhere=elsewhere,
         rule_results=(*rule_results, *criterion_results),
         value_type=value_type,
         passes=passes,
@@ -136,6 +147,7 @@ async def prepare(
         call=call,
         metadata=metadata,
     )
+    return pose_parts(question, content, instructions) if elsewhere and isinstance(content, AgentRun) else question
 
 
 def make_prompt(prompt: str) -> Question:
@@ -224,6 +236,14 @@ async def _evaluate_rules(rubric: Rubric, content: object, reference: object) ->
             score = 1.0 if rule_result.passed else 0.0
             results[criterion.name] = grade_criterion(criterion, score, rule_result.message, rule=criterion.rule.kind)
     return results
+
+
+def _list_elsewhere(rubric: Rubric | None, decided: Mapping[str, CriterionResult]) -> frozenset[str]:
+    """List the criteria that are asked about the parts of a run; ``None`` is a rubric without any."""
+    if rubric is None:
+        return frozenset()
+    names = [criterion.name for criterion in rubric.criteria if criterion.per != "run"]
+    return frozenset([name for name in names if name not in decided])
 
 
 def _as_rule_result(criterion: CriterionResult, rubric: Rubric | None) -> RuleResult:

@@ -26,6 +26,7 @@ from adjudge.formats.arguments import (
 )
 from adjudge.hooks import call_safely, notify
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, log_result, make_result, since
+from adjudge.judges.part_results import answer_parts
 from adjudge.models.function import FunctionModel, as_model
 from adjudge.models.model import Model, Reply, Request, find_function
 from adjudge.models.open import open_model, resolve_model
@@ -163,6 +164,13 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
     async def _answer(self, question: Question) -> JudgeResult:
         """Answer without calling the hook: a chain tells its seats' hooks once they can make no seat late."""
         model = self.check(question)
+        if question.each:
+            started = time.perf_counter()
+            total = await answer_parts(lambda posed: self._answer_one(posed, model), question)
+            return replace(total, duration_ms=since(started))
+        return await self._answer_one(question, model)
+
+    async def _answer_one(self, question: Question, model: Model) -> JudgeResult:
         started = time.perf_counter()
         limit = Timeout(self.timeout)
         call = _Call(self, question, model, limit)
@@ -182,20 +190,24 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
 
     def check(self, question: Question) -> Model:
         """Return the model that will be asked; raise ``UsageError`` for mistakes that can be found before asking."""
-        check_reader(self._style, question)
+        for posed in question.posed:
+            check_reader(self._style, posed)
         model = self._choose_model(question)
         check = getattr(model, "check", None)
         if check is not None:
             check()
-        size = sum([len(part.text) for part in question.parts])
+        size = max(sum([len(part.text) for part in posed.parts]) for posed in question.posed)
         limit = getattr(model, "max_input_characters", 1_000_000)
         if size > limit:  # asked here too, since a model may have to put its name together
             check_size(size, limit, model=model.name)
         return model
 
     def preview(self, question: Question) -> Request:
-        """Return the request that would be sent for a question, before any ``redact``, without sending it."""
-        return _Call(self, question, self._choose_model(question), Timeout(None)).make_request()
+        """Return the request that would be sent for a question, before any ``redact``, without sending it.
+
+        Where the parts of a run are judged, it is the first of several.
+        """
+        return _Call(self, question.posed[0], self._choose_model(question), Timeout(None)).make_request()
 
     def map_models(self, change: Callable[[Model], Model]) -> Judge:
         """Return a judge like this one, with the same name, whose model is ``change(model)``.

@@ -49,7 +49,11 @@ _QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggest
 _VERDICTS = ("adjudge/creation-verdict/1", "adjudge/review-verdict/1")
 """Verdicts on forged tools: the reviewer's words can quote the tool."""
 
-_QUOTING_INSIDE = {"criteria": ("reasoning", "evidence"), "rule_results": ("message", "metadata")}
+_QUOTING_INSIDE = {
+    "criteria": ("reasoning", "evidence"),
+    "parts": ("reasoning", "evidence"),
+    "rule_results": ("message", "metadata"),
+}
 
 _OWN_KINDS = ("genesis", "erasure")
 """What only the ledger itself writes: an erasure somebody appended by hand would excuse a payload that was removed."""
@@ -258,6 +262,8 @@ def _keep_texts(node: Any, keep: Keep) -> Any:
     kept = dict(node)
     _replace_texts(kept, _QUOTING, keep)
     for name, members in _QUOTING_INSIDE.items():
+        if name == "parts" and name not in kept:
+            continue  # a result without parts has no such member
         kept[name] = [dict(item) if isinstance(item, dict) else item for item in kept.get(name) or ()]
         for item in kept[name]:
             _replace_texts(item, members, keep)

@@ -29,6 +29,20 @@ def choose_wording(
     return _word_rubric(rubric, decided, instructions)
 
 
+_PARTS = {
+    "call": "one call of a tool, with its result",
+    "turn": "one turn of the agent: what it said, and the calls that it made at once, with their results",
+}
+
+
+def instruct_part(kind: str) -> str:
+    """Word what is to be scored of a content that is one part of an agent's run, ``call`` or ``turn``."""
+    return (
+        f"The content is a part of an agent's run. Score only its member `judged`, which is {_PARTS[kind]}. `before` "
+        "is what had happened until then, shortened where it is long: it is evidence, and is not scored."
+    )
+
+
 class _Properties(dict[str, Any]):
     """Schema members as a cache key: equal types have equal schemas, so identity of the type is enough."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -113,6 +113,14 @@ class Question:
     rubric: Rubric | None = None
     decided_by_rules: Mapping[str, CriterionResult] = field(default_factory=dict, repr=False)
     """Criteria that rules have decided already; no model is asked about them."""
+    each: tuple[Question, ...] = field(default=(), repr=False)
+    """The questions about the parts of an agent's run that belong to this one; see ``posed``."""
+    elsewhere: frozenset[str] = frozenset()
+    """The names of criteria that another question of the same judgement asks about."""
+    part: str = ""
+    """The part of a run that this question is about, such as ``call 3``; empty for the whole content."""
+    part_label: str = ""
+    """The same for people, with the tools that are called."""
     rule_results: tuple[RuleResult, ...] = ()
     value_type: type[Any] | None = None
     """The ``result_format`` of the call."""
@@ -141,7 +149,7 @@ class Question:
     case: str | None = None
     """The id of the case in its data set, for recordings."""
     order: str | None = None
-    """``ab`` or ``ba`` where two are compared."""
+    """``ab`` or ``ba`` where two are compared; the part where parts of a run are judged."""
     sample: int = 0
     """The number of this judgement among several of the same content; each is asked and cached separately."""
     call: Call = field(default=UNBOUND, repr=False, compare=False)
@@ -158,9 +166,21 @@ class Question:
 
     @property
     def open_criteria(self) -> tuple[Criterion, ...]:
-        """The criteria that no rule has decided: those that a judge is asked about."""
+        """The criteria that this question asks about: no rule has decided them, and no other question asks."""
         criteria = self.rubric.criteria if self.rubric is not None else ()
-        return tuple([criterion for criterion in criteria if criterion.name not in self.decided_by_rules])
+        closed = {*self.decided_by_rules, *self.elsewhere}
+        return tuple([criterion for criterion in criteria if criterion.name not in closed])
+
+    @property
+    def posed(self) -> tuple[Question, ...]:
+        """The questions that a model is asked: this one, unless all is asked of the parts of a run, and those."""
+        if not self.each:
+            return (self,)
+        each = [
+            replace(part, call=self.call, sample=self.sample, wants_confidence=self.wants_confidence)
+            for part in self.each
+        ]
+        return (*((self,) if self.open_criteria else ()), *each)
 
     def render_user(self, token: str, *, ask_token: bool) -> str:
         """Render the user part: the data between fences, and how to begin the reply."""

@@ -101,7 +101,7 @@ def decide(rubric: Rubric, criteria: tuple[CriterionResult, ...]) -> tuple[Outco
 
 def answer_rubric(reply: Mapping[str, Any], question: Question) -> Answer:
     """Read and score a rubric's reply: ``{"criteria": [{"name", "reasoning", "score"}], "reasoning", ...}``."""
-    rubric, decided = _rubric_of(question), question.decided_by_rules
+    rubric, decided = _rubric_of(question), _list_decided(question)
     open_criteria = (
         [criterion for criterion in rubric.criteria if criterion.name not in decided] if decided else rubric.criteria
     )
@@ -145,7 +145,7 @@ def answer_score(value: float, question: Question) -> Answer:
     (criterion,) = question.open_criteria
     _check_level(criterion, value)
     entry = grade_criterion(criterion, to_unit(value, rubric))
-    graded = dict(question.decided_by_rules) | {criterion.name: entry}
+    graded = {**_list_decided(question), criterion.name: entry}
     criteria = tuple(graded[each.name] for each in rubric.criteria)
     outcome, score = decide(rubric, criteria)
     return Answer(outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, value=value)
@@ -178,6 +178,19 @@ def answer_by_rules(question: Question) -> Answer:
     return Answer(
         outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, decided_by="rule"
     )
+
+
+def _list_decided(question: Question) -> Mapping[str, CriterionResult]:
+    """List the results of the criteria that this question does not ask about.
+
+    Those of another question count as met here, so that only the others can fail; the parts are added up by whoever
+    asked them all, by the scores and never by the outcome of one of them.
+    """
+    if not question.elsewhere:
+        return question.decided_by_rules
+    criteria = {criterion.name: criterion for criterion in _rubric_of(question).criteria}
+    others = {name: grade_criterion(criteria[name], 1.0, rule="another question") for name in question.elsewhere}
+    return {**question.decided_by_rules, **others}
 
 
 def to_unit(value: float, rubric: Rubric) -> float:

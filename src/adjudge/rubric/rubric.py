@@ -11,16 +11,18 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_flag, check_share, is_finite
+from adjudge.formats.arguments import check_choice, check_flag, check_share, is_finite
 from adjudge.formats.record import Layout, list_members
 from adjudge.formats.text import show
 from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import as_rule
 
 DEFAULT_THRESHOLD = 0.7
+
+_PER = ("run", "turn", "call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class Criterion:
     """One thing to score. ``threshold`` fails the whole rubric only when it is given."""
 
     _layout: ClassVar[Layout] = Layout(
-        omitted=("weight", "threshold", "levels", "examples", "quote", "rule"),
+        omitted=("weight", "threshold", "levels", "examples", "quote", "rule", "per"),
         computed={
             # Text, because JSON and canonical JSON have no other keys.
             "levels": lambda criterion: {_format_number(score): text for score, text in criterion.levels},
@@ -62,6 +64,9 @@ class Criterion:
     """Ask for a quotation as evidence; one that is not in the content makes the result undecided."""
     rule: Rule | None = None
     """A rule that decides instead of a model (1.0 or 0.0); given as a ``Rule`` or as ``{"regex": "..."}``."""
+    per: Literal["run", "turn", "call"] = "run"
+    """``call`` or ``turn``: the content is an agent's run, each of its calls or turns is judged, and the lowest score
+    counts."""
 
     if TYPE_CHECKING:  # what may be handed in is wider than what is then there
 
@@ -76,6 +81,7 @@ class Criterion:
             examples: Sequence[Example | Mapping[str, Any]] = (),
             quote: bool = False,
             rule: Rule | Mapping[str, Any] | Callable[..., Any] | str | None = None,
+            per: Literal["run", "turn", "call"] = "run",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -90,6 +96,12 @@ class Criterion:
         check_flag("quote", self.quote, where=f"criterion {self.name!r}")
         if self.rule is not None:
             _set(self, "rule", _read_rule(self.name, self.rule))
+        check_choice("per", self.per, _PER, where=f"criterion {self.name!r}")
+        if self.per != "run" and self.rule is not None:
+            raise UsageError(
+                f"criterion {self.name!r} has a rule and per: {self.per}; a rule reads the whole run, so leave per out",
+                argument="per",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Write the criterion as the rubric file does, defaults left out."""
@@ -127,6 +139,8 @@ class Rubric:
     """The sum of the criteria's weights."""
     has_rules: bool = field(init=False, repr=False, compare=False)
     """True if a rule decides at least one of the criteria."""
+    has_parts: bool = field(init=False, repr=False, compare=False)
+    """True if at least one of the criteria is judged for each call or turn of a run."""
 
     if TYPE_CHECKING:
 
@@ -148,6 +162,7 @@ class Rubric:
         _check_names(self.name, [criterion.name for criterion in criteria])
         _check_sum(self.name, [criterion.weight for criterion in criteria])
         _set(self, "has_rules", any(criterion.rule is not None for criterion in criteria))
+        _set(self, "has_parts", any(criterion.per != "run" for criterion in criteria))
         _set(self, "total_weight", math.fsum(criterion.weight for criterion in criteria))
         threshold = check_share("passing_threshold", self.passing_threshold, where=f"rubric {self.name!r}")
         _set(self, "passing_threshold", threshold)

@@ -115,7 +115,9 @@ def encode_result(result: JudgeResult | PairResult) -> bytes:
         # Nearly all of them, and six times as fast: nothing in one of these has another form as plain data.
         with suppress(UnicodeEncodeError):
             tail = b',"passed":%b,"model_differs":%b}' % (_BOOLEANS[result.passed], _BOOLEANS[result.model_differs])
-            return _HEAD + msgspec.json.encode(result)[1:-1] + tail
+            body = msgspec.json.encode(result)[1:-1]
+            # As to_dict leaves it out. In a text the quotation marks would have a backslash before them.
+            return _HEAD + (body if result.parts else body.replace(b',"parts":[]', b"", 1)) + tail
     return encode(result.to_dict())
 
 
@@ -200,6 +202,8 @@ def _is_usual(result: JudgeResult | PairResult) -> bool:
     Looks at what a ``Judge`` copies from a reply; what else it has would take as long to look at as to write.
     """
     if type(result) is not JudgeResult or result.rule_results or result.earlier_responses or result.value is not None:
+        return False
+    if result.parts:
         return False
     usage, names = result.usage, (result.model, result.model_requested, result.model_expected)
     texts = (*names, result.raw_response, result.finish_reason)

@@ -30,6 +30,7 @@ from adjudge.judges.evaluate import (
 )
 from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.pair import OnConflict, PairResult
+from adjudge.judges.run_parts import digest_wordings
 from adjudge.models.model import UNBOUND, Call, Model, find_function
 from adjudge.models.open import asks_nobody
 from adjudge.question.question import Question, digest_question
@@ -181,7 +182,7 @@ async def resolve_contents(
     stand_in: EvaluateArguments = (
         {**arguments, "rules": ()} if not absent else {**arguments, "rules": (), "criteria": "-"}
     )
-    question = await prepare("-", rubric, judge_rubric, stand_in)
+    question = await prepare("-", rubric, judge_rubric, stand_in, stand_in=True)
     resolved_rubric = question.rubric
     asks_no_model = absent and asks_nobody(getattr(judge, "model", None))  # the rubrics of cases may be all rules
     if not asks_no_model:
@@ -192,7 +193,7 @@ async def resolve_contents(
     options = {name: value for name, value in kept_arguments.items() if name not in ("rules", "metadata")}
     described = {
         # The wording is adjudge's as well as the rubric's: with another version of either, another thing is asked.
-        "wording": digest_question(question.wording, ()),
+        "wording": digest_wordings(question),
         "rules": [{"name": rule.name, "severity": rule.severity, **rule.spec} for rule in rules],
         **{name: _describe_value(value) for name, value in options.items() if value is not None},
     }
@@ -220,7 +221,7 @@ async def check_ready(assignment: Assignment) -> None:
         assignment.judge.check(question)
         return
     arguments_without_rules: Any = {**assignment.arguments, "rules": ()}
-    _check_judge(assignment.judge, await prepare("-", assignment.rubric, None, arguments_without_rules))
+    _check_judge(assignment.judge, await prepare("-", assignment.rubric, None, arguments_without_rules, stand_in=True))
 
 
 def _check_judge(judge: Any, question: Question) -> None:

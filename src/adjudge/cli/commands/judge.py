@@ -121,10 +121,12 @@ class Session:
         question = await self.find_question(item)
         return [] if decide_by_rules(question) is not None else list_prompts(item, question, self.choice.judge)
 
-    async def _prepare(self, content: object, rubric: RubricSource | None, arguments: dict[str, Any]) -> Question:
+    async def _prepare(
+        self, content: object, rubric: RubricSource | None, arguments: dict[str, Any], *, stand_in: bool = False
+    ) -> Question:
         from adjudge.judges.evaluate import EvaluateArguments, prepare
 
-        return await prepare(content, rubric, None, cast("EvaluateArguments", arguments))
+        return await prepare(content, rubric, None, cast("EvaluateArguments", arguments), stand_in=stand_in)
 
     async def _check(self) -> None:
         """Raise ``UsageError`` for what is wrong with the judges (no key, no address) before a content is read.
@@ -140,7 +142,7 @@ class Session:
             if asks_nobody(getattr(self.choice.judge, "model", None)):
                 return
             rubric = make_rubric("-")
-        question = await self._prepare("-", rubric, {**self.arguments, "rules": ()})
+        question = await self._prepare("-", rubric, {**self.arguments, "rules": ()}, stand_in=True)
         self.choice.judge.check(question)
 
     async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:

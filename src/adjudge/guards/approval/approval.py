@@ -201,6 +201,7 @@ def _strip(result: JudgeResult | None) -> JudgeResult | None:
         suggestions=(),
         value=None,
         criteria=(),
+        parts=(),
         rule_results=(),
     )
     return replace(bare, results=()) if isinstance(bare, JudgeChainResult) else bare

@@ -138,6 +138,8 @@ def make_reading(
     """
     if value_type is not None:
         check_format(value_type, passes)
+    if (rubric is not None and rubric.has_parts) or _has_parts(recorded):
+        raise UsageError("a run whose rubric is judged per turn or call cannot be redecided; run it again")
     if rubric is None or recorded is None:
         same = rubric is None and recorded is None
         return Reading(rubric=rubric, same=same, reference=reference, value_type=value_type, passes=passes)
@@ -163,6 +165,10 @@ def make_reading(
         value_type=value_type,
         passes=passes,
     )
+
+
+def _has_parts(recorded: Mapping[str, Any] | None) -> bool:
+    return recorded is not None and any("per" in criterion for criterion in recorded["criteria"])
 
 
 def find_result(item: RunItem) -> JudgeResult:

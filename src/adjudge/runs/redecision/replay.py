@@ -200,6 +200,7 @@ def _take_decision(result: JudgeResult, new_result: JudgeResult, criteria: tuple
         value=new_result.value,
         rule_results=new_result.rule_results,
         criteria=criteria,
+        parts=(),
     )
 
 
