@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from adjudge.agents.run import AgentRun
 from adjudge.content import content_text, digest_text
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_share
@@ -52,6 +53,7 @@ class Case:
         members=(*KEYS, *OWN_KEYS),
         omitted=(*KEYS[2:], *OWN_KEYS),
         computed={
+            "content": lambda case: case.content.to_dict() if isinstance(case.content, AgentRun) else case.content,
             "criteria": lambda case: list(case.criteria) if isinstance(case.criteria, tuple) else case.criteria,
             "rubric": lambda case: None if case.rubric is None else case.rubric.to_dict(),
             "rules": lambda case: {rule.name: dict(rule.spec) for rule in case.rules},
@@ -59,7 +61,8 @@ class Case:
     )
 
     content: Any
-    """The content that is judged: a text or a JSON value. A pair to compare is ``{"a": ..., "b": ...}``."""
+    """The content that is judged: a text, a JSON value, an ``AgentRun``; a pair to compare is
+    ``{"a": ..., "b": ...}``."""
     id: str
     """Unique in its data set. A case of a file without an id gets the SHA-256 of its content."""
     reference: Any = None
@@ -143,6 +146,13 @@ def _copy_criteria(criteria: str | Sequence[str] | Mapping[str, str]) -> str | S
     return dict(criteria) if isinstance(criteria, Mapping) else tuple(criteria)
 
 
+def open_inline(content: Any) -> Any:
+    """Return the run that a content of a data set is as plain data (``AgentRun.to_dict``), or the content as it is."""
+    if isinstance(content, Mapping) and content.get("schema") == AgentRun.schema:
+        return AgentRun.from_dict(content)
+    return content
+
+
 def make_case(row: Mapping[str, Any], criteria: Mapping[str, Any] | None = None) -> Case:
     """Make a case from a row with the names of ``KEYS``; raises ``UsageError`` saying what is wrong with the row.
 
@@ -167,12 +177,13 @@ def make_case(row: Mapping[str, Any], criteria: Mapping[str, Any] | None = None)
     members = {key: value for key, value in row.items() if value is not None and key not in _ALWAYS}
     if "group" in members:
         members["group"] = _read_name("group", members["group"])
-    return Case(content=row["content"], id=_find_id(row), **members, **(criteria or {}))
+    content = open_inline(row["content"])
+    return Case(content=content, id=_find_id(row, content), **members, **(criteria or {}))
 
 
-def _find_id(row: Mapping[str, Any]) -> str:
+def _find_id(row: Mapping[str, Any], content: Any) -> str:
     if row.get("id") is None:
-        return digest_text(content_text(row["content"]))
+        return digest_text(content_text(content))
     name = _read_name("id", row["id"])
     if not name:
         raise UsageError("the 'id' is empty; leave it out, or give each row an id of its own")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from adjudge.dataset.case import Case, make_case
@@ -18,6 +19,7 @@ from adjudge.dataset.formats import TABLES, check_path, find_format, read_rows
 from adjudge.dataset.frames import NumberedRow, open_frame
 from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
+from adjudge.dataset.transcripts import KEY, list_names, list_transcripts, open_row
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import flatten, show
@@ -85,6 +87,7 @@ class Dataset:
         path: str | None = None,
         label_map: LabelMap | None = None,
         criteria: CaseCriteria | None = None,
+        folder: Path | None = None,
     ) -> None:
         check_choice("on_bad_row", on_bad_row, get_args(OnBadRow))
         self.name = name
@@ -100,6 +103,8 @@ class Dataset:
         self.has_warned = False
         """True if it was said that rows bring criteria which do not count; that is said once."""
         self._read = read
+        self._folder = folder
+        """The folder in which rows may name transcripts."""
         self._unit = unit
         self._fields = fields or Fields()
         self._mapped = frozenset([path for _, path in self._fields.mapped])
@@ -229,6 +234,8 @@ class Dataset:
             return row
         if isinstance(row, UsageError):
             raise row
+        if self._fields.strict and KEY in row:  # of a table it is a column like any other
+            row = open_row(row, self._folder)
         if self._is_plain and not self._criteria.may_apply(
             row
         ):  # nearly always, for a file that was written for adjudge
@@ -287,11 +294,14 @@ def open_dataset(
 ) -> Dataset:
     """Open a file of cases, which are read when you iterate over the data set. ``-`` is standard input.
 
+    A folder is a data set of the transcripts in it, a case each (see ``read_run``), whose ids are their paths.
+
     Raises ``UsageError`` with file, line, value and remedy: at once for a file that cannot be read, and while iterating
     for a row that cannot be used.
 
     Args:
-        path: The file. Lines of JSON and tables may be compressed (``.jsonl.gz``). They are streamed, like Parquet.
+        path: The file, or a folder of transcripts. Lines of JSON and tables may be compressed (``.jsonl.gz``). They are
+            streamed, like Parquet.
         format: ``jsonl``, ``csv``, ``tsv``, ``json``, ``yaml`` or ``parquet``; by default the suffix tells, and
             standard input is ``jsonl``.
         fields: Which field is which part of a case: ``{"content": "answer", "label": "ok"}``. Use dots for fields
@@ -308,6 +318,8 @@ def open_dataset(
             Rules must be shipped ones.
     """
     name = os.fspath(path)
+    if format is None and name != "-" and Path(name).is_dir():
+        return _open_folder(name, fields, on_bad_row, asks=case_criteria or criteria_field is not None)
     form, gz = find_format(name, format)
     once = check_path(name)
     field_options = read_fields(fields, table=form in TABLES)
@@ -323,4 +335,20 @@ def open_dataset(
         once=once,
         path=None if name == "-" else name,
         criteria=criteria,
+        folder=None if name == "-" else Path(name).parent,
+    )
+
+
+def _open_folder(name: str, fields: Mapping[str, str | None] | None, on_bad_row: OnBadRow, *, asks: bool) -> Dataset:
+    if fields or asks:
+        option = "fields" if fields else "case_criteria"
+        raise UsageError(
+            f"{name} is a folder of transcripts, which has no rows; leave out ", Argument(option), argument=option
+        )
+    return Dataset(
+        lambda notes: list_transcripts(name, notes),
+        name=name,
+        unit="transcript",
+        on_bad_row=on_bad_row,
+        size=len(list_names(name, {})),
     )

@@ -85,7 +85,6 @@ def pose_parts(question: Question, run: AgentRun, instructions: str) -> Question
         decided = {criterion.name for criterion in _list_criteria(question)} - asked
         more = "\n\n".join(text for text in (instruct_part(part.kind), instructions) if text)
         wording = choose_wording(question.rubric, frozenset(decided), more, None, None)
-        order = f"{question.order} {part.name}" if question.order else part.name
         each.append(
             replace(
                 question,
@@ -95,7 +94,7 @@ def pose_parts(question: Question, run: AgentRun, instructions: str) -> Question
                 elsewhere=frozenset(decided - question.decided_by_rules.keys()),
                 part=part.name,
                 part_label=describe_part(run, part),
-                order=order,
+                order=part.name,  # or each of these questions would have the place of the others in a recording
             )
         )
     digests = [question.digest, *(posed.digest for posed in each)]

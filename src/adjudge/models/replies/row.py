@@ -7,11 +7,13 @@ no token, and a mark in a file must not turn the token off for a model.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from adjudge.errors import UsageError
+from adjudge.formats.text import show
 from adjudge.models.model import FinishReason, FunctionIdentity, Reply, Request, TokenLogprob
 from adjudge.models.replies.mask import mask, mask_tokens, unmask, unmask_tokens
 from adjudge.result import Usage
@@ -21,6 +23,10 @@ RECORDING = "adjudge/recording/1"
 
 CACHED = "adjudge/cached-reply/1"
 """The schema of rows in caches, which hold neither prompt nor key: they are in the file under their key."""
+
+
+_ORDER = re.compile("ab|ba|(call|turn) [1-9][0-9]{0,5}")
+"""The order in which two were shown, or the part of an agent's run that was judged."""
 
 
 class RowUsage(msgspec.Struct):
@@ -78,12 +84,16 @@ class Row(msgspec.Struct):
     schema: str = RECORDING
     key: str | None = None
     case: str | None = None
-    order: Literal["ab", "ba"] | None = None
+    order: str | None = None
     attempt: int | None = None
     model: str | None = None
     request: _Request | None = None
     used: bool = False
     """True if a replay has given this row as an answer."""
+
+    def __post_init__(self) -> None:
+        if self.order is not None and not _ORDER.fullmatch(self.order):
+            raise ValueError(f"order must be ab, ba or a part like 'call 3', got {show(self.order)}")
 
     def identify(self) -> FunctionIdentity | None:
         """The identity of the function that the row says it is of; ``None`` for a model's."""

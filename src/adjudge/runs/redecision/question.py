@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from adjudge.dataset.case import open_inline
 from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.judges.evaluate import prepare
@@ -56,7 +57,7 @@ class Reading:
         rule_results = result.rule_results[:number]
         criterion_results = {rule_result.name: rule_result for rule_result in result.rule_results[number:]}
         reference = self.reference if item.case.reference is None else item.case.reference
-        question = await self._prepare(item.case.content, reference, rule_results, criterion_results)
+        question = await self._prepare(open_inline(item.case.content), reference, rule_results, criterion_results)
         return replace(
             question,
             digest=result.question or "",
