@@ -171,9 +171,9 @@ def test_the_agent_runs_unchanged_with_any_judge(
 
 @pytest.mark.integration
 def test_the_example_suite_passes():
-    """The suite that shows how to test with a judge is a suite that passes."""
-    path = str(EXAMPLES / "test_with_a_judge.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *suites.PLUGIN, path]
+    """The suites that show how to test with a judge and an agent are suites that pass."""
+    paths = [str(EXAMPLES / name) for name in ("test_with_a_judge.py", "test_an_agent.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *suites.PLUGIN, *paths]
     done = subprocess.run(command, cwd=house.ROOT, capture_output=True, text=True, check=False, timeout=HANG)
 
     assert done.returncode == 0, done.stdout + done.stderr

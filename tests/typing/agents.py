@@ -7,7 +7,18 @@ from pathlib import Path
 from typing import Any, assert_type
 
 from adjudge import Usage
-from adjudge.agents import AgentCall, AgentRun, FileChange, RenderedRun, RunFormat, Step, read_run
+from adjudge.agents import (
+    AgentCall,
+    AgentRun,
+    AgentSource,
+    FileChange,
+    RenderedRun,
+    RunFormat,
+    Step,
+    read_run,
+    run_agent,
+    run_agent_sync,
+)
 
 
 def read(path: Path, items: list[dict[str, Any]], lines: list[str], name: RunFormat) -> list[AgentRun]:
@@ -39,3 +50,13 @@ def look(run: AgentRun) -> None:
     assert_type(run.render().left_out, Mapping[str, Any])
     assert_type(run.copy(), AgentRun)
     assert_type(AgentRun.from_dict(run.to_dict()), AgentRun)
+
+
+async def launch(command: list[str], folder: Path) -> None:
+    async def work(prompt: str, workspace: Path) -> str:
+        return prompt
+
+    agents: list[AgentSource] = [command, work]
+    for agent in agents:
+        assert_type(await run_agent("Go.", agent=agent, workspace=folder, timeout=5, env={"A": None}), AgentRun)
+    assert_type(run_agent_sync("Go.", agent=command, format="codex", with_git=True, keep=folder), AgentRun)

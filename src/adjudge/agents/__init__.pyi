@@ -1,3 +1,6 @@
+from adjudge.agents.launch import AgentSource as AgentSource
+from adjudge.agents.launch import run_agent as run_agent
+from adjudge.agents.launch import run_agent_sync as run_agent_sync
 from adjudge.agents.read import RunFormat as RunFormat
 from adjudge.agents.read import read_run as read_run
 from adjudge.agents.rendering import RenderedRun as RenderedRun

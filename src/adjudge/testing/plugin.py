@@ -1,4 +1,4 @@
-"""The pytest plugin: a ``judge`` fixture, ``@pytest.mark.judged``, recordings, and a summary of what was judged.
+"""The pytest plugin: fixtures ``judge`` and ``run_agent``, ``@pytest.mark.judged``, recordings, and a summary.
 
 pytest loads it with every suite where adjudge is installed, so it imports next to nothing until a test asks.
 """
@@ -15,12 +15,17 @@ import pytest
 from adjudge.testing.current import running
 
 if TYPE_CHECKING:
+    from adjudge.testing.agent import TestAgent
     from adjudge.testing.fixture import Suite, TestJudge
 
 
 _SUITE: pytest.StashKey[Suite] = pytest.StashKey()
 
 _JUDGE: pytest.StashKey[TestJudge] = pytest.StashKey()
+
+_AGENT: pytest.StashKey[TestAgent] = pytest.StashKey()
+
+_FAILED: pytest.StashKey[bool] = pytest.StashKey()
 
 _NOTE: pytest.StashKey[str] = pytest.StashKey()
 
@@ -49,6 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("live", "neither record nor replay; takes back either of the two"),
     ):
         group.addoption(f"--judge-{mode}", action="store_const", const=mode, dest="judge_mode", help=help_text)
+    group.addoption("--agent-runs", metavar="DIR", help="where run_agent keeps the bundles of tests that fail")
     group.addoption("--judge-recordings", metavar="DIR", help="where recordings are (default: judge-recordings)")
     parser.addini("judge", "who judges, where --judge does not say", type="linelist")
     parser.addini("judge_recordings", "where recordings are, from the root directory", default="judge-recordings")
@@ -65,6 +71,25 @@ def provide_judge(request: pytest.FixtureRequest) -> TestJudge:
     return _find_judge(request.node)
 
 
+@pytest.fixture(name="run_agent")
+def provide_run_agent(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TestAgent:
+    """Give what runs an agent: ``await run_agent(prompt, agent=...)``, or ``run_agent.sync(prompt, agent=...)``."""
+    from adjudge.testing.agent import TestAgent
+
+    item, judge = request.node, _find_judge(request.node)
+    kept, file = item.config.getoption("agent_runs"), judge.cassette.file
+    item.stash[_AGENT] = TestAgent(
+        folders=(item.path.parent, item.config.rootpath),
+        mode=judge.cassette.mode,
+        file=file.with_name(f"{file.stem}-runs.jsonl"),
+        record_command=judge.cassette.record_command,
+        bundles=item.config.invocation_params.dir / Path(kept).expanduser() / file.stem
+        if kept
+        else tmp_path_factory.mktemp("agent-runs"),
+    )
+    return item.stash[_AGENT]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Let ``assert_passes`` find the test that is running."""
@@ -77,6 +102,9 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     """Begin a test anew, also when a plugin runs it again, and prepare one that is marked."""
     if _JUDGE in item.stash:
         del item.stash[_JUDGE]
+    if _AGENT in item.stash:
+        del item.stash[_AGENT]
+    item.stash[_FAILED] = False
     item.stash[_NOTE] = ""
     item.stash[_CALLED] = False
     done = yield
@@ -101,8 +129,13 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     try:
         return (yield)
     finally:
-        if _JUDGE in item.stash:
-            _close_judge(item)
+        try:
+            if _AGENT in item.stash:
+                with _fail_on_usage_error():
+                    item.stash[_AGENT].close(failed=item.stash[_FAILED])
+        finally:
+            if _JUDGE in item.stash:
+                _close_judge(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -123,6 +156,10 @@ def pytest_runtest_makereport(
     report = yield
     if call.when == "call" and report.passed and _lacks_judgement(item):
         _fail_report(item, report)
+    if report.failed and call.when == "call":
+        item.stash[_FAILED] = True
+        if _AGENT in item.stash and item.stash[_AGENT].runs:
+            report.sections.append(("agent runs", item.stash[_AGENT].describe()))
     if last:
         from adjudge.testing.summary import describe
 

@@ -1,0 +1,195 @@
+"""The difference of two snapshots of a workspace: which files changed, and a drawing of how.
+
+git draws, and decides nothing: it is shown the two versions of a file under names that are numbers, in a folder of
+ours, with no configuration and no attributes, so that nothing in the workspace tells it to hide a line or to run a
+program.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from adjudge.agents.step import ChangeKind, FileChange
+from adjudge.agents.workspace import Entry, Snapshot
+
+LONGEST_DIFF = 200_000
+"""Characters of the drawing of one file; a longer one is cut in its middle."""
+
+MOST_DRAWN = 2_000_000
+"""Bytes of the largest file that is drawn."""
+
+MOST_FILES_DRAWN = 2_000
+
+SECONDS = 60
+"""The time that git has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    path: str
+    kind: ChangeKind
+    before: Entry | None
+    after: Entry | None
+
+
+def list_changes(before: Snapshot, after: Snapshot, source: Path, copy: Path) -> tuple[FileChange, ...]:
+    """List what is different, in the order of the paths, with how it differs.
+
+    ``source`` is the folder of the first snapshot and ``copy`` that of the second; both are only read. A folder is
+    listed if it is empty, or its permissions are other ones. What a link leads to is written down and never read.
+    """
+    full = {path.rpartition("/")[0] for snapshot in (before, after) for path in snapshot.entries}
+    changes = [_compare(path, before, after, full) for path in sorted({*before.entries, *after.entries})]
+    different = [change for change in changes if change is not None]
+    drawn = _draw(different, source, copy)
+    return tuple(
+        [
+            FileChange(path=change.path, kind=change.kind, diff=_describe(change) + drawn.get(place, ""))
+            for place, change in enumerate(different)
+        ]
+    )
+
+
+def _compare(path: str, before: Snapshot, after: Snapshot, full: Collection[str]) -> _Change | None:
+    """Compare one path; ``full`` are the folders with anything in them, of which their files say that they are new."""
+    old, new = before.entries.get(path), after.entries.get(path)
+    only = new if old is None else old if new is None else None
+    if old == new or (only is not None and only.kind == "folder" and path in full):
+        return None
+    kind: ChangeKind = "added" if old is None else "deleted" if new is None else "modified"
+    return _Change(path=path, kind=kind, before=old, after=new)
+
+
+def _describe(change: _Change) -> str:
+    """Describe in lines what no drawing of texts shows: kinds, permissions, links, digests."""
+    old, new = change.before, change.after
+    lines = []
+    if old is not None and new is not None and old.kind != new.kind:
+        lines.append(f"was a {old.kind}, is a {new.kind}")
+    elif (new or old) is not None and (new or old).kind != "file":  # type: ignore[union-attr]
+        lines.append(f"a {(new or old).kind}")  # type: ignore[union-attr]
+    if old is not None and new is not None and old.mode != new.mode:
+        lines.append(f"mode {old.mode:o} -> {new.mode:o}")
+    elif new is not None and old is None and new.mode & 0o111 and new.kind == "file":
+        lines.append(f"mode {new.mode:o}")
+    links = [entry.digest if entry is not None and entry.kind == "link" else "" for entry in (old, new)]
+    if any(links) and links[0] != links[1]:
+        lines.append(f"link to {links[1] or links[0]}" if not all(links) else f"link to {links[0]} -> {links[1]}")
+    text = "".join(f"{line}\n" for line in lines)
+    return text.encode(errors="replace").decode().replace("\x00", "\ufffd")
+
+
+def _draw(changes: Sequence[_Change], source: Path, copy: Path) -> Mapping[int, str]:
+    """Draw what is different in the files whose bytes are, by their places; of large ones only sizes and digests."""
+    git, written = shutil.which("git"), 0
+    texts: dict[int, str] = {}
+    with tempfile.TemporaryDirectory(prefix="adjudge-diff-") as folder:
+        root = Path(folder)
+        for side in "ab":
+            (root / side).mkdir()
+        for place, change in enumerate(changes):
+            entries = (change.before, change.after)
+            is_file = [entry is not None and entry.kind == "file" for entry in entries]
+            if not any(is_file) or (all(is_file) and len({entry.digest for entry in entries if entry}) == 1):
+                continue
+            texts[place] = _describe_sizes(change)
+            may_draw = git is not None and written < MOST_FILES_DRAWN
+            contents = [_read(base / change.path, entry) for base, entry in zip((source, copy), entries, strict=True)]
+            if not may_draw or None in contents:
+                continue
+            written += 1
+            for side, content, has_file in zip("ab", contents, is_file, strict=True):
+                if has_file and content is not None:
+                    (root / side / str(place)).write_bytes(content)
+        return texts | (_run_git(git, root) if git is not None and written else {})
+
+
+def _read(path: Path, entry: Entry | None) -> bytes | None:
+    """Read one version of a file, as it was when it was looked at; ``None`` for one that is too large or is another."""
+    if entry is None or entry.kind != "file":
+        return b""
+    if entry.size > MOST_DRAWN:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(MOST_DRAWN + 1)
+    except OSError:
+        return None
+    return content if sha256(content).hexdigest() == entry.digest else None
+
+
+def _run_git(git: str, root: Path) -> dict[int, str]:
+    """Let git draw all pairs at once; ``git`` is where it is."""
+    # No variable of ours: GIT_DIR, GIT_EXTERNAL_DIFF and the like would name a repository or a program.
+    environment = {
+        "PATH": str(Path(git).absolute().parent),
+        "HOME": str(root),
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_CEILING_DIRECTORIES": str(root.parent),
+    }
+    command = [
+        "git",
+        "diff",
+        "--no-index",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "--no-renames",
+        "--",
+        "a",
+        "b",
+    ]
+    try:
+        done = subprocess.run(  # noqa: S603 - given files of ours alone
+            command,
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return _split(done.stdout.decode(errors="replace").replace("\x00", "\ufffd"))
+
+
+def _split(output: str) -> dict[int, str]:
+    """Split what git wrote at the heads of files; a line of a file begins with a blank, a plus or a minus."""
+    texts: dict[int, str] = {}
+    for chunk in f"\n{output}".split("\ndiff --git ")[1:]:
+        head, _, body = chunk.partition("\n")
+        number = head.rpartition("/")[2]
+        if number.isdecimal():
+            lines = body.split("\n")
+            begin = next((place for place, line in enumerate(lines) if line.startswith(("@@", "Binary files"))), None)
+            text = "binary files differ\n" if begin is not None and lines[begin].startswith("Binary") else ""
+            texts[int(number)] = text or _cut("\n".join(lines[begin:]) if begin is not None else "")
+    return texts
+
+
+def _describe_sizes(change: _Change) -> str:
+    sides = [
+        f"{entry.size:,} bytes, SHA-256 {entry.digest}" if entry is not None and entry.kind == "file" else "nothing"
+        for entry in (change.before, change.after)
+    ]
+    return f"not drawn: {sides[0]} -> {sides[1]}\n"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST_DIFF:
+        return text
+    half = LONGEST_DIFF // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half:,} characters left out ...]\n{text[-half:]}"

@@ -1,0 +1,142 @@
+"""An agent that is a command: started in its workspace, ended with everything that it started, and what it wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from adjudge.errors import UsageError
+
+MOST_OUTPUT = 50_000_000
+"""Bytes that are kept of each output."""
+
+GRACE = 3.0
+"""Seconds that a command has to end after it was asked to, and its outputs to be read after it ended."""
+
+_CHUNK = 1 << 16
+
+_PLACE = re.compile(r"\{(prompt|transcript)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOutput:
+    """What a command wrote, and how it ended."""
+
+    stdout: bytes
+    stderr: bytes
+    transcript: bytes | None
+    """What it wrote into the pipe of its own; ``None`` if the command names none."""
+    exit_code: int | None
+    timed_out: bool = False
+    is_cut: bool = False
+    """True if it wrote more than is kept."""
+
+
+async def run_command(
+    words: Sequence[str], prompt: str, folder: Path, *, env: Mapping[str, str], timeout: float
+) -> CommandOutput:
+    """Run a command in a folder as a process group of its own, which has ended when this returns.
+
+    In its words ``{prompt}`` becomes the prompt, and ``{transcript}`` the path of a pipe. Raises ``UsageError`` if it
+    cannot be started.
+    """
+    if not hasattr(os, "killpg"):
+        raise UsageError("an agent that is a command needs a system with process groups; hand in a function")
+    pipes_transcript = any("{transcript}" in word for word in words)
+    names = ("stdout", "stderr", *(("transcript",) if pipes_transcript else ()))
+    # Pipes of ours: asyncio's own keep a process from having ended while anything that it started holds one of them.
+    pipes = {name: os.pipe() for name in names}
+    own = pipes["transcript"][1] if pipes_transcript else -1
+    values = {"prompt": prompt, "transcript": f"/dev/fd/{own}"}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            # In one pass: a prompt may have such words in it.
+            *[_PLACE.sub(lambda match: values[match[1]], word) for word in words],
+            cwd=folder,
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=pipes["stdout"][1],
+            stderr=pipes["stderr"][1],
+            # A group of its own: what the agent started ends with it, and none of our processes does.
+            start_new_session=True,
+            pass_fds=(own,) if pipes_transcript else (),
+        )
+    except (OSError, ValueError) as error:
+        for read_end, _ in pipes.values():
+            os.close(read_end)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"the agent {words[0]!r} cannot be started: {reason}", argument="agent") from None
+    finally:
+        for _, write_end in pipes.values():
+            os.close(write_end)
+    return await _Running(process).finish({name: read_end for name, (read_end, _) in pipes.items()}, timeout)
+
+
+class _Running:
+    """A command under way, and what it has written so far."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.kept: dict[str, bytearray] = {}
+        self.is_cut = False
+
+    async def finish(self, pipes: Mapping[str, int], timeout: float) -> CommandOutput:
+        streams = {name: await _open_pipe(descriptor) for name, descriptor in pipes.items()}
+        # A bare task: the end of this block waits for it, or cancels it.
+        readers = [asyncio.ensure_future(self._read(name, stream)) for name, (stream, _) in streams.items()]
+        timed_out = False
+        try:
+            try:
+                await asyncio.wait_for(self.process.wait(), timeout)
+            except TimeoutError:
+                timed_out = True
+                await self._ask_to_end()
+        finally:
+            # Also when it ended by itself: what it left behind would go on changing the workspace.
+            self._end_group()
+            await asyncio.shield(asyncio.wait(readers, timeout=GRACE))
+            for reader in readers:
+                reader.cancel()
+            for _, transport in streams.values():
+                transport.close()  # a process that left the group may still hold the other end
+            await asyncio.shield(self.process.wait())
+        return CommandOutput(
+            stdout=bytes(self.kept["stdout"]),
+            stderr=bytes(self.kept["stderr"]),
+            transcript=bytes(self.kept["transcript"]) if "transcript" in self.kept else None,
+            exit_code=self.process.returncode,
+            timed_out=timed_out,
+            is_cut=self.is_cut,
+        )
+
+    async def _read(self, name: str, stream: asyncio.StreamReader) -> None:
+        kept = self.kept.setdefault(name, bytearray())
+        while chunk := await stream.read(_CHUNK):
+            # Read to its end all the same: a command that cannot write would wait for us.
+            room = MOST_OUTPUT - len(kept)
+            self.is_cut = self.is_cut or len(chunk) > room
+            kept += chunk[:room]
+
+    async def _ask_to_end(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGTERM)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.process.wait(), GRACE)
+
+    def _end_group(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+async def _open_pipe(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport]:
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    file = os.fdopen(descriptor, "rb", buffering=0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, file)
+    return reader, transport

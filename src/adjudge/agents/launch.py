@@ -1,0 +1,235 @@
+"""An agent run in a copy of a workspace, as an ``AgentRun`` with the files that it changed."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from adjudge.agents.changes import list_changes
+from adjudge.agents.command import CommandOutput, run_command
+from adjudge.agents.read import RunFormat, read_run
+from adjudge.agents.run import AgentRun
+from adjudge.agents.step import Step
+from adjudge.agents.workspace import Snapshot, copy_workspace, look_at
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice, check_timeout
+from adjudge.formats.text import flatten, show
+from adjudge.result import make_id
+from adjudge.sync import make_sync
+
+AgentSource = Sequence[str] | Callable[[str, Path], Any]
+"""An agent: the words of a command, or a function of the prompt and the folder that it works in."""
+
+_LAST = 2_000
+"""Characters of standard error that a run keeps."""
+
+
+async def run_agent(
+    prompt: str,
+    *,
+    agent: AgentSource,
+    workspace: str | os.PathLike[str] | None = None,
+    timeout: float = 300.0,
+    env: Mapping[str, str | None] | None = None,
+    format: RunFormat | None = None,  # noqa: A002 - as read_run has it
+    with_git: bool = False,
+    keep: str | os.PathLike[str] | None = None,
+) -> AgentRun:
+    """Run an agent in a copy of a workspace, and return what it did and which files it changed.
+
+    The copy is not a sandbox: the agent runs as you, and may do what you may. How it ended is in ``outcome``; a command
+    that fails or takes too long is no exception. What could not be seen, such as a file that cannot be read, makes the
+    run not ``complete``. Raises ``UsageError`` for an agent that cannot be started, and a workspace that cannot be
+    copied.
+
+    Args:
+        prompt: What the agent is asked to do.
+        agent: The words of a command, in which ``{prompt}`` is the prompt and ``{transcript}`` the path of a pipe for
+            the transcript, which is then not read from standard output. Or a function ``(prompt, workspace)``, which
+            may be async and returns an ``AgentRun``, a text as the answer, or what ``read_run`` reads.
+        workspace: The folder that is copied; by default an empty one. It is only read.
+        timeout: Seconds that the agent has. A command is ended then with everything in its process group; a function
+            that is not async goes on in its thread.
+        env: Variables of a command's environment, in addition to those of this process; ``None`` takes one away.
+        format: The format of the transcript, as for ``read_run``; by default it is told by the content.
+        with_git: Copy the workspace's ``.git`` as well. An agent reads history, so it is left out by default.
+        keep: A folder in which a bundle of the run is kept, in a folder of its own: ``run.json``, the outputs as they
+            came, and ``changes.diff``.
+    """
+    _check(prompt, agent, workspace, timeout, format)
+    with tempfile.TemporaryDirectory(prefix="adjudge-agent-", ignore_cleanup_errors=True) as folder:
+        source, copy, before = await asyncio.to_thread(_prepare, Path(folder), workspace, with_git=with_git)
+        begun = time.perf_counter()
+        call = _Call(prompt=prompt, agent=agent, folder=copy, timeout=timeout, env=_make_env(env), format=format)
+        run, output = await (call.run_function() if callable(agent) else call.run_command())
+        duration = (time.perf_counter() - begun) * 1000.0
+        run = replace(run, duration_ms=duration if run.duration_ms is None else run.duration_ms)
+        run = await asyncio.to_thread(_add_changes, run, before, source, copy)
+    run = replace(run, metadata={**run.metadata, "workspace": before.digest})
+    if keep is not None:
+        run = replace(
+            run, metadata={**run.metadata, "bundle": str(await asyncio.to_thread(_keep, run, output, Path(keep)))}
+        )
+    return run
+
+
+run_agent_sync = make_sync(run_agent)
+
+
+def digest_workspace(workspace: Path | None, *, with_git: bool) -> str:
+    """Compute the SHA-256 of what an agent would find in a copy of a workspace; ``None`` is an empty one."""
+    with tempfile.TemporaryDirectory(prefix="adjudge-agent-", ignore_cleanup_errors=True) as folder:
+        return _prepare(Path(folder), workspace, with_git=with_git)[2].digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """One agent under way."""
+
+    prompt: str
+    agent: Any
+    folder: Path
+    timeout: float
+    env: Mapping[str, str]
+    format: RunFormat | None
+
+    async def run_function(self) -> tuple[AgentRun, CommandOutput | None]:
+        """Call a function, and make a run of what it returns or raises."""
+        try:
+            returned = await asyncio.wait_for(self._call_function(), self.timeout)
+        except TimeoutError:
+            return self._make_failed("timeout", f"the agent was not done after {self.timeout:g} s"), None
+        except Exception as error:  # noqa: BLE001 - an agent that fails is a run that failed
+            return self._make_failed(
+                "failed", f"the agent raised {type(error).__name__}: {flatten(str(error), 300)}"
+            ), None
+        if isinstance(returned, AgentRun):
+            return returned, None
+        if isinstance(returned, str):
+            return self._make_answered(returned), None
+        return self._begin_with_prompt(read_run(returned, self.format)), None
+
+    async def _call_function(self) -> Any:
+        if inspect.iscoroutinefunction(self.agent):
+            return await self.agent(self.prompt, self.folder)
+        returned = await asyncio.to_thread(self.agent, self.prompt, self.folder)
+        return await returned if inspect.isawaitable(returned) else returned
+
+    async def run_command(self) -> tuple[AgentRun, CommandOutput | None]:
+        """Run a command, and read what it wrote."""
+        output = await run_command(self.agent, self.prompt, self.folder, env=self.env, timeout=self.timeout)
+        run = self._read(output.stdout if output.transcript is None else output.transcript)
+        problems = list(run.problems)
+        problems += ["the output is too long to be kept whole"] if output.is_cut else []
+        problems += [f"the agent was ended after {self.timeout:g} s"] if output.timed_out else []
+        failed = "failed" if output.exit_code and run.outcome == "finished" else run.outcome
+        tail = output.stderr[-4 * _LAST :].decode(errors="replace").replace("\x00", "\ufffd")[-_LAST:]
+        run = replace(
+            run,
+            outcome="timeout" if output.timed_out else failed,
+            exit_code=output.exit_code,
+            complete=run.complete and not problems,
+            problems=tuple(problems),
+            metadata={**run.metadata, **({"stderr": tail} if tail.strip() else {})},
+        )
+        return run, output
+
+    def _read(self, written: bytes) -> AgentRun:
+        text = written.decode(errors="replace")
+        try:
+            return self._begin_with_prompt(read_run(text.split("\n"), self.format))
+        except UsageError as error:
+            if self.format is not None or not text.strip():
+                return self._make_failed("failed", f"there is no transcript: {flatten(str(error), 300)}")
+            return self._make_answered(text.rstrip("\r\n").replace("\x00", "\ufffd"))
+
+    def _make_failed(self, outcome: Any, problem: str) -> AgentRun:
+        return AgentRun(
+            steps=self._list_prompt(), outcome=outcome, complete=False, problems=(problem,), metadata={"source": "none"}
+        )
+
+    def _make_answered(self, answer: str) -> AgentRun:
+        problem = "the agent wrote no transcript, so nobody knows which tools it called"
+        steps = (*self._list_prompt(), Step(role="assistant", text=answer, turn=1))
+        return AgentRun(steps=steps, answer=answer, complete=False, problems=(problem,), metadata={"source": "text"})
+
+    def _begin_with_prompt(self, run: AgentRun) -> AgentRun:
+        if any(step.role == "user" and step.text.strip() == self.prompt.strip() for step in run.steps):
+            return run
+        return replace(run, steps=(*self._list_prompt(), *run.steps))
+
+    def _list_prompt(self) -> tuple[Step, ...]:
+        return (Step(role="user", text=self.prompt),)
+
+
+def _check(prompt: object, agent: object, workspace: object, timeout: object, format: object) -> None:  # noqa: A002
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise UsageError(f"prompt must be a text that is not empty, got {show(prompt)}", argument="prompt")
+    is_command = isinstance(agent, Sequence) and not isinstance(agent, str | bytes) and len(agent) > 0
+    if not callable(agent) and not (is_command and all(isinstance(word, str) for word in agent)):  # type: ignore[union-attr]
+        raise UsageError(
+            f"agent must be a function, or the words of a command like ['codex', 'exec', '--json', '{{prompt}}']; got "
+            f"{show(agent)}",
+            argument="agent",
+        )
+    if workspace is not None and not Path(workspace).is_dir():  # type: ignore[arg-type]
+        raise UsageError(f"workspace must be a folder, and {show(str(workspace))} is none", argument="workspace")
+    if format is not None:
+        check_choice("format", format, get_args(RunFormat))
+    check_timeout("timeout", timeout)  # type: ignore[arg-type]
+
+
+def _prepare(base: Path, workspace: str | os.PathLike[str] | None, *, with_git: bool) -> tuple[Path, Path, Snapshot]:
+    """Copy the workspace, or an empty one, and look at the copy; returns the source, the copy and what is in it."""
+    base = base.resolve()
+    source, copy = Path(workspace) if workspace is not None else base / "empty", base / "workspace"
+    if workspace is None:
+        source.mkdir()
+    copy_workspace(source, copy, with_git=with_git)
+    return source, copy, look_at(copy)
+
+
+def _make_env(env: Mapping[str, str | None] | None) -> dict[str, str]:
+    merged = {**os.environ, **(env or {})}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def _add_changes(run: AgentRun, before: Snapshot, source: Path, copy: Path) -> AgentRun:
+    after = look_at(copy)
+    problems = [*run.problems, *before.problems, *after.problems]
+    return replace(
+        run,
+        files=list_changes(before, after, source, copy),
+        unknown=tuple([part for part in run.unknown if part != "files"]),
+        complete=run.complete and not problems,
+        problems=tuple(dict.fromkeys(problems)),
+    )
+
+
+def _keep(run: AgentRun, output: CommandOutput | None, folder: Path) -> Path:
+    bundle = folder / make_id()
+    try:
+        bundle.mkdir(parents=True, mode=0o700)
+        (bundle / "run.json").write_text(json.dumps(run.to_dict(), indent=1, ensure_ascii=False), encoding="utf-8")
+        changes = "".join(f"{change.kind} {change.path}\n{change.diff}\n" for change in run.files)
+        (bundle / "changes.diff").write_text(changes, encoding="utf-8")
+        for name, written in _list_outputs(output):
+            (bundle / name).write_bytes(written)
+    except OSError as error:
+        raise UsageError(f"the bundle cannot be kept in {folder}: {error.strerror}", argument="keep") from None
+    return bundle
+
+
+def _list_outputs(output: CommandOutput | None) -> list[tuple[str, bytes]]:
+    if output is None:
+        return []
+    outputs = [("stdout.txt", output.stdout), ("stderr.txt", output.stderr)]
+    return outputs + ([("transcript.jsonl", output.transcript)] if output.transcript is not None else [])

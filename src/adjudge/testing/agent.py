@@ -1,0 +1,168 @@
+"""The ``run_agent`` fixture: an agent run in a copy of a workspace, recorded and replayed as judgements are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from adjudge.agents.launch import AgentSource, digest_workspace, run_agent
+from adjudge.agents.read import RunFormat
+from adjudge.agents.run import AgentRun
+from adjudge.agents.source import MOST_BYTES
+from adjudge.errors import UsageError
+from adjudge.formats.files import read_text
+from adjudge.formats.json import read_json
+from adjudge.formats.text import clean, show
+from adjudge.sync import make_sync_method
+from adjudge.testing.cassette import Mode
+
+SCHEMA = "adjudge/agent-recording/1"
+
+_MOST = 10
+"""Calls and files that a failed test's report names."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+class TestAgent:
+    """The agents of one test, and what they did there.
+
+    ``await run_agent(prompt, agent=...)`` in a test with an event loop, ``run_agent.sync(prompt, agent=...)`` in one
+    without.
+    """
+
+    __test__ = False  # pytest would collect the class by its name
+
+    folders: tuple[Path, ...]
+    """Where a relative workspace is looked for: the test's folder, then the root directory."""
+    mode: Mode
+    file: Path
+    """The recording."""
+    record_command: str
+    bundles: Path
+    """Where bundles of the runs are kept."""
+    runs: list[AgentRun] = field(default_factory=list)
+    _kept: list[tuple[str, AgentRun]] = field(default_factory=list)
+    _replayed: list[tuple[str, AgentRun]] | None = None
+
+    async def __call__(
+        self,
+        prompt: str,
+        *,
+        agent: AgentSource,
+        workspace: str | os.PathLike[str] | None = None,
+        timeout: float = 300.0,
+        env: Mapping[str, str | None] | None = None,
+        format: RunFormat | None = None,  # noqa: A002 - as run_agent has it
+        with_git: bool = False,
+    ) -> AgentRun:
+        """Run an agent as ``adjudge.agents.run_agent`` does, or give its recorded run again.
+
+        A relative workspace is looked for in the test's folder and the root directory.
+        """
+        __tracebackhide__ = True
+        folder = None if workspace is None else self._locate(Path(workspace))
+        key = "" if self.mode == "live" else _make_key(prompt, agent, digest_workspace(folder, with_git=with_git))
+        if self.mode == "replay":
+            run = self._replay(key)
+        else:
+            run = await run_agent(
+                prompt,
+                agent=agent,
+                workspace=folder,
+                timeout=timeout,
+                env=env,
+                format=format,
+                with_git=with_git,
+                keep=self.bundles,
+            )
+            self._kept.append((key, run))
+        self.runs.append(run)
+        return run
+
+    sync = make_sync_method(__call__)
+
+    def close(self, *, failed: bool) -> None:
+        """End the test: write the recording, and drop the bundles of a test that passed."""
+        if self.mode == "record" and self._kept:
+            rows = [{"schema": SCHEMA, "key": key, "run": _strip(run)} for key, run in self._kept]
+            lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            try:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+                part = self.file.with_name(f".{self.file.name}.{os.getpid()}.part")
+                part.write_text(lines, encoding="utf-8")
+                part.replace(self.file)
+            except OSError as error:
+                raise UsageError(f"the recording {str(self.file)!r} cannot be written: {error.strerror}") from None
+        if not failed:
+            for _, run in self._kept:
+                shutil.rmtree(run.metadata["bundle"], ignore_errors=True)
+
+    def describe(self) -> str:
+        """Describe the runs for the report of a test that failed."""
+        return "\n\n".join(_describe(number, run) for number, run in enumerate(self.runs, 1))
+
+    def _locate(self, workspace: Path) -> Path:
+        return next((base / workspace for base in self.folders if (base / workspace).is_dir()), workspace)
+
+    def _replay(self, key: str) -> AgentRun:
+        __tracebackhide__ = True
+        if self._replayed is None:
+            self._replayed = _read_rows(self.file)
+        place = next((place for place, (recorded, _) in enumerate(self._replayed) if recorded == key), None)
+        if place is None:
+            raise UsageError(
+                f"the recording {str(self.file)!r} has no further run of this agent with this prompt and workspace; "
+                f"record it with: {self.record_command}"
+            )
+        return self._replayed.pop(place)[1]
+
+
+def _make_key(prompt: str, agent: AgentSource, workspace: str) -> str:
+    name = f"{getattr(agent, '__module__', '')}.{getattr(agent, '__qualname__', type(agent).__name__)}"
+    identity = name if callable(agent) else list(agent)
+    return hashlib.sha256(json.dumps([prompt, identity, workspace]).encode()).hexdigest()
+
+
+def _strip(run: AgentRun) -> dict[str, Any]:
+    """Write a run without the path of its bundle, which is of this machine."""
+    data = run.to_dict()
+    data["metadata"].pop("bundle", None)
+    return data
+
+
+def _read_rows(file: Path) -> list[tuple[str, AgentRun]]:
+    if not file.exists():
+        return []
+    rows = []
+    for number, line in enumerate(read_text(file, noun="a recording", most=10 * MOST_BYTES).splitlines(), 1):
+        try:
+            row = read_json(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict) or row.get("schema") != SCHEMA or not isinstance(row.get("key"), str):
+            raise UsageError(
+                f"{file}, line {number}: not a row of recorded runs, got {show(line[:80])}; record it again"
+            )
+        rows.append((row["key"], AgentRun.from_dict(row.get("run") or {})))
+    return rows
+
+
+def _describe(number: int, run: AgentRun) -> str:
+    lines = [f"run {number}: {run.outcome}{'' if run.complete else ', not complete'}, {len(run.calls):,} calls"]
+    lines += [f"  problem: {problem}" for problem in run.problems]
+    lines += [
+        f"  call {nr}: {call.tool} {json.dumps(call.arguments)[:120]}" for nr, call in enumerate(run.calls[:_MOST], 1)
+    ]
+    lines += [f"  … and {len(run.calls) - _MOST:,} more calls"] if len(run.calls) > _MOST else []
+    lines += [f"  {change.kind}: {change.path}" for change in run.files[:_MOST]]
+    lines += [f"  … and {len(run.files) - _MOST:,} more files"] if len(run.files) > _MOST else []
+    lines += [f"  answer: {(run.answer or '')[:400]}"]
+    lines += [f"  cost: ${run.cost:.4f}"] if run.cost is not None else []
+    lines += [f"  bundle: {run.metadata['bundle']}"] if "bundle" in run.metadata else []
+    return "\n".join(clean(line, keep_lines=False) for line in lines)

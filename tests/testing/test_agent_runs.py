@@ -1,0 +1,103 @@
+"""The ``run_agent`` fixture in suites of their own: runs, recordings, what a failed test shows and keeps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kit.suites import provide_suite, run, write
+
+pytest_plugins = ["pytester"]
+__all__ = ["provide_suite"]
+
+pytestmark = pytest.mark.integration
+
+AGENT = (
+    "from pathlib import Path",
+    "from adjudge.agents import AgentCall, AgentRun, Step",
+    "def agent(prompt, folder):",
+    "    with Path('asked').open('a') as file: file.write(prompt + '\\n')",
+    "    (folder / 'made.txt').write_text(prompt)",
+    "    steps = [Step(role='assistant', call=AgentCall(tool='write', result='ok'))]",
+    "    return AgentRun(steps=steps, answer='nice ' + prompt)",
+)
+
+
+def test_an_agent_is_run_in_a_copy_of_a_workspace(suite):
+    """Found beside the test, and untouched; in a test without a loop and in one with one."""
+    (suite.path / "space").mkdir()
+    (suite.path / "space" / "a.txt").write_text("a")
+    write(
+        suite,
+        *AGENT,
+        "def test_one(run_agent):",
+        "    done = run_agent.sync('go', agent=agent, workspace='space')",
+        "    assert [(change.path, change.kind) for change in done.files] == [('made.txt', 'added')]",
+        "@pytest.fixture",
+        "def anyio_backend(): return 'asyncio'",
+        "@pytest.mark.anyio",
+        "async def test_two(run_agent):",
+        "    assert (await run_agent('go', agent=['echo', 'hi'])).answer == 'hi'",
+    )
+
+    run(suite).assert_outcomes(passed=2)
+    assert [path.name for path in (suite.path / "space").iterdir()] == ["a.txt"]
+
+
+def test_runs_are_recorded_and_replayed_without_the_agent(suite):
+    """With the judgements on them, each of several in its turn."""
+    write(
+        suite,
+        *AGENT,
+        "@pytest.mark.parametrize('prompt', ['one', 'two'])",
+        "@pytest.mark.judged(criteria={'criteria': 'Is polite.'}, repeat=3, at_least=2)",
+        "def test_one(run_agent, prompt):",
+        "    return run_agent.sync(prompt, agent=agent)",
+    )
+    run(suite, "--judge-record").assert_outcomes(passed=2)
+    asked = (suite.path / "asked").read_text().splitlines()
+    run(suite, "--judge-replay").assert_outcomes(passed=2)
+
+    assert asked == (suite.path / "asked").read_text().splitlines() == ["one"] * 3 + ["two"] * 3
+
+
+def test_a_run_that_was_not_recorded_fails_and_says_how_to_record_it(suite):
+    """Another prompt, or another workspace, is another run."""
+    lines = [*AGENT, "def test_one(run_agent):", "    run_agent.sync('go', agent=agent, workspace='space')"]
+    (suite.path / "space").mkdir()
+    write(suite, *lines)
+    run(suite, "--judge-record").assert_outcomes(passed=1)
+    run(suite, "--judge-replay").assert_outcomes(passed=1)
+    (suite.path / "space" / "b.txt").write_text("b")
+    result = run(suite, "--judge-replay")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*has no further run of this agent*record it with: *--judge-record*"])
+
+
+def test_a_spoilt_recording_is_refused(suite):
+    """A line that nobody wrote is no run."""
+    write(suite, *AGENT, "def test_one(run_agent):", "    run_agent.sync('go', agent=agent)")
+    run(suite, "--judge-record").assert_outcomes(passed=1)
+    [file] = (suite.path / "judge-recordings").glob("*-runs.jsonl")
+    file.write_text(json.dumps({"key": "x"}) + "\n")
+
+    run(suite, "--judge-replay").assert_outcomes(failed=1)
+
+
+def test_a_failed_test_shows_the_run_and_keeps_its_bundle(suite):
+    """A test that passed keeps none."""
+    write(
+        suite,
+        *AGENT,
+        "@pytest.mark.parametrize('answer', ['nice go', 'other'])",
+        "def test_one(run_agent, answer):",
+        "    assert run_agent.sync('go', agent=agent).answer == answer",
+    )
+    result = run(suite, "--agent-runs", "kept")
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*agent runs*", "run 1: finished, 1 calls", "  call 1: write {}", "  added: made.txt"])
+    bundles = list((suite.path / "kept").glob("*/*/run.json"))
+    assert [json.loads(bundle.read_text())["answer"] for bundle in bundles] == ["nice go"]
