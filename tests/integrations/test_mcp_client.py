@@ -320,6 +320,30 @@ def test_pins_of_another_source_are_refused():
 
 
 @pytest.mark.parametrize(
+    ("address", "source"),
+    [
+        ("https://ana:secret@tools.example/mcp", SOURCE),
+        ("https://ana@b:secret@tools.example/mcp", SOURCE),
+        ("https://tools.example/mcp?at=a@b", "https://tools.example/mcp?at=a@b"),
+        ("https://tools.example/@mcp", "https://tools.example/@mcp"),
+        (SOURCE, SOURCE),
+    ],
+)
+def test_a_password_is_no_part_of_the_source(address: str, source: str):
+    """Pins are kept with the code; the same server with another password is the same server."""
+    from mcp import Client
+
+    from adjudge.integrations.mcp import GuardedClient, Pins
+
+    pins = Pins.from_dict({**pin().to_dict(), "source": source})
+
+    async def work(shop: Shop) -> None:
+        GuardedClient(Client(address), shop.guard, pins=pins, server="numbers", run_id="run")
+
+    use(work)
+
+
+@pytest.mark.parametrize(
     "wrong",
     [{"tools": [ADD, ADD]}, {"tools": [{}]}, {"prompts": [{"name": 7}]}, {"source": None}, {"more": 1}, {"tools": "x"}],
 )

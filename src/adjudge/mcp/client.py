@@ -23,7 +23,7 @@ from adjudge.errors import UsageError
 from adjudge.guards.tool_guard.call import ToolCall
 from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
 from adjudge.hooks import logger
-from adjudge.mcp.pins import Pins, list_unknown_arguments
+from adjudge.mcp.pins import Pins, list_unknown_arguments, name_source
 from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
 
 _MOST_PAGES = 100
@@ -68,7 +68,7 @@ async def read_pins(client: Client, *, source: str | None = None) -> Pins:
 
 def _find_source(server: object) -> str | None:
     if isinstance(server, str):
-        return server
+        return name_source(server)
     if isinstance(server, StdioServerParameters):
         return shlex.join([server.command, *server.args])
     return None

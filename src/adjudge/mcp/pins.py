@@ -84,6 +84,13 @@ class Pins:
         return tuple(changes + ["prompts"] * (_sort(self.prompts) != _sort(offered.prompts)))
 
 
+def name_source(address: str) -> str:
+    """Return an address without the user and password in it, which would otherwise stand in a file of pins."""
+    scheme, separator, rest = address.partition("://")
+    end = min((place for place in map(rest.find, "/?#") if place >= 0), default=len(rest))
+    return f"{scheme}{separator}{rest[:end].rpartition('@')[2]}{rest[end:]}" if separator else address
+
+
 def list_unknown_arguments(tool: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
     """Return the arguments that a tool's schema does not know, if the schema says which it knows.
 

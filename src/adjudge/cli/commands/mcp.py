@@ -58,9 +58,10 @@ async def read_server(words: list[str], timeout: float) -> Pins:
     from mcp.client.stdio import stdio_client
 
     from adjudge.mcp.client import read_pins
+    from adjudge.mcp.pins import name_source
 
     is_address = len(words) == 1 and words[0].startswith(("http://", "https://"))
-    source = words[0] if is_address else shlex.join(words)
+    source = name_source(words[0]) if is_address else shlex.join(words)
     # A type of its own in every version: one of them takes no parameters of a command.
     target: Any = words[0] if is_address else stdio_client(StdioServerParameters(command=words[0], args=words[1:]))
     try:
