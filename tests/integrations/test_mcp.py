@@ -594,12 +594,18 @@ def test_another_principal_finds_no_held_call(tmp_path: Path):
 @pytest.mark.integration
 @pytest.mark.timed
 @pytest.mark.slow
-def test_over_http_without_sign_in_nothing_is_held(tmp_path: Path):
-    """No later request can be told to be the same client's, so a tool that people decide about is refused."""
-    settings = prepare(tmp_path)
+@pytest.mark.parametrize("mode", MODES)
+def test_over_http_without_sign_in_nothing_is_held(mode: str, tmp_path: Path):
+    """No later request can be told to be the same client's, so a tool that people decide about is refused.
+
+    The older protocol has sessions, but not on a server that keeps none; whatever session a client names there.
+    """
+    settings = prepare(tmp_path, stateless=True)
+    named = {"Mcp-Session-Id": "0" * 32} if mode == "legacy" else {}
 
     async def go() -> list[tuple[bool, str]]:
-        async with serve_http(settings) as url, open_client(open_http(url), User()) as client:
+        user = User() if mode == "auto" else None
+        async with serve_http(settings) as url, open_client(open_http(url, headers=named), user, mode=mode) as client:
             return await drive(client, settings)
 
     passed, refused, held = asyncio.run(go())

@@ -190,7 +190,7 @@ async def serve(settings: Mapping[str, Any]) -> None:
             return
         import uvicorn
 
-        app = server.streamable_http_app()
+        app = server.streamable_http_app(stateless_http=bool(settings.get("stateless")))
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -233,11 +233,11 @@ async def serve_http(settings: Mapping[str, Any]) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def open_http(url: str, token: str | None = None) -> AsyncIterator[Any]:
-    """A transport to an address, with a token where one is given."""
+async def open_http(url: str, token: str | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[Any]:
+    """A transport to an address, with a token and headers where they are given."""
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    async with create_mcp_http_client(headers=headers) as client, streamable_http_client(url, http_client=client) as io:
+    sent = {**(headers or {}), **({} if token is None else {"Authorization": f"Bearer {token}"})}
+    async with create_mcp_http_client(headers=sent) as client, streamable_http_client(url, http_client=client) as io:
         yield io
