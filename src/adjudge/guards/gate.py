@@ -60,12 +60,20 @@ if TYPE_CHECKING:
 class Check:
     """One check under way: what was asked and since when. It lives as long as the call."""
 
-    __slots__ = ("content", "context", "digests", "gate", "metadata", "request", "started", "subject")
+    __slots__ = ("asks_always", "content", "context", "digests", "gate", "metadata", "request", "started", "subject")
 
     def __init__(
-        self, gate: Gate, context: Mapping[str, object], metadata: dict[str, Any], request: HeldRequest | None
+        self,
+        gate: Gate,
+        context: Mapping[str, object],
+        metadata: dict[str, Any],
+        request: HeldRequest | None,
+        *,
+        asks_always: bool = False,
     ) -> None:
         self.gate = gate
+        self.asks_always = asks_always
+        """True if people decide even where the judge passes it, because they were asked about it before."""
         self.request = request
         self.context = {name: value for name, value in context.items() if value is not None}
         """Task, context and reference; plain data once ``run`` has read them, like the content."""
@@ -224,6 +232,8 @@ class Check:
     async def _decide(self, result: JudgeResult, *, readable: bool) -> Decision:
         gate = self.gate
         step, by = choose_step(result, gate.policy, readable=readable)
+        if step == "allow" and self.asks_always and gate.mode == "enforce":
+            return await self._ask(self._make("policy", result=result, would_allow=True), result)
         if step == "allow":
             detail = "on_undecided='allow'" if not result.passed else ""
             return self._make(by, allowed=True, result=result, detail=detail, would_allow=True)
@@ -758,11 +768,12 @@ class Gate(ReadOnly):
         metadata: Mapping[str, Any] | None,
         *,
         request: HeldRequest | None = None,
+        asks_always: bool = False,
     ) -> Check:
         if metadata is not None and not isinstance(metadata, Mapping):
             raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}", argument="metadata")
         check_extent(metadata, "metadata")
-        return Check(self, context, dict(metadata or {}), request)
+        return Check(self, context, dict(metadata or {}), request, asks_always=asks_always)
 
     async def _withdraw(self, decision: Decision, why: str) -> Decision:
         """Record the decision that blocks what is not the approved value any more."""

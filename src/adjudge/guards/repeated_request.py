@@ -37,10 +37,20 @@ class Repetition:
 
 
 async def check_request(
-    gate: Gate, content: object, request: HeldRequest, metadata: Mapping[str, Any], *, task: object = None
+    gate: Gate,
+    content: object,
+    request: HeldRequest,
+    metadata: Mapping[str, Any],
+    *,
+    task: object = None,
+    asks_always: bool = False,
 ) -> Decision:
-    """Check the content of a request; if people are asked, their approval is bound to this request."""
-    return await gate._start({"task": task}, metadata, request=request).run(content)  # noqa: SLF001 - check, with what is sent
+    """Check the content of a request; if people are asked, their approval is bound to this request.
+
+    With ``asks_always`` people are asked about what the judge passes too; what is blocked is blocked.
+    """
+    check = gate._start({"task": task}, metadata, request=request, asks_always=asks_always)  # noqa: SLF001 - check, with what is sent
+    return await check.run(content)
 
 
 def can_repeat(gate: Gate) -> bool:

@@ -6,7 +6,7 @@ reports every difference, and an upgrade writes them anew. Where a payload is er
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -335,6 +335,12 @@ def find_run(metadata: object) -> str | None:
     return run if isinstance(run, str) and run and run.isprintable() else None
 
 
+def is_part(metadata: Mapping[str, object]) -> bool:
+    """Return whether metadata of a run are about a result, an answer or a prompt, and about no call."""
+    call = metadata.get("call")
+    return isinstance(call, dict) and "part" in call
+
+
 def _list_run_of(decision: DecidedMembers) -> list[tuple[str, object]]:
     """The run whose call a decision is about, and whether a judge or a rule refused it."""
     run = find_run(decision.metadata) if decision.metadata else None
@@ -342,8 +348,11 @@ def _list_run_of(decision: DecidedMembers) -> list[tuple[str, object]]:
         return []
     # With a basis, people were to be asked, and perhaps could not be: that is no refusal of the call. What a tool
     # returned says nothing of the call either: else a server could stop the run by what it answers.
-    is_call = not decision.basis and "part" not in decision.metadata["call"]  # type: ignore[operator]
-    is_refused = not decision.allowed and not decision.pending and decision.decided_by in ("judge", "rule") and is_call
+    is_call = not decision.basis and not is_part(decision.metadata)
+    # One that no judge could decide is noted too: content that silences its judge is not put to it for ever.
+    judged = decision.result
+    is_judged = decision.decided_by in ("judge", "rule") or (judged is not None and judged.outcome == "undecided")
+    is_refused = not decision.allowed and not decision.pending and is_judged and is_call
     return [("run", run), *([("run", name_trust(run))] if is_refused else [])]
 
 

@@ -58,7 +58,7 @@ def read_run_of(content: Any) -> AgentRun | str:
     return describe_incomplete(content) or content
 
 
-_CALL_MEMBERS = frozenset({"tool", "server", "cwd", "agent", "arguments", "files", "files_not_bound"})
+_CALL_MEMBERS = frozenset({"tool", "server", "cwd", "agent", "arguments", "files", "links", "files_not_bound"})
 """Members of a call as a guard of tool calls puts it to a gate."""
 
 
@@ -70,7 +70,9 @@ def read_calls_of(content: Any) -> tuple[AgentCall, ...] | str:
     if isinstance(content, Mapping) and {"tool", "arguments"} <= content.keys() <= _CALL_MEMBERS:
         tool, arguments = content["tool"], content["arguments"]
         is_call = isinstance(tool, str) and bool(tool.strip()) and isinstance(arguments, Mapping)
-        return (AgentCall(tool=tool, arguments=dict(arguments)),) if is_call else _NO_CALL
+        # By its joined name, a server's tool is not taken for the agent's own that is called alike.
+        name = tool if content.get("server") is None else f"{content['server']}__{tool}"
+        return (AgentCall(tool=name, arguments=dict(arguments)),) if is_call else _NO_CALL
     run = read_run_of(content)
     return run if isinstance(run, str) else run.calls
 

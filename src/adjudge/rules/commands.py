@@ -116,7 +116,8 @@ def read_command(call: AgentCall) -> str | None:
         return None
     [value] = values
     if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
-        is_shell = len(value) == 3 and value[0].rpartition("/")[2] in ("bash", "sh", "zsh")
+        # By its own name, or where a system has it: ./bash is somebody's program.
+        is_shell = len(value) == 3 and value[0].removeprefix("/usr").removeprefix("/bin/") in ("bash", "sh", "zsh")
         return value[2] if is_shell and value[1] in ("-c", "-lc") else shlex.join(value)
     return value if isinstance(value, str) else None
 

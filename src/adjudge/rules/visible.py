@@ -20,29 +20,24 @@ from adjudge.rules.tool_calls import ToolName, fail, pass_, read_tool_names
 
 _PROGRAMS = frozenset(
     """
-    ls cat head tail wc pwd echo printf stat file du df date whoami id hostname uname which basename dirname realpath
-    readlink diff cmp cut tr uniq nl tac rev fold column comm paste join seq sha256sum sha1sum md5sum cksum tree true
+    ls cat head tail wc pwd echo stat du df whoami id uname which basename dirname realpath readlink
+    diff cmp cut tr uniq nl tac rev fold column comm paste join seq sha256sum sha1sum md5sum cksum tree true
     false mkdir rmdir touch cp mv rm ln chmod
     """.split()  # noqa: SIM905 - as a list it would be fifty lines
 )
 """Programs that do what their arguments say, and run nothing else."""
 
-_SUBCOMMANDS = {"git": frozenset({"status", "log", "show", "ls-files", "rev-parse", "blame"})}
-"""Programs of which these subcommands do so; ``git commit`` and others run the hooks of a repository."""
-
-_RUNS_MORE = {
-    "cp": ("-S", "--suffix"),
-    "git": ("-c", "-C", "--exec-path", "--paginate", "-p", "--ext-diff", "--textconv", "--config-env", "--output"),
-    "file": ("-C", "-m", "--magic-file", "--compile"),
-    "date": ("-f", "--file"),
-}
-"""Options with which a program reads more than its arguments, or runs another."""
+_GIT_READS = frozenset({"rev-parse"})
+"""The subcommands of git that run nothing; others run what a repository's configuration or attributes name."""
 
 _TOOLS = (
     *("Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "NotebookRead", "NotebookEdit", "TodoWrite"),
     *("read_file", "write_file", "list_directory", "list_files", "view_image"),
 )
 """Tools of which the arguments say all that they do."""
+
+_TYPED = ("BashOutput", "write_stdin")
+"""Tools that type into a program that runs already; which one cannot be read in the call."""
 
 Words = str | list[str]
 
@@ -52,7 +47,7 @@ def make_visible(*, tools: Words | None = None, commands: Words | None = None) -
     names = [ToolName(name) for name in _TOOLS]
     names += [] if tools is None else read_tool_names("visible", tools, key="tools")
     programs = _PROGRAMS if commands is None else _PROGRAMS.union(read_words("visible", "commands", commands))
-    shells = [ToolName(name) for name in SHELLS]
+    shells = [ToolName(name) for name in SHELLS if name not in _TYPED]
 
     def check(content: Any) -> RuleResult:
         calls = read_calls_of(content)
@@ -70,7 +65,7 @@ def make_visible(*, tools: Words | None = None, commands: Words | None = None) -
 def _find_problem(
     call: AgentCall, names: Sequence[ToolName], shells: Sequence[ToolName], programs: frozenset[str]
 ) -> str | None:
-    if any(name.resembles(call.tool) for name in shells):
+    if any(name.equals(call.tool) for name in shells):
         return _find_hidden(call, programs)
     if any(name.equals(call.tool) for name in names):
         return None
@@ -88,11 +83,7 @@ def _find_hidden(call: AgentCall, programs: frozenset[str]) -> str | None:
     if words is None:
         return f"{quote(command, 80)} is not one simple command"
     program, options = words[0], words[1:]
-    subcommands = _SUBCOMMANDS.get(program)
-    is_known = program in programs if subcommands is None else bool(options) and options[0] in subcommands
+    is_known = program in programs or (program == "git" and bool(options) and options[0] in _GIT_READS)
     if not is_known:
         return f"{quote(command, 80)} runs what cannot be read in it"
-    refused = _RUNS_MORE.get(program, ())
-    if any(option == name or option.startswith(f"{name}=") for option in options for name in refused):
-        return f"{quote(command, 80)} has an option that reads or runs more than it shows"
     return None

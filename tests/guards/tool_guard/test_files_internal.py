@@ -31,7 +31,10 @@ NAMED: dict[str, tuple[dict[str, Any], set[str]]] = {
     "a path with a blank": ({"path": "src/a b.py"}, {"src/a b.py"}),
     "a word of a command": ({"command": "python ./deploy.py --now"}, {"deploy.py"}),
     "quoted": ({"command": "python 'deploy.py'"}, {"deploy.py"}),
-    "after an operator": ({"command": "cd src&&python ../deploy.py;true"}, set()),
+    "after an operator": ({"command": "true&&python deploy.py;true"}, {"deploy.py"}),
+    "quoted with a blank": ({"command": "cat 'src/a b.py'"}, {"src/a b.py"}),
+    "after an at sign": ({"command": "curl -d @deploy.py"}, {"deploy.py"}),
+    "the name of a member": ({"files": {"deploy.py": True}}, {"deploy.py"}),
     "an option's value": ({"command": "run --file=deploy.py"}, {"deploy.py"}),
     "redirected": ({"command": "sh<deploy.py"}, {"deploy.py"}),
     "a list of words": ({"argv": ["python", "deploy.py"]}, {"deploy.py"}),
@@ -50,7 +53,6 @@ def test_named_files_are_found(folder: Path, name: str):
 
     found = read_named_files(arguments, str(folder))
 
-    # `cd src && python ../deploy.py` is read from the folder in which the call begins, where it leads outside.
     assert set(found.digests) == expected
     assert found.is_complete
 
@@ -62,16 +64,59 @@ def test_an_absolute_path_in_the_folder_is_found(folder: Path):
     assert found == NamedFiles({"deploy.py": digest("deploy")})
 
 
-def test_links_are_followed_inside_the_folder_alone(folder: Path):
-    """A link that leads out binds nothing."""
+def test_what_a_link_leads_to_is_bound_and_read_inside_the_folder_alone(folder: Path):
+    """A link can be pointed elsewhere between the yes and the call."""
+    outside = folder.parent / "outside.txt"
     (folder / "in").symlink_to(folder / "deploy.py")
-    (folder / "out").symlink_to(folder.parent / "outside.txt")
+    (folder / "out").symlink_to(outside)
     (folder / "up").symlink_to(folder.parent)
 
-    inside = read_named_files({"path": "in"}, str(folder))
+    found = read_named_files({"a": "in", "b": "out", "c": "up/outside.txt", "d": "up"}, str(folder))
 
-    assert inside.digests == {"deploy.py": digest("deploy")}
-    assert read_named_files({"a": "out", "b": "up/outside.txt"}, str(folder)).digests == {}
+    assert found.digests == {"in": digest("deploy")}
+    assert found.links == {
+        "in": str(folder / "deploy.py"),
+        "out": str(outside),
+        "up/outside.txt": str(outside),
+        "up": str(folder.parent),
+    }
+
+
+def test_a_folder_that_is_a_link_is_bound_to_where_it_leads(folder: Path):
+    """Else the same call would run elsewhere."""
+    link = folder.parent / "link"
+    link.symlink_to(folder)
+
+    found = read_named_files({"path": "deploy.py"}, str(link))
+
+    assert (found.digests, found.links["."]) == ({"deploy.py": digest("deploy")}, str(folder))
+
+
+HIDDEN = [
+    "python dep\\loy.py",
+    "python dep*.py",
+    "python $PWD/deploy.py",
+    "python deploy''.py",
+    "cd src && python x.py",
+]
+
+
+@pytest.mark.parametrize("command", HIDDEN)
+def test_a_command_that_names_a_file_as_a_shell_reads_it_is_not_said_to_be_bound(folder: Path, command: str):
+    """People see that there may be files which the approval is not bound to."""
+    assert not read_named_files({"command": command}, str(folder)).is_complete
+
+
+def test_a_folder_that_is_no_absolute_path_binds_nothing():
+    """It would be another one in every process."""
+    assert read_named_files({"path": "deploy.py"}, "repo") == NamedFiles({}, is_complete=False)
+
+
+def test_files_of_the_kernel_are_not_read():
+    """To read some of them takes for ever."""
+    found = read_named_files({"path": "/proc/self/environ", "other": "proc/kmsg"}, "/")
+
+    assert found.digests == {}
 
 
 def test_what_is_no_file_is_not_read(folder: Path):
@@ -103,6 +148,8 @@ def test_a_file_that_is_too_large_is_said_to_be_left_out(folder: Path):
 
 def test_words_without_end_are_said_to_be_left_out(folder: Path):
     """The work has a limit, whatever the arguments hold."""
-    found = read_named_files({"command": "x " * MOST_WORDS + "deploy.py"}, str(folder))
+    found = read_named_files(
+        {"command": " ".join(f"x{number}" for number in range(MOST_WORDS)) + " deploy.py"}, str(folder)
+    )
 
     assert not found.is_complete

@@ -655,6 +655,7 @@ def test_a_held_answer_is_found_again(url: str):
 # ---------------------------------------------------------------- what a guard is made of
 
 UNSAFE: dict[str, dict[str, Any]] = {
+    "mode": {"mode": "observe"},
     "sample": {"sample": 0.5, "rubric": GOOD, "judge": Judge(lambda content: True)},
     "on_undecided": {"on_undecided": "allow"},
     "on_expiry": {"ask": ASK | {"on_expiry": "approve"}},
@@ -817,3 +818,179 @@ def test_people_see_what_the_run_did_in_the_hour_before(url: str):
         assert (history.before, history.remarks) == ({}, {"description": "Tidy up"})
 
     use_guard(url, work, match="content")
+
+
+# ---------------------------------------------------------------- judges who err, and who do not answer
+
+
+def make_erring(answers: list[bool | Exception]) -> Judge:
+    """A judge in code that gives these answers, and then passes everything."""
+
+    def judge(content: str) -> bool:
+        answer = answers.pop(0) if answers else True
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return Judge(judge)
+
+
+def test_a_burst_of_one_call_asks_a_judge_once(url: str):
+    """Of sixty at once, one is judged and refused, and the others are refused without asking."""
+
+    async def work(_: ToolGuard, approvals: Approvals) -> None:
+        guard = ToolGuard(Gate("calls", GOOD, make_erring([False]), ledger=approvals.ledger))
+        verdicts = await check_together(guard.check(make_call("pay", str(number))) for number in range(60))
+
+        assert not any(verdicts)
+
+    use_guard(url, work)
+
+
+def test_a_run_that_is_stopped_meanwhile_makes_no_call(url: str):
+    """Twenty calls at once, half of which are refused: none passes once ten were."""
+
+    async def work(_: ToolGuard, approvals: Approvals) -> None:
+        started, stopped = asyncio.Event(), asyncio.Event()
+
+        async def judge(content: object) -> bool:
+            if "late" not in str(content):
+                return False
+            started.set()
+            await stopped.wait()
+            return True
+
+        guard = ToolGuard(Gate("calls", GOOD, Judge(judge), ledger=approvals.ledger))
+        late = asyncio.create_task(guard.check(make_call("pay", "late", text="late")))
+        await started.wait()
+        for number in range(10):
+            assert not await guard.check(make_call("pay", str(number), text=number))
+        stopped.set()
+
+        assert (await late).because == "stopped"
+
+    use_guard(url, work)
+
+
+@pytest.mark.parametrize("match", ["call", "content"])
+def test_what_people_were_asked_about_no_judge_lets_pass(url: str, match: Any):
+    """Not under another id, not after the request expired, and not after its approval was used."""
+    clock = Clock()
+
+    async def work(_: ToolGuard, approvals: Approvals) -> None:
+        judge = make_erring([False])
+        gate = make_asking_gate(approvals, rubric=GOOD, judge=judge, rules=[], on_rule=None, on_failed="ask")
+        guard = ToolGuard({"*": gate}, match=match)
+        held = await guard.check(make_call("pay", "a"))
+        other = await guard.check(make_call("pay", "b"))
+        clock.pass_by(3601)
+        expired = await guard.check(make_call("pay", "a"))
+        await approvals.decide(expired.approval_id or "", "ana", approved=True)
+        allowed = await guard.check(make_call("pay", "a"))
+        again = await guard.check(make_call("pay", "c"))
+
+        assert [verdict.kind for verdict in (held, other, expired, allowed, again)] == [
+            *("pending", "pending", "pending", "allow", "pending")
+        ]
+
+    use_guard(url, work, clock)
+
+
+def test_a_judge_that_does_not_answer_is_asked_three_times(url: str):
+    """Content that silences its judge is not put to it until it answers."""
+
+    async def work(_: ToolGuard, approvals: Approvals) -> None:
+        judge = make_erring([RuntimeError("down")] * 3)
+        guard = ToolGuard(Gate("calls", GOOD, judge, ledger=approvals.ledger))
+        verdicts = [await guard.check(make_call("pay", str(number))) for number in range(5)]
+
+        assert [verdict.because for verdict in verdicts] == ["refused"] * 3 + ["refused_before"] * 2
+
+    use_guard(url, work)
+
+
+def test_another_task_does_not_reopen_a_call_that_was_made(url: str):
+    """Its approval was used, whatever the task is now."""
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        held = await guard.check(make_call(), task="A")
+        await approvals.decide(held.approval_id or "", "ana", approved=True)
+        assert await guard.check(make_call(), task="A")
+
+        assert (await guard.check(make_call(), task="A ")).because == "used"
+
+    use_guard(url, work)
+
+
+def test_denied_answers_do_not_stop_a_run(url: str):
+    """They are no calls."""
+
+    async def work(_: ToolGuard, approvals: Approvals) -> None:
+        calls = Gate("calls", rules=NO_DROP, ledger=approvals.ledger)
+        guard = ToolGuard({"*": calls}, answers=make_asking_gate(approvals, name="answers"))
+        for number in range(4):
+            held = await guard.check_answer(f"Answer {number}", run_id="run-1")
+            await approvals.decide(held.approval_id or "", "ana", approved=False)
+
+        assert await guard.check(make_call("query", sql="SELECT 1"))
+
+    use_guard(url, work)
+
+
+def test_a_file_that_appears_while_the_judge_reads_refuses_the_call(url: str, tmp_path: Path):
+    """It was not there to be bound."""
+
+    def judge(content: str) -> bool:
+        (tmp_path / "deploy.py").write_text("new")
+        return True
+
+    async def work(_: ToolGuard, approvals: Approvals) -> None:
+        guard = ToolGuard(Gate("calls", GOOD, Judge(judge), ledger=approvals.ledger))
+        call = make_call("Bash", command="python deploy.py", cwd=str(tmp_path))
+
+        assert (await guard.check(call)).because == "refused"
+
+    use_guard(url, work)
+
+
+def test_a_link_that_leads_elsewhere_since_is_another_call(url: str, tmp_path: Path):
+    """``rm -rf build`` was approved for the folder that ``build`` was."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "build").symlink_to(tmp_path / "old")
+    call = make_call("delete_with", command="rm -rf build", cwd=str(tmp_path))
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        held = await guard.check(call)
+        await approvals.decide(held.approval_id or "", "ana", approved=True)
+        (tmp_path / "build").unlink()
+        (tmp_path / "build").symlink_to(tmp_path / "new")
+
+        assert (await guard.check(call)).kind == "pending"
+
+    use_guard(url, work)
+
+
+@pytest.mark.parametrize("run", ["", "é", "a\n"])
+def test_an_answer_of_a_run_without_a_name_is_refused_and_nothing_is_raised(url: str, run: str):
+    """A harness goes on when its hook raises."""
+
+    async def work(_: ToolGuard, approvals: Approvals) -> None:
+        answers = Gate("answers", rules=NO_DROP, ledger=approvals.ledger)
+        guard = ToolGuard({"Read": None}, answers=answers, prompts=answers)
+
+        assert (await guard.check_answer("Done.", run_id=run)).kind == "refuse"
+        assert (await guard.check_prompt("Do it.", run_id=run)).kind == "refuse"
+
+    use_guard(url, work)
+
+
+def test_a_ledger_that_is_none_of_the_gates_is_refused(tmp_path: Path):
+    """Refusals would go to one, and be looked for in the other."""
+
+    async def work() -> None:
+        async with Ledger(f"sqlite:///{tmp_path}/a.db") as one, Ledger(f"sqlite:///{tmp_path}/b.db") as other:
+            with pytest.raises(UsageError, match="2 ledgers"):
+                ToolGuard({"a": Gate("a", rules=NO_DROP, ledger=one)}, ledger=other)
+
+    asyncio.run(work())

@@ -260,6 +260,7 @@ def test_a_gate_that_does_not_exist_is_not_found(program):
         "{}",
         '{"content": "a", "metadata": []}',
         '{"content": "a", "metadata": {"adjudge_caller": "key:else"}}',
+        '{"content": "a", "metadata": {"call": {"run_id": "victim"}}}',
         "[]",
         "null",
         b"\xff\xfe",

@@ -41,7 +41,7 @@ from adjudge.guards.approval.tables import (
 from adjudge.guards.approval.voting import count_vote, drop_pending, find_final_at, find_final_vote, find_refusal
 from adjudge.guards.decision import Decision
 from adjudge.guards.held_request import is_single_use
-from adjudge.ledger.columns import ENTRY_COLUMNS, ENTRY_NAMES, find_run, make_column_tables, name_asked
+from adjudge.ledger.columns import ENTRY_COLUMNS, ENTRY_NAMES, find_run, is_part, make_column_tables, name_asked
 from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import Draft, can_store
@@ -131,7 +131,7 @@ def make_closed_entry(approval: Approval) -> ApprovalEntry:
     names = ("status", "decided_by", "closed_at", "closed_by", "closed_because")
     payload = {"schema": CLOSING_SCHEMA, **_describe_request(approval)}
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
-    run = find_run(approval.metadata)
+    run = None if is_part(approval.metadata) else find_run(approval.metadata)
     payload |= {} if run is None else {"run": run}  # so that a run whose calls people denied can be found
     return ApprovalEntry(kind="approval.closed", payload=payload | _write_answer(approval.answer))
 

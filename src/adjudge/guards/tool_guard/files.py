@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,31 +33,95 @@ class NamedFiles:
     """The files that a call names inside the folder in which it runs."""
 
     digests: Mapping[str, str]
-    """SHA-256 by path, relative to the folder, in the order of paths."""
+    """SHA-256 by path as it is named, relative to the folder, in the order of paths."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """What a path with a link on it leads to, by path; ``.`` is the folder itself."""
     is_complete: bool = True
-    """False if there were more files, or more bytes in them, than are bound."""
+    """False if there may be more files than are bound: too many or too large, or a command names them by what a shell
+    makes of it."""
 
 
 def read_named_files(arguments: Mapping[str, Any], cwd: str) -> NamedFiles:
-    """Read the files that arguments name, whole or as a word of a command; links that lead out of ``cwd`` are left."""
-    folder = Path(os.path.realpath(cwd))
-    digests: dict[str, str] = {}
-    is_complete, bytes_left, words_left = True, MOST_BYTES, MOST_WORDS
+    """Read the files that arguments name, whole or as a word of a command, and what links on their paths lead to."""
+    folder = Path(os.path.normpath(cwd))
+    if not folder.is_absolute():
+        return NamedFiles({}, is_complete=False)
+    reader = _Reader(folder)
+    words_left = MOST_WORDS
     for word in _list_words(arguments):
         words_left -= 1
         if words_left < 0:
-            return NamedFiles(dict(sorted(digests.items())), is_complete=False)
-        path = _find_file(folder, word)
-        name = None if path is None else path.relative_to(folder).as_posix()
-        if path is None or name is None or name in digests:
-            continue
-        data = _read_file(path, bytes_left)
-        if data is None or len(digests) >= MOST_FILES:
-            is_complete = False
-            continue
-        bytes_left -= len(data)
-        digests[name] = hashlib.sha256(data).hexdigest()
-    return NamedFiles(dict(sorted(digests.items())), is_complete=is_complete)
+            reader.is_complete = False
+            break
+        reader.add(word)
+    is_plain = not any(_WRITTEN_OTHERWISE.search(command) for command in _list_commands(arguments))
+    return NamedFiles(
+        dict(sorted(reader.digests.items())),
+        dict(sorted(reader.links.items())),
+        is_complete=reader.is_complete and is_plain,
+    )
+
+
+class _Reader:
+    """The files and links that were found so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = Path(os.path.realpath(folder))
+        self.digests: dict[str, str] = {}
+        self.links: dict[str, str] = {} if self.root == folder else {".": str(self.root)}
+        self.is_complete = True
+        self._bytes_left = MOST_BYTES
+
+    def add(self, word: str) -> None:
+        """Add the file or link of a name, if there is one."""
+        path = self._find(word)
+        if path is None:
+            return
+        name = os.path.relpath(path, self.folder)
+        target = Path(os.path.realpath(path))
+        if name in self.digests or name in self.links:
+            return
+        if target != self.root / name:
+            # A link may be pointed elsewhere between the yes and the call, out of the folder too, or to another folder.
+            self.links[name] = str(target)
+        if len(self.digests) >= MOST_FILES:
+            self.is_complete = False
+            return
+        if target.is_relative_to(self.root) and _is_file(target):
+            self._read(name, target)
+
+    def _find(self, word: str) -> Path | None:
+        """Find what a name in the folder, or below it, stands for; ``None`` where nothing is there."""
+        if not word or len(word) > _LONGEST_PATH or "\0" in word or "\n" in word:
+            return None
+        with suppress(OSError, ValueError):
+            path = Path(os.path.normpath(self.folder / word))
+            is_inside = path.is_relative_to(self.folder) or path.is_relative_to(self.root)
+            if is_inside and path not in (self.folder, self.root) and os.path.lexists(path):
+                return path
+        return None
+
+    def _read(self, name: str, target: Path) -> None:
+        data = _read_file(target, self._bytes_left)
+        if data is None:
+            self.is_complete = False
+            return
+        self._bytes_left -= len(data)
+        self.digests[name] = hashlib.sha256(data).hexdigest()
+
+
+_COMMANDS = frozenset({"command", "cmd", "script"})
+"""Arguments that a shell reads."""
+
+_WRITTEN_OTHERWISE = re.compile(r"[\\*?\[$`~]|''|\"\"|\bcd\b|\bpushd\b")
+"""What can stand in a command for a file that none of its words names."""
+
+
+def _list_commands(arguments: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in arguments.items():
+        if name in _COMMANDS:
+            yield from [value] if isinstance(value, str) else (word for word in value or () if isinstance(word, str))
 
 
 def _list_words(arguments: Mapping[str, Any]) -> Iterator[str]:
@@ -64,30 +129,40 @@ def _list_words(arguments: Mapping[str, Any]) -> Iterator[str]:
     while values:
         value = values.pop()
         if isinstance(value, dict):
-            values += value.values()
+            values += [*value.values(), *value.keys()]
         elif isinstance(value, list):
             values += value
         elif isinstance(value, str):
-            words = _BREAKS.split(value)
-            yield value
-            if len(words) > 1:
-                yield from filter(None, words)
+            yield from dict.fromkeys([value, *_split(value)])
 
 
-def _find_file(folder: Path, word: str) -> Path | None:
-    """Find the file of a name, if it is a file in this folder or below it."""
-    if not word or len(word) > _LONGEST_PATH or "\0" in word or "\n" in word:
-        return None
-    with suppress(OSError, ValueError):
-        path = Path(os.path.realpath(folder / word))
-        if path.is_relative_to(folder) and stat.S_ISREG(path.stat().st_mode):
-            return path
-    return None
+def _split(text: str) -> list[str]:
+    words = _BREAKS.split(text)
+    with suppress(ValueError):  # a quotation that is not closed
+        words += shlex.split(text)
+    return [word.lstrip("@") for word in words if word]
+
+
+_UNREADABLE = (Path("/proc"), Path("/sys"), Path("/dev"))
+"""Folders whose files are no files: to read some of them takes for ever."""
+
+
+def _is_file(path: Path) -> bool:
+    with suppress(OSError):
+        is_regular = stat.S_ISREG(path.stat().st_mode)
+        return is_regular and not any(path.is_relative_to(folder) for folder in _UNREADABLE)
+    return False
 
 
 def _read_file(path: Path, most: int) -> bytes | None:
     """Read a file of at most so many bytes; ``None`` for a larger one, and for one that cannot be read."""
-    with suppress(OSError), path.open("rb") as file:
-        data = file.read(most + 1)
-        return data if len(data) <= most else None
+    # It was a file a moment ago. Opening a pipe in its place would wait for ever without O_NONBLOCK.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    with suppress(OSError):
+        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            data = file.read(most + 1)
+            return data if len(data) <= most else None
     return None

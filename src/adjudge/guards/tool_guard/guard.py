@@ -169,7 +169,7 @@ class ToolGuard(ReadOnly):
         written: Mapping[ToolKey, CallChecker | None] = tools if isinstance(tools, Mapping) else {"*": tools}
         gates = [value for value in (*written.values(), answers, prompts, results) if isinstance(value, Gate)]
         _check_gates(gates, unsafe)
-        given = ledger if ledger is not None else _find_ledger(gates)
+        given = _find_ledger(gates, ledger)
         self.ledger = Ledger(IN_MEMORY) if given is None else given
         """Where every decision is recorded."""
         self._owns_ledger = given is None
@@ -193,14 +193,14 @@ class ToolGuard(ReadOnly):
         ``task`` is what the user asked the agent for; the judge is shown it, and an approval is bound to it. Give it
         only where it comes from the user and not from the agent.
         """
-        return await self._answer(self._check_call(call, task), call)
+        return await self._answer(self._check_call(call, task), call.tool)
 
     async def resume(self, call: ToolCall, *, task: object = None) -> ToolVerdict:
         """Return what became of a call that waited for people; nobody is asked anew, and no judge.
 
         A call that was never held back is refused, so that a framework's word that it was approved opens nothing.
         """
-        return await self._answer(self._check_call(call, task, asks_anew=False), call)
+        return await self._answer(self._check_call(call, task, asks_anew=False), call.tool)
 
     async def check_answer(self, answer: object, *, run_id: str, task: object = None) -> ToolVerdict:
         """Decide whether the agent's answer may be given, by the gate ``answers``; without one it may."""
@@ -215,7 +215,7 @@ class ToolGuard(ReadOnly):
 
         Give the agent ``WITHHELD`` in its place where it may not.
         """
-        return await self._answer(self._check_result(call, result), call, message=WITHHELD)
+        return await self._answer(self._check_result(call, result), call.tool, message=WITHHELD)
 
     def can_hold(self, tool: str, server: str | None = None) -> bool:
         """Return whether a call of a tool may have to wait for people.
@@ -279,7 +279,7 @@ class ToolGuard(ReadOnly):
 
     # ---------------------------------------------------------------- a call
 
-    async def _answer(self, work: Any, call: ToolCall, *, message: str | None = None) -> ToolVerdict:
+    async def _answer(self, work: Any, name: str, *, message: str | None = None) -> ToolVerdict:
         """Return the verdict of some work; a failure of any kind, and being late, is a refusal."""
         try:
             async with asyncio.timeout(self.timeout):
@@ -287,12 +287,14 @@ class ToolGuard(ReadOnly):
         except Exception as error:  # noqa: BLE001 - a harness makes the call when its hook raises
             # Its type alone: a store's error quotes what it was given.
             kind = type(error).__name__
-            logger.error("tool guard %r could not check a call of %s: %s", self.name, show(call.tool[:80]), kind)
+            logger.error("tool guard %r could not check %s: %s", self.name, show(name[:80]), kind)
             logger.debug("what the check raised", exc_info=error)
             verdict = self._refuse("refused")
         return verdict if verdict or message is None else replace(verdict, message=message)
 
     async def _check_call(self, call: ToolCall, task: object, *, asks_anew: bool = True) -> ToolVerdict:
+        # One text at a time in a run of this process: else a burst of one call asks a judge as often as it is made, and
+        # one of the answers is a yes.
         named = self._tools.find(call.tool, call.server)
         if named is None:
             return await self._record_refusal("not_listed", call, "no name of the guard's tools fits this one")
@@ -300,21 +302,35 @@ class ToolGuard(ReadOnly):
             question = await self._read_call(call)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the call cannot be read: {error}")
+        lock = self._locks.setdefault(f"{question.run_id}\n{question.subject}", asyncio.Lock())
+        async with lock:
+            return await self._check_question(call, question, named[1], task, asks_anew=asks_anew)
+
+    async def _check_question(
+        self, call: ToolCall, question: _Question, checker: CallChecker | None, task: object, *, asks_anew: bool
+    ) -> ToolVerdict:
         trust = await self._trust.read(call.run_id)
         for check in (self._check_trust, self._check_screens):
             refused = await check(trust, question, call)
             if refused is not None:
                 return refused
-        if isinstance(named[1], Gate):
-            verdict = await self._ask_gate(named[1], question, task, asks_anew=asks_anew)
+        if isinstance(checker, Gate):
+            verdict = await self._ask_gate(checker, question, task, asks_anew=asks_anew)
         elif asks_anew:
-            verdict = await self._record(question, await _screen(named[1], call, question))
+            verdict = await self._record(question, await _screen(checker, call, question))
         else:
             verdict = await self._record_refusal("refused", call, _NEVER_HELD)
-        # A judge takes seconds, in which a file that it was shown the digest of may be written anew.
-        if verdict and "files" in question.content and (await self._read_call(call)).subject != question.subject:
-            verdict = await self._record_refusal("refused", call, "a file that it names changed while it was checked")
-        return verdict
+        return await self._check_again(call, question, verdict) if verdict else verdict
+
+    async def _check_again(self, call: ToolCall, question: _Question, verdict: ToolVerdict) -> ToolVerdict:
+        """Return a verdict that allows, unless something changed in the seconds that its judge took."""
+        if call.cwd is not None and (await self._read_call(call)).subject != question.subject:
+            # Written anew, or not there when the call was read.
+            return await self._record_refusal("refused", call, "a file that it names changed while it was checked")
+        # Another check, of this process or another, may have refused this call, or the tenth of its run, meanwhile.
+        trust = await self._trust.read(call.run_id)
+        refused = await self._check_trust(trust, question, call)
+        return verdict if refused is None else refused  # no `or`: a refusal is false
 
     async def _check_trust(self, trust: RunTrust, question: _Question, call: ToolCall) -> ToolVerdict | None:
         """Return the refusal of a call that was refused before, and of any in a run that was stopped."""
@@ -350,8 +366,10 @@ class ToolGuard(ReadOnly):
         content |= {name: text for name, text in parts.items() if text is not None}
         content["arguments"] = read_arguments(call.arguments)
         files = await self._read_files(call, content["arguments"])
-        if files.digests or not files.is_complete:
+        if files.digests:
             content["files"] = dict(files.digests)
+        if files.links:
+            content["links"] = dict(files.links)
         if not files.is_complete:
             content["files_not_bound"] = True
         check_extent(content, "call")
@@ -397,8 +415,8 @@ class ToolGuard(ReadOnly):
         before: dict[str, Any] = {}
         if approval_id is not None and gate.pending_store is not None:
             stored = await gate.pending_store.pending(approval_id)
-            status = "unknown" if stored is None else "changed"
-            if stored is not None and _is_same_task(stored.decision, task):
+            status = "unknown" if stored is None else "changed" if stored.used_at is None else "used"
+            if stored is not None and status == "changed" and _is_same_task(stored.decision, task):
                 metadata = {**stored.decision.metadata, **self._bind(question)}
                 repetition = await repeat_request(
                     gate, approval_id, held, question.content, within=self.use_within, task=task, metadata=metadata
@@ -432,7 +450,11 @@ class ToolGuard(ReadOnly):
         # By this word people find the request that the agent speaks of.
         title = f"{question.label} ({held.make_word(gate.name)})" if can_repeat(gate) else question.label
         metadata = {"title": title, **question.more, **before, **self._bind(question)}
-        decision = await check_request(gate, question.content, held, metadata, task=task)
+        # What people were asked about once is for people: else a judge who errs would be asked until it passes.
+        was_asked = can_repeat(gate) and (
+            held.number > 1 or await self._trust.was_asked(question.run_id, question.subject)
+        )
+        decision = await check_request(gate, question.content, held, metadata, task=task, asks_always=was_asked)
         if decision.pending and decision.approval_id is not None:
             return self._make_pending(gate, question, held, decision, decision.approval_id)
         if decision.allowed:
@@ -462,18 +484,18 @@ class ToolGuard(ReadOnly):
         run: str,
         task: object,
     ) -> ToolVerdict:
-        about = ToolCall(f"({kind})", {}, "", run)
         if checker is None:
             return ToolVerdict("allow")
 
         async def ask() -> ToolVerdict:
+            call = ToolCall(f"({kind})", {}, "", run)  # raises for a run that is no name, like every call
             content = read_content(value, label=kind)
             question = _Question(
                 run_id=run,
                 call_id="",
                 subject=digest_text(write_plain(content, label=kind)[0]),
                 content=content,
-                about={"part": kind, "run_id": run},
+                about={"part": kind, "run_id": call.run_id},
                 label=kind,
                 start=_OTHER_TEXTS[kind],
                 more={},
@@ -482,7 +504,7 @@ class ToolGuard(ReadOnly):
                 return await self._ask_gate(checker, question, task)
             return await self._record(question, await _ask_prompt_firewall(checker, value))
 
-        return await self._answer(ask(), about)
+        return await self._answer(ask(), kind)
 
     async def _check_result(self, call: ToolCall, result: object) -> ToolVerdict:
         named = self._tools.find(call.tool, call.server)
@@ -617,13 +639,14 @@ def _check_gates(gates: Collection[Gate], unsafe: Collection[str]) -> None:
 def _list_risks(gate: Gate) -> list[tuple[str, str]]:
     risks = [("sample", f"sample={gate.sample:g}")] if gate.sample < 1 else []
     risks += [("on_undecided", "on_undecided='allow'")] if gate.on_undecided == "allow" else []
+    risks += [("mode", "mode='observe'")] if gate.mode == "observe" else []
     risks += [("on_expiry", "on_expiry='approve'")] if gate.ask.get("on_expiry") == "approve" else []
     return risks + ([("show_content", "show_content=False")] if gate.policy.asks and not gate.show_content else [])
 
 
-def _find_ledger(gates: Collection[Gate]) -> Ledger | None:
+def _find_ledger(gates: Collection[Gate], given: Ledger | None) -> Ledger | None:
     """Find the one ledger of some gates and their approvals; raise ``UsageError`` if there are several."""
-    kept = [getattr(gate.ledger, "ledger", gate.ledger) for gate in gates]
+    kept = [given, *[getattr(gate.ledger, "ledger", gate.ledger) for gate in gates]]
     kept += [gate.pending_store.ledger for gate in gates if gate.pending_store is not None]
     ledgers = list({id(ledger): ledger for ledger in kept if isinstance(ledger, Ledger)}.values())
     if len(ledgers) > 1:

@@ -21,12 +21,19 @@ _OWN = "own"
 _ANY = "any"
 """Tools of every server, and those without one."""
 
-CALLS_TOOLS = frozenset({"multi_tool_use.parallel", "batch", "batchtool", "parallel"})
-"""Tools that call other tools, which no guard sees: they have to be named exactly."""
+_CALLS_TOOLS = frozenset({"multl_tool_use_parallel", "batch", "batch_tool", "batchtool", "parallel"})
+"""Folded names of tools that call other tools, which no guard sees: they have to be named exactly."""
 
 _SEPARATORS = re.compile(r"__|[./:]")
 
-_ALIKE = str.maketrans({"-": "_", " ": "_", "0": "o", "1": "l", "i": "l"})
+_ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l"})
+
+_CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_OTHERS = re.compile(r"[^a-z0-9]+")
+
+_LONGEST_NAME = 200
+"""Characters of a tool's name; a longer one is refused, because comparing it takes time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +81,13 @@ class Pattern:
 
     def resembles(self, tool: str, server: str | None) -> bool:
         """Return whether somebody could take a call for one of these tools."""
-        word = self.tool.fold()
-        names = [_fold(tool), *[_fold(tool[match.end() :]) for match in _SEPARATORS.finditer(tool)]]
-        is_server_alike = server is None or not isinstance(self.server, Word) or self.server.fold().fits(_fold(server))
-        return is_server_alike and any(word.fits(name) for name in names)
+        word, parts = self.tool.fold(), [_fold(part) for part in _list_parts(tool)]
+        if isinstance(self.server, Word) and server is None:
+            # Perhaps the joined name of a tool of this server: bank__pay, mcp__bank__pay.
+            start = _fold(self.server.text)
+            return any(part.startswith(start) for part in parts) and any(word.fits(part) for part in parts)
+        is_server_alike = not isinstance(self.server, Word) or self.server.fold().fits(_fold(server or ""))
+        return is_server_alike and any(word.fits(part) for part in parts)
 
     def _fits_server(self, server: str | None) -> bool:
         if self.server == _ANY:
@@ -114,10 +124,14 @@ class ToolPatterns(Generic[T]):
         if best is None:
             return None
         if not best.is_exact:
-            if tool.casefold() in CALLS_TOOLS:
+            if any(_fold(part) in _CALLS_TOOLS for part in _list_parts(tool)):
                 return None
             # Else `Delete_x`, or `fs__delete_x`, would be checked as any tool, by the laxest gate there is.
-            stricter = [p for p in self._values if p not in fitting and len(p.tool.text) > len(best.tool.text)]
+            stricter = [
+                pattern
+                for pattern in self._values
+                if pattern not in fitting and (best.covers(pattern) or len(pattern.tool.text) > len(best.tool.text))
+            ]
             if any(pattern.resembles(tool, server) for pattern in stricter):
                 return None
         return best, self._values[best]
@@ -162,7 +176,13 @@ def _read_word(text: str, key: ToolKey) -> Word:
 
 
 def _is_name(name: str) -> bool:
-    return bool(name) and name.isascii() and name.isprintable()
+    is_short = 0 < len(name) <= _LONGEST_NAME
+    return is_short and name.isascii() and name.isprintable() and name == name.strip()
+
+
+def _list_parts(tool: str) -> list[str]:
+    """List a name, and what stands in it behind each separator, as clients write a server before it."""
+    return [tool, *[tool[match.end() :] for match in _SEPARATORS.finditer(tool)]]
 
 
 def _get_word(server: Word | str) -> Word:
@@ -183,4 +203,6 @@ def _write(pattern: Pattern) -> str:
 
 
 def _fold(name: str) -> str:
-    return name.casefold().translate(_ALIKE)
+    """Fold a name: no case, a capital within it begins a word, and whatever is no letter or digit is one underscore."""
+    words = _OTHERS.sub("_", _CAPITALS.sub("_", name).casefold())
+    return words.removeprefix("_").translate(_ALIKE)

@@ -6,12 +6,15 @@ the entries since the last one.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
-from adjudge.ledger.columns import CALL_UNCHECKED, RUN_REOPENED, name_trust
+from adjudge.ledger.columns import CALL_UNCHECKED, RUN_REOPENED, name_asked, name_trust
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
+
+_MOST_UNDECIDED = 3
+"""Checks of one call that no judge could decide, after which it counts as refused."""
 
 _MOST_RUNS = 1_000
 """Runs that are kept in memory; of others, the ledger is read from its beginning."""
@@ -25,6 +28,8 @@ class RunTrust:
     """SHA-256 of the calls that a rule or a judge refused."""
     denied: dict[str, str] = field(default_factory=dict)
     """SHA-256 of the calls that people denied, and what they had the agent told."""
+    undecided: Counter[str] = field(default_factory=Counter)
+    """How often no judge could decide a call, by its SHA-256."""
     refusals: int = 0
     denials: int = 0
     unchecked: int = 0
@@ -36,16 +41,30 @@ class RunTrust:
         """Count one entry of the ledger."""
         self.seq = entry.seq
         if entry.kind == RUN_REOPENED:
-            self.refused, self.denied, self.refusals, self.denials, self.unchecked = set(), {}, 0, 0, 0
+            self._begin_anew()
         elif entry.kind == CALL_UNCHECKED:
             self.unchecked += 1
         elif entry.kind == "approval.closed":
             answer = (entry.payload or {}).get("answer", "")
             self.denied[entry.subject] = answer if isinstance(answer, str) else ""
             self.denials += 1
-        elif entry.subject not in self.refused:
+        elif entry.subject not in self.refused and self._is_refusal(entry):
             self.refused.add(entry.subject)
             self.refusals += 1
+
+    def _begin_anew(self) -> None:
+        self.refused, self.denied, self.undecided = set(), {}, Counter()
+        self.refusals = self.denials = self.unchecked = 0
+
+    def _is_refusal(self, entry: Entry) -> bool:
+        """Return whether a decision refuses its call for good: one that no judge could make does so the third time."""
+        result = (entry.payload or {}).get("result")
+        members = result if isinstance(result, dict) else {}
+        if members.get("outcome") != "undecided" or members.get("undecided_because") == "tampering":
+            return True
+        # Else a judge that content can silence is asked until it answers otherwise.
+        self.undecided[entry.subject] += 1
+        return self.undecided[entry.subject] >= _MOST_UNDECIDED
 
 
 class TrustReader:
@@ -62,10 +81,20 @@ class TrustReader:
         self._runs.move_to_end(run)
         if len(self._runs) > _MOST_RUNS:
             self._runs.popitem(last=False)
-        if not self._is_prepared:
-            await self._ledger.prepare()
-            self._is_prepared = True
+        await self._prepare()
         async for entry in self._ledger.query(run=name_trust(run), after=trust.seq):
             if entry.seq > trust.seq:  # another check of this run may have read it meanwhile
                 trust.add(entry)
         return trust
+
+    async def was_asked(self, run: str, subject: str) -> bool:
+        """Return whether people were asked about this call before, under whatever id. Raises like ``read``."""
+        await self._prepare()
+        async for _ in self._ledger.query(run=name_asked(run), subject=subject):
+            return True
+        return False
+
+    async def _prepare(self) -> None:
+        if not self._is_prepared:
+            await self._ledger.prepare()
+            self._is_prepared = True

@@ -23,6 +23,9 @@ from adjudge.server.state import CurrentState, ServerState
 
 router = make_router("gates", judges=True)
 
+CALL = "call"
+"""The member by which a decision belongs to an agent's run: a client could stop another's run with it."""
+
 CALLER = "adjudge_caller"
 """The member of a decision's metadata that says who asked; a request cannot say it."""
 
@@ -123,8 +126,9 @@ def _describe(gate: Gate) -> dict[str, Any]:
 
 
 def _name_caller(metadata: dict[str, Any], caller: Caller) -> dict[str, Any]:
-    if CALLER in metadata:
-        raise Problem(422, f"metadata cannot have the member {CALLER}, which the server writes", code="usage")
+    for name in (CALLER, CALL):
+        if name in metadata:
+            raise Problem(422, f"metadata cannot have the member {name}, which the server writes", code="usage")
     return {**metadata, CALLER: caller.identity}
 
 
