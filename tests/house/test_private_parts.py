@@ -38,6 +38,14 @@ NEEDED: Mapping[str, frozenset[str]] = {
     ),
     # Accounts are many, and a password is hashed so that guessing it is dear: server/pages/test_signin.py holds how.
     "kit/server.py": frozenset({"adjudge.server.accounts._make_hasher"}),
+    # The real coding agents are asked what to do by the model that `adjudge hook doctor` uses.
+    "kit/coding_agents.py": frozenset(
+        {"adjudge.harness.events.Harness"}
+        | {
+            f"adjudge.harness.scripted_model.{name}"
+            for name in ("ScriptedCall", "ScriptedModel", "ScriptedStep", "Step")
+        }
+    ),
     # Decisions of the past fortnight: the ledger writes its own time, and a story is told once with another id.
     "kit/server_demo.py": frozenset({"adjudge.ledger.store", "adjudge.result.make_id"}),
     # Labels that took their time: the store of labels writes its own as well.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,12 +34,15 @@ class ScriptedCall:
 Step = Sequence[ScriptedCall] | str
 """One answer of the model: calls of tools, or a text that ends the turn."""
 
+ScriptedStep = Step | Callable[[dict[str, Any]], Step]
+"""A step, or what makes it of the body of the request."""
+
 
 @dataclass(slots=True)
 class Script:
     """The steps that are left, and the requests that asked for them."""
 
-    steps: list[Step]
+    steps: list[ScriptedStep]
     requests: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of the requests that offered the model tools, in the order in which they came."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -48,13 +51,14 @@ class Script:
         """Return the next step."""
         with self.lock:
             self.requests.append(body)
-            return self.steps.pop(0) if self.steps else "The script is over."
+            step = self.steps.pop(0) if self.steps else "The script is over."
+        return step(body) if callable(step) else step
 
 
 class ScriptedModel:
     """A server with a script; a context manager that closes it."""
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Iterable[ScriptedStep]) -> None:
         self.script = Script(list(steps))
         handler = type("ScriptedHandler", (_Handler,), {"script": self.script})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

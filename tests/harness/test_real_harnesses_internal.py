@@ -1,0 +1,426 @@
+"""The real Claude Code and Codex with our hook, offline: a call that must not be made is not made.
+
+What only a harness can close is an expected failure, so that we learn when it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge import Approvals, Ledger
+from adjudge.cli import main
+from adjudge.harness.installing import MARK, Installation, make_hooks
+from adjudge.harness.scripted_model import ScriptedCall
+from kit.coding_agents import Workplace, make_command, make_workplace, type_into
+from kit.environment import FULL
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timed,
+    pytest.mark.slow,
+    pytest.mark.skipif(not FULL, reason="the real programs are tried with ADJUDGE_FULL=1"),
+]
+
+CONFIG = """
+[ledger]
+url = "sqlite:///{folder}/ledger.db"
+store_content = "full"
+
+[approvals]
+approvers = ["ana"]
+show_content = true
+
+[gates.shell]
+rules = [{{not_contains = "forbidden"}}]
+on_rule = "{on_rule}"
+
+[gates.text]
+rules = [{{not_contains = "forbidden"}}]
+
+[hook]
+tools = {{"Bash" = "shell", "Write|Edit|apply_patch" = "shell"}}
+mcp = [{{server = "bank", tool = "pay*", gate = "shell"}}]
+unchecked = ["Read"]
+prompts = "text"
+answers = "text"
+results = "text"
+"""
+
+
+@pytest.fixture(params=["claude", "codex"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Workplace:
+    return make_workplace(request.param, tmp_path)
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Workplace:
+    return make_workplace("claude", tmp_path)
+
+
+@pytest.fixture
+def codex(tmp_path: Path) -> Workplace:
+    return make_workplace("codex", tmp_path)
+
+
+def install(place: Workplace, *, on_rule: str = "block", settings: Path | None = None) -> Path:
+    """Write a configuration beside the project, and install the hook as a user does."""
+    folder = place.home.parent / "guard"
+    folder.mkdir(exist_ok=True)
+    config = folder / "adjudge.toml"
+    config.write_text(CONFIG.format(folder=folder, on_rule=on_rule), encoding="utf-8")
+    file = str(settings or place.settings)
+    with pytest.raises(SystemExit) as ended:
+        main(["hook", "install", place.harness, "--config", str(config), "--file", file, "--write"])
+    assert ended.value.code == 0
+    return config
+
+
+def read_ledger(place: Workplace) -> list[Any]:
+    async def read() -> list[Any]:
+        async with Ledger(f"sqlite:///{place.home.parent}/guard/ledger.db") as ledger:
+            return [entry async for entry in ledger.query()]
+
+    return asyncio.run(read())
+
+
+def count(place: Workplace, kind: str) -> int:
+    return sum(entry.kind == kind for entry in read_ledger(place))
+
+
+def make_hook(place: Workplace, script: str) -> dict[str, Any]:
+    """Settings with our wrapper, around a stand-in for the interpreter."""
+    python = place.home.parent / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    python.chmod(0o755)
+    installation = Installation(
+        harness=place.harness,
+        python=str(python),
+        config=Path("/guard/adjudge.toml"),
+        digest="0" * 64,
+        seconds=20,
+        events=("PreToolUse",),
+    )
+    return {"hooks": make_hooks(installation)}
+
+
+ENDINGS = {
+    "exit 1": "exit 1",
+    "exit 1 with an answer": f"printf '{{}}{MARK}'; exit 1",
+    "exit 2 in silence": "exit 2",
+    "silence": "exit 0",
+    "a cut answer": """printf '{"hookSpecificOutput": {"permissionDecision": "deny"}'""",
+    "an answer without its mark": "printf '{}'",
+    "an unknown word": """printf '{"hookSpecificOutput": {"permissionDecision": "denied"}}'""",
+    "a text": "echo hello",
+    "killed": "kill -KILL $$",
+    "late": f"exec {shlex.quote(sys.executable)} -I -c 'import signal, time; signal.alarm(1); time.sleep(100)'",
+    "no interpreter": "exec /no/such/python",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_after_any_ending_of_the_hook_the_command_did_not_run(place: Workplace, ending: str):
+    """The model reads our word, so it was the hook that stopped the command."""
+    place.write_settings(make_hook(place, ENDINGS[ending]))
+
+    results = place.run([make_command(place.harness, "touch ran")])
+
+    assert not (place.project / "ran").exists()
+    assert "could not be checked" in results[0]
+
+
+def test_after_a_good_ending_the_command_ran(place: Workplace):
+    """Else the test above would show nothing."""
+    place.write_settings(make_hook(place, f"printf '{{}}{MARK}'"))
+
+    place.run([make_command(place.harness, "touch ran")])
+
+    assert (place.project / "ran").exists()
+
+
+def test_without_the_wrapper_codex_runs_the_command(codex: Workplace):
+    """Exit 1, and exit 2 in silence. If this fails, Codex has closed it, and the page has to say so."""
+    for ending in ("exit 1", "exit 2"):
+        codex.write_settings({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": ending}]}]}})
+        codex.run([make_command("codex", f"touch {shlex.quote(ending)}")])
+
+        assert (codex.project / ending).exists()
+
+
+def test_calls_pass_are_refused_and_are_recorded(place: Workplace):
+    """Those that may be made, and failed, ran as they were checked; the refused one did not."""
+    install(place)
+    harness = place.harness
+
+    results = place.run(
+        [make_command(harness, "touch ran", "toolu_1")],
+        [make_command(harness, "touch forbidden", "toolu_2")],
+        [make_command(harness, "exit 3", "toolu_3")],
+        [make_command(harness, "touch again", "toolu_4")],
+    )
+
+    assert sorted(path.name for path in place.project.iterdir() if path.name != ".git") == ["again", "ran"]
+    assert "The call was not made" in results[1]
+    assert (count(place, "call.passed"), count(place, "call.ran"), count(place, "call.unchecked")) == (3, 3, 0)
+
+
+def test_parallel_calls_are_each_checked(place: Workplace):
+    """The refused one of three did not run, and the others did."""
+    install(place)
+    commands = ["touch one", "touch forbidden", "touch two"]
+
+    place.run([make_command(place.harness, command, f"toolu_{command[6:]}") for command in commands])
+
+    assert sorted(path.name for path in place.project.iterdir() if path.name != ".git") == ["one", "two"]
+    assert count(place, "call.unchecked") == 0
+
+
+def test_a_held_call_runs_once_after_it_was_approved(place: Workplace):
+    """Refused while it waits; the same call passes once in the same session, and then people are asked again."""
+    install(place, on_rule="ask")
+    call = make_command(place.harness, "echo x >> forbidden", "toolu_1")
+
+    first = place.run([call])
+    assert "waits for a person" in first[0]
+    assert not (place.project / "forbidden").exists()
+
+    async def approve() -> str:
+        async with Ledger(f"sqlite:///{place.home.parent}/guard/ledger.db") as ledger:
+            approvals = Approvals(ledger)
+            [waiting] = await approvals.list()
+            await approvals.decide(waiting.id, "ana", True, "it is fine")
+            runs = [
+                entry.payload["metadata"]["call"]["run_id"] async for entry in ledger.query(kind="approval.requested")
+            ]
+            return runs[0]
+
+    session = asyncio.run(approve())
+    again = [make_command(place.harness, "echo x >> forbidden", f"toolu_{number}") for number in (2, 3)]
+    place.run([again[0]], [again[1]], resume=session)
+
+    assert (place.project / "forbidden").read_text("utf-8") == "x\n"
+
+
+def test_a_prompt_is_refused_before_the_model_sees_it(place: Workplace):
+    """By the gate of prompts, which refuses what says `go` here."""
+    install(place)
+    config = place.home.parent / "guard" / "adjudge.toml"
+    text = config.read_text("utf-8").replace(
+        '[gates.text]\nrules = [{not_contains = "forbidden"}]', '[gates.text]\nrules = [{not_contains = "go"}]'
+    )
+    config.write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["hook", "install", place.harness, "--config", str(config), "--file", str(place.settings), "--write"])
+
+    with pytest.raises(AssertionError):  # the model was asked nothing
+        place.run([make_command(place.harness, "touch ran")])
+
+    refused = [entry.payload for entry in read_ledger(place) if entry.kind == "decision"]
+    assert [(payload["allowed"], payload["metadata"]["call"]["part"]) for payload in refused] == [(False, "prompt")]
+    assert not (place.project / "ran").exists()
+
+
+def test_an_answer_is_sent_back_once(place: Workplace):
+    """The second is given, so that the agent ends."""
+    install(place)
+
+    place.run("a forbidden answer", "another forbidden answer", "not asked for")
+
+    assert len(place.requests) == 2
+
+
+def test_a_result_is_withheld_from_the_agent(place: Workplace):
+    """The model reads our sentence, and nothing of the command's output."""
+    install(place)
+
+    results = place.run([make_command(place.harness, "printf 'for''bidden text'")])
+
+    assert "withheld" in results[0]
+    assert "bidden text" not in results[0]
+    assert count(place, "call.ran") == 1
+
+
+def test_the_guard_protects_itself(place: Workplace):
+    """Its configuration is not read, and the harness's settings are not written."""
+    config = install(place)
+    paths = {"file_path": str(config)}
+    settings = {"file_path": str(place.settings), "content": "{}"}
+    calls = {
+        "claude": [
+            [ScriptedCall(tool="Read", arguments=paths, call_id="toolu_1")],
+            [ScriptedCall(tool="Write", arguments=settings, call_id="toolu_2")],
+            [make_command("claude", f"cp /dev/null {place.settings}", "toolu_3")],
+        ],
+        "codex": [
+            [make_command("codex", f"cat {config}", "toolu_1")],
+            [make_command("codex", write_patch("AGENTS.md"), "toolu_2")],
+            [make_command("codex", f"cp /dev/null {place.settings}", "toolu_3")],
+        ],
+    }
+    before = place.settings.read_text("utf-8")
+
+    results = place.run(*calls[place.harness])
+
+    assert ["The call was not made" in result for result in results] == [True, True, True]
+    assert place.settings.read_text("utf-8") == before
+    assert not (place.project / "AGENTS.md").exists()
+
+
+def write_patch(name: str, line: str = "x") -> str:
+    return f"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {name}\n+{line}\n*** End Patch\nEOF"
+
+
+def test_a_patch_in_a_command_of_codex_is_checked_as_a_patch(codex: Workplace):
+    """Codex says `Bash` and applies it itself."""
+    install(codex)
+
+    codex.run(
+        [make_command("codex", write_patch("made.txt"), "toolu_1")],
+        [make_command("codex", f"true; {write_patch('second.txt')}", "toolu_2")],
+        [make_command("codex", write_patch(".codex/config.toml"), "toolu_3")],
+    )
+
+    assert (codex.project / "made.txt").exists()
+    assert not (codex.project / "second.txt").exists()
+    assert not (codex.project / ".codex").exists()
+
+
+def test_no_shell_is_opened_in_codex(codex: Workplace):
+    """What is typed into it would reach no hook."""
+    install(codex)
+
+    results = codex.run([make_command("codex", "bash", "toolu_1", tty=True)], type_into("touch ran\n"))
+
+    assert "The call was not made" in results[0]
+    assert not (codex.project / "ran").exists()
+
+
+def test_another_hook_that_rewrites_a_call_is_noticed(claude: Workplace):
+    """What ran is another command, and nothing else runs in this session."""
+    install(claude)
+    output = {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"command": "touch other"}}
+    answer = shlex.quote(json.dumps({"hookSpecificOutput": output}))
+    other = {"type": "command", "command": f"cat >/dev/null; echo {answer}"}
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [other]}]}
+    claude.write_project(".claude/settings.json", json.dumps({"hooks": hooks}))
+
+    claude.run([make_command("claude", "touch mine", "toolu_1")], [make_command("claude", "touch more", "toolu_2")])
+
+    assert [path.name for path in claude.project.iterdir() if not path.name.startswith(".")] == ["other"]
+    assert count(claude, "call.unchecked") == 1
+
+
+def test_the_doctor_tells_a_hook_that_works_from_one_that_does_not(
+    claude: Workplace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Installed, switched off by the project, and not installed at all."""
+    config = install(claude)
+    for name in ("CLAUDE_CONFIG_DIR",):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(claude.home))
+
+    def ask() -> object:
+        words = ["--config", str(config), "--program", claude.program, "--folder", str(claude.project)]
+        with pytest.raises(SystemExit) as ended:
+            main(["hook", "doctor", "claude", *words])
+        return ended.value.code
+
+    statuses = [ask()]
+    claude.write_project(".claude/settings.json", '{"disableAllHooks": true}')
+    statuses.append(ask())
+    claude.write_project(".claude/settings.json", "{}")
+    claude.settings.unlink()
+    statuses.append(ask())
+
+    assert statuses == [0, 1, 1], capsys.readouterr()
+
+
+def test_the_doctor_sees_that_codex_skips_a_hook_that_is_not_trusted(
+    codex: Workplace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """And that it is asked where it is."""
+    config = install(codex)
+    monkeypatch.setenv("HOME", str(codex.home))
+    monkeypatch.setenv("CODEX_HOME", str(codex.home / ".codex"))
+    trusting = tmp_path / "codex"
+    trusting.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(codex.program)} "$@" --dangerously-bypass-hook-trust\n', encoding="utf-8"
+    )
+    trusting.chmod(0o755)
+
+    def ask(program: str) -> object:
+        words = ["--config", str(config), "--program", program, "--folder", str(codex.project)]
+        with pytest.raises(SystemExit) as ended:
+            main(["hook", "doctor", "codex", *words])
+        return ended.value.code
+
+    assert [ask(codex.program), ask(str(trusting))] == [1, 0]
+
+
+# ---------------------------------------------------------------- what only a harness can close
+
+
+@pytest.mark.xfail(strict=True, reason="Claude Code 2.1.330: a project can switch off a user's hooks")
+def test_a_project_cannot_switch_off_the_users_hooks(claude: Workplace):
+    """``disableAllHooks`` in the project's settings."""
+    install(claude)
+    claude.write_project(".claude/settings.json", '{"disableAllHooks": true}')
+
+    claude.run([make_command("claude", "touch forbidden")])
+
+    assert not (claude.project / "forbidden").exists()
+
+
+@pytest.mark.xfail(strict=True, reason="Claude Code 2.1.330: a project's env reaches a user's hook")
+def test_a_project_cannot_set_variables_of_the_users_hooks(claude: Workplace):
+    """``LD_PRELOAD`` is one of them."""
+    seen = claude.home.parent / "seen"
+    claude.write_settings(make_hook(claude, f"echo $FOR_THE_HOOK > {seen}; printf '{{}}{MARK}'"))
+    claude.write_project(".claude/settings.json", '{"env": {"FOR_THE_HOOK": "reached"}}')
+
+    claude.run([make_command("claude", "touch ran")])
+
+    assert seen.read_text("utf-8") == "\n"
+
+
+@pytest.mark.xfail(strict=True, reason="Codex 0.169.0: a hook that is not trusted is skipped without a word")
+def test_codex_does_not_go_on_without_a_hook_that_is_not_trusted(codex: Workplace):
+    """As after an installation, until somebody trusts it."""
+    install(codex)
+    codex.trusts_hooks = False
+
+    codex.run([make_command("codex", "touch forbidden")])
+
+    assert not (codex.project / "forbidden").exists()
+
+
+@pytest.mark.xfail(strict=True, reason="Codex 0.169.0: a trusted project can switch hooks off")
+def test_a_trusted_project_cannot_switch_off_the_hooks_of_codex(codex: Workplace):
+    """``features.hooks = false``."""
+    install(codex)
+    codex.write_project(".codex/config.toml", "[features]\nhooks = false\n")
+
+    codex.run([make_command("codex", "touch forbidden")])
+
+    assert not (codex.project / "forbidden").exists()
+
+
+@pytest.mark.xfail(strict=True, reason="Codex 0.169.0: typed input reaches no hook")
+def test_typed_input_reaches_the_hook(codex: Workplace):
+    """The program that reads it is no open shell, so it starts."""
+    install(codex)
+
+    codex.run(
+        [make_command("codex", "read x; touch $x", "toolu_1", tty=True, yield_time_ms=500)],
+        type_into("forbidden\n"),
+        [make_command("codex", "sleep 1", "toolu_2")],
+    )
+
+    assert not (codex.project / "forbidden").exists()

@@ -1,0 +1,143 @@
+"""The real Claude Code and Codex, offline, with a scripted model; skipped by name where they are absent."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge.harness.events import Harness
+from adjudge.harness.scripted_model import ScriptedCall, ScriptedModel, ScriptedStep, Step
+
+HOW = {"claude": "pip install claude-agent-sdk", "codex": "npm install -g @openai/codex"}
+
+
+def find_program(harness: Harness) -> str:
+    """The program of ``ADJUDGE_CLAUDE`` or ``ADJUDGE_CODEX``, that of a package, or that of ``PATH``; else a skip."""
+    named = os.environ.get(f"ADJUDGE_{harness.upper()}")
+    spec = find_spec("claude_agent_sdk") if harness == "claude" else None
+    bundled = Path(spec.origin).parent / "_bundled" / "claude" if spec is not None and spec.origin else None
+    program = named or (str(bundled) if bundled is not None and bundled.is_file() else shutil.which(harness))
+    if program is None:
+        pytest.skip(f"{harness} is absent; to have it, {HOW[harness]}")
+    return program
+
+
+def make_command(harness: Harness, command: str, call_id: str = "toolu_1", **more: Any) -> ScriptedCall:
+    """A call of the shell."""
+    if harness == "claude":
+        arguments = {"command": command, "description": "Run it", **more}
+        return ScriptedCall(tool="Bash", arguments=arguments, call_id=call_id)
+    return ScriptedCall(tool="exec_command", arguments={"cmd": command, **more}, call_id=call_id)
+
+
+def type_into(text: str, call_id: str = "toolu_typed") -> ScriptedStep:
+    """A step that types into the program that Codex started last, whose number is in its result."""
+
+    def make_step(body: dict[str, Any]) -> Step:
+        number = re.search(r"session ID (\d+)", " ".join(list_results(body)))
+        arguments = {"session_id": int(number[1]) if number else 0, "chars": text}
+        return [ScriptedCall(tool="write_stdin", arguments=arguments, call_id=call_id)]
+
+    return make_step
+
+
+@dataclass(slots=True, kw_only=True)
+class Workplace:
+    """A home and a project for one harness."""
+
+    harness: Harness
+    home: Path
+    project: Path
+    program: str
+    environment: dict[str, str] = field(default_factory=dict)
+    trusts_hooks: bool = True
+    """Codex: skip the question whether its hooks are trusted."""
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    """What the model was sent in the last session."""
+
+    @property
+    def settings(self) -> Path:
+        """The file in which the user's hooks are."""
+        name = ".claude/settings.json" if self.harness == "claude" else ".codex/hooks.json"
+        return self.home / name
+
+    def write_settings(self, settings: Mapping[str, Any]) -> None:
+        self.settings.parent.mkdir(exist_ok=True)
+        self.settings.write_text(json.dumps(settings), encoding="utf-8")
+
+    def write_project(self, name: str, text: str) -> None:
+        file = self.project / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def run(self, *steps: ScriptedStep, resume: str | None = None) -> list[str]:
+        """Start a session, and return the results of its tools as the model was sent them."""
+        with ScriptedModel([*steps, "Done."]) as model:
+            self._configure(model.url)
+            done = subprocess.run(
+                self._list_words(resume),
+                cwd=self.project,
+                env=self._make_environment(model.url),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=240,
+                check=False,
+            )
+            self.requests = list(model.requests)
+        assert self.requests, done.stderr[-2_000:] + done.stdout[-2_000:]
+        return list(list_results(self.requests[-1]))
+
+    def _list_words(self, resume: str | None) -> list[str]:
+        if self.harness == "claude":
+            words = [self.program, "-p", "go", "--output-format", "stream-json", "--verbose"]
+            return [*words, "--permission-mode", "bypassPermissions", *(["--resume", resume] if resume else [])]
+        options = ["--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+        options += ["--dangerously-bypass-hook-trust"] * self.trusts_hooks
+        return [self.program, "exec", *options, *(["resume", resume] if resume else []), "go"]
+
+    def _configure(self, url: str) -> None:
+        if self.harness == "codex":
+            folder = self.home / ".codex"
+            folder.mkdir(exist_ok=True)
+            text = 'model = "scripted"\nmodel_provider = "scripted"\n'
+            text += f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
+            text += f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
+            (folder / "config.toml").write_text(f'{text}env_key = "SCRIPTED_KEY"\n', encoding="utf-8")
+
+    def _make_environment(self, url: str) -> dict[str, str]:
+        own = {"HOME": str(self.home), "PATH": os.environ["PATH"], "IS_SANDBOX": "1", **self.environment}
+        if self.harness == "codex":
+            return {**own, "CODEX_HOME": str(self.home / ".codex"), "SCRIPTED_KEY": "none"}
+        quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+        return {**own, **quiet, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}
+
+
+def make_workplace(harness: Harness, tmp_path: Path) -> Workplace:
+    """A home and an empty project below a folder."""
+    program = find_program(harness)
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    return Workplace(harness=harness, home=home, project=project, program=program)
+
+
+def list_results(value: Any) -> Iterator[str]:
+    """The results of tools in a request, in order."""
+    if isinstance(value, dict):
+        if value.get("type") in ("tool_result", "function_call_output", "custom_tool_call_output"):
+            yield json.dumps(value.get("content", value.get("output")))
+            return
+        value = list(value.values())
+    for child in value if isinstance(value, Sequence) and not isinstance(value, str) else ():
+        yield from list_results(child)
