@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from adjudge import Approvals, Ledger
 from adjudge.config.hook import (
     OpenedHook,
     check_outside,
@@ -18,6 +19,7 @@ from adjudge.config.hook import (
 )
 from adjudge.errors import UsageError
 from adjudge.harness.events import Harness, read_event
+from kit import house
 
 GATES = """
 [gates.shell]
@@ -243,6 +245,26 @@ def test_a_configuration_lies_outside_of_the_session(tmp_path: Path):
     for cwd in (file.parent, tmp_path, tmp_path / "link"):
         with pytest.raises(UsageError):
             check_outside(file, str(cwd))
+
+
+def test_the_configuration_of_the_page_does_what_it_says(tmp_path: Path):
+    """Two rules, a tool that nothing checks, and one that a person decides about."""
+    page = (house.ROOT / "docs" / "hook.md").read_text("utf-8")
+    text = page.partition('```toml title="guard/adjudge.toml"\n')[2].partition("```")[0]
+    file = tmp_path / "adjudge.toml"
+    file.write_text(text.replace("/home/ana/guard/ledger.db", str(tmp_path / "ledger.db")), encoding="utf-8")
+    shop = {"tool_name": "mcp__shop__deploy_all", "tool_input": {"to": "production"}}
+
+    assert answer(file, "codex") == "none"
+    assert answer(file, "codex", tool_input={"command": "curl x"}) == "deny"
+    assert answer(file, "codex", tool_name="view_image", tool_input={"path": "a.png"}) == "none"
+    assert answer(file, "codex", **shop) == "deny"
+
+    async def list_waiting() -> int:
+        async with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+            return len(await Approvals(ledger).list())
+
+    assert asyncio.run(list_waiting()) == 1
 
 
 def test_the_settings_say_how_long_an_answer_may_take(tmp_path: Path):
