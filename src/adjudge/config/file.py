@@ -55,9 +55,10 @@ _GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_rule", "on_undecided"
 
 _LEDGER = ("url", "store_content", "redact", "key")
 
-_ASK = ("approvers", "required", "expires_in", "on_expiry", "first", "show_content")
+ASK = ("approvers", "required", "expires_in", "on_expiry", "first", "show_content")
+"""The terms of a request for approval."""
 
-_APPROVALS = (*_ASK, "webhook")
+_APPROVALS = (*ASK, "webhook", "command")
 
 _WEBHOOK = ("url", "secret_env")
 
@@ -246,7 +247,7 @@ def _check_gate(table: object, where: str) -> None:
         raise UsageError(
             f'ask must be a table like {{approvers = ["ana"]}}, got {show(ask)}', argument="ask", where=where
         )
-    _check_ask(ask, _ASK, f"{where}: ask")
+    _check_ask(ask, ASK, f"{where}: ask")
 
 
 def _check_ask(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str) -> None:
@@ -257,6 +258,7 @@ def _check_ask(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str
             f"first must be a judge's name in quotes, got {show(table['first'])}", argument="first", where=where
         )
     check_flag("show_content", table.get("show_content", False), where=where)
+    check_flag("command", table.get("command", False), where=where)
     webhook = table.get("webhook")
     if webhook is None:
         return

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from adjudge.config.file import Config
+from adjudge.config.file import ASK, Config
 from adjudge.config.judges import Opener
 from adjudge.config.layers import ConfiguredLayers, open_layers
 from adjudge.config.ledger import CommandRecorder, open_recorder
@@ -34,7 +34,7 @@ def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
 
     ``show_content`` is among them, and ``first`` is opened: a judge of the file, or a model.
     """
-    terms = {**{key: value for key, value in config.approvals.items() if key != "webhook"}, **ask}
+    terms = {**{key: value for key, value in config.approvals.items() if key in ASK}, **ask}
     if not terms.get("approvers"):
         raise UsageError(
             'it asks people, and nobody is named; write approvers under [approvals], or ask = {approvers = ["ana"]}'

@@ -295,6 +295,8 @@ class OpenedHook:
             reading=settings.reading,
             unsafe=settings.unsafe,
             screens=screens,
+            # The agent could run the command by which people approve.
+            harness=None if self._config.approvals.get("command", False) else harness,
             ledger=self._ledger,
             name="hook",
         )

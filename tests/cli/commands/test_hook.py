@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kit import cli
-from kit.cli import Line
+from kit.cli import ME, Line
 
 CONFIG = """
 [ledger]
@@ -166,6 +166,35 @@ def test_a_configuration_that_cannot_be_opened_is_not_installed(line: Line, conf
 
     assert ran.status == 2
     assert not file.exists()
+
+
+ASKING = """
+[approvals]
+approvers = ["{user}"]
+show_content = true
+{more}
+
+[gates.people]
+rules = [{{regex = "^$"}}]
+on_rule = "ask"
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("more", "status"), [("", 2), ("command = true", 0)])
+def test_what_a_hook_asked_is_not_approved_by_a_command(line: Line, config: Path, more: str, status: int):
+    """The agent could run it; where that is switched on, it can. Anybody may deny."""
+    text = config.read_text("utf-8").replace('"Bash" = "shell"', '"Bash" = "people"')
+    config.write_text(text + ASKING.format(user=ME, more=more), encoding="utf-8")
+    held = [check(config, make_event(tool_input={"command": command})) for command in ("one", "two")]
+    assert ["waits for a person" in done.stdout for done in held] == [True, True]
+    where = ("--config", str(config))
+    first, second = (item["id"] for item in line("approvals", "list", "--json", *where).document["approvals"])
+
+    approved = line.vote(first, "--reason", "fine", *where)
+    denied = line.vote(second, "--reason", "no", *where, command="deny")
+
+    assert (approved.status, denied.status) == (status, 0)
 
 
 PROGRAM = """#!{python}

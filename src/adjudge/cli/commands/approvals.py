@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -464,6 +464,8 @@ def _decide(
 
     async def work(approvals: Approvals) -> tuple[Approval, PendingDecision | None]:
         approval_id = await approvals.find(ident)
+        if approved:
+            await _check_asked_elsewhere(approvals, approval_id)
         try:
             decided = await cast_vote(
                 approvals,
@@ -488,6 +490,18 @@ def _decide(
         word = "approves" if approved else "denies"
         print_line(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
     _print_approval(approval, pending, ledger=ledger, as_json=as_json)
+
+
+async def _check_asked_elsewhere(approvals: Approvals, approval_id: str) -> None:
+    """Raise ``UsageError`` for what a hook on this machine asked: the agent that it is about could approve it here."""
+    stored = await approvals.pending(approval_id)
+    call = None if stored is None else stored.decision.metadata.get("call")
+    harness = call.get("harness") if isinstance(call, Mapping) else None
+    if harness is not None:
+        raise UsageError(
+            f"a hook of {quote(harness)} asked for approval {approval_id}, and the agent could run this command; "
+            "approve it on the page, or write command = true under [approvals] of the hook's configuration"
+        )
 
 
 def _complete_digest(seen: str, approval: Approval, by: str, *, approved: bool) -> str:

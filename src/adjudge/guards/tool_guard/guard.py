@@ -122,6 +122,8 @@ class ToolGuard(ReadOnly):
         unsafe: Exceptions, each ``gate.option``: ``sample`` below 1, ``on_undecided="allow"``, an ``on_expiry`` of
             ``"approve"``, and asking people without ``show_content``.
         screens: Checks that every call has to pass before its gate is asked.
+        harness: The program that runs the agent on this machine, such as ``claude``. Requests carry it, and ``adjudge
+            approvals approve`` refuses them, because the agent could run that command.
         ledger: Where decisions are recorded; by default the ledger of the gates, or memory where they have none.
         name: The name under which the guard's own refusals are recorded.
     """
@@ -145,6 +147,7 @@ class ToolGuard(ReadOnly):
         bind_files: bool = True,
         unsafe: Collection[str] = (),
         screens: Sequence[CallScreen] = (),
+        harness: str | None = None,
         ledger: Ledger | None = None,
         name: str = "tools",
     ) -> None:
@@ -178,6 +181,7 @@ class ToolGuard(ReadOnly):
         _check_checkers(self._tools)
         self._reading = ToolPatterns(dict.fromkeys(reading))
         self._screens = tuple(screens)
+        self.harness = harness
         self.answers = _replace(answers, prepared)
         self.prompts = _replace(prompts, prepared)
         self.results = _replace(results, prepared)
@@ -472,7 +476,8 @@ class ToolGuard(ReadOnly):
 
     def _bind(self, question: _Question) -> dict[str, Any]:
         """Return the metadata that an approval is bound to: the present ones are compared with those it was given."""
-        return {"tool": question.about.get("tool"), "call": dict(question.about)}
+        asked_by = {} if self.harness is None else {"harness": self.harness}
+        return {"tool": question.about.get("tool"), "call": {**question.about, **asked_by}}
 
     # ---------------------------------------------------------------- what is no call
 
