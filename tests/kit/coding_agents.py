@@ -21,6 +21,15 @@ from adjudge.harness.scripted_model import ScriptedCall, ScriptedModel, Scripted
 HOW = {"claude": "pip install claude-agent-sdk", "codex": "npm install -g @openai/codex"}
 
 
+_WITH_MANAGED_SETTINGS = """set -e
+settings=$1; etc=$2; shift 2
+rm -rf "$etc"; mkdir "$etc"; cp -a /etc/. "$etc"; mkdir -p "$etc/claude-code"
+cp "$settings" "$etc/claude-code/managed-settings.json"
+mount --bind "$etc" /etc
+exec "$@"
+"""
+
+
 def find_program(harness: Harness) -> str:
     """The program of ``ADJUDGE_CLAUDE`` or ``ADJUDGE_CODEX``, that of a package, or that of ``PATH``; else a skip."""
     named = os.environ.get(f"ADJUDGE_{harness.upper()}")
@@ -62,6 +71,8 @@ class Workplace:
     environment: dict[str, str] = field(default_factory=dict)
     trusts_hooks: bool = True
     """Codex: skip the question whether its hooks are trusted."""
+    prefix: tuple[str, ...] = ()
+    """What starts the program."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     """What the model was sent in the last session."""
 
@@ -85,7 +96,7 @@ class Workplace:
         with ScriptedModel([*steps, "Done."]) as model:
             self._configure(model.url)
             done = subprocess.run(
-                self._list_words(resume),
+                [*self.prefix, *self._list_words(resume)],
                 cwd=self.project,
                 env=self._make_environment(model.url),
                 stdin=subprocess.DEVNULL,
@@ -97,6 +108,19 @@ class Workplace:
             self.requests = list(model.requests)
         assert self.requests, done.stderr[-2_000:] + done.stdout[-2_000:]
         return list(list_results(self.requests[-1]))
+
+    def manage(self, settings: Path) -> None:
+        """Give Claude Code managed settings, in a view of /etc of its own; a skip where that cannot be."""
+        script = settings.with_name("with-managed-settings")
+        script.write_text(_WITH_MANAGED_SETTINGS, encoding="utf-8")
+        self.prefix = ("unshare", "--mount", "/bin/sh", str(script), str(settings), str(settings.with_name("etc")))
+        tried = (
+            subprocess.run([*self.prefix, "true"], capture_output=True, check=False)
+            if shutil.which("unshare")
+            else None
+        )
+        if tried is None or tried.returncode != 0:
+            pytest.skip("a mount namespace is absent; to have it, run as root on Linux")
 
     def _list_words(self, resume: str | None) -> list[str]:
         if self.harness == "claude":
