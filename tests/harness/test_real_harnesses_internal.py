@@ -9,6 +9,7 @@ import asyncio
 import json
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -369,6 +370,64 @@ def test_the_doctor_sees_that_codex_skips_a_hook_that_is_not_trusted(
         return ended.value.code
 
     assert [ask(codex.program), ask(str(trusting))] == [1, 0]
+
+
+def test_another_hook_of_codex_that_rewrites_a_call_is_noticed(codex: Workplace):
+    """Codex takes the arguments of any hook, too."""
+    install(codex)
+    settings = json.loads(codex.settings.read_text("utf-8"))
+    settings["hooks"]["PreToolUse"] += make_rewriting_hooks()["PreToolUse"]
+    codex.write_settings(settings)
+
+    codex.run([make_command("codex", "touch mine", "toolu_1")], [make_command("codex", "touch more", "toolu_2")])
+
+    assert [path.name for path in codex.project.iterdir() if not path.name.startswith(".")] == ["other"]
+    assert count(codex, "call.unchecked") == 1
+
+
+ARGUMENTS = {
+    "exec_command": {"cmd": "true"},
+    "write_stdin": {"session_id": 1, "chars": "x"},
+    "view_image": {"path": "/absent.png"},
+    "spawn_agent": {"message": "hello"},
+    "send_input": {"id": "x", "message": "m"},
+    "wait_agent": {"ids": ["x"]},
+    "close_agent": {"id": "x"},
+    "resume_agent": {"id": "x"},
+    "create_goal": {"objective": "x"},
+    "update_goal": {"status": "complete"},
+}
+
+NO_HOOK = {"write_stdin"}
+"""Tools of Codex that reach no hook, as the page says."""
+
+
+def test_every_tool_that_codex_offers_reaches_the_hook_but_those_of_the_page(codex: Workplace):
+    """Each is called once; a new one that reaches no hook fails here."""
+    events = codex.home.parent / "events"
+    codex.write_settings(make_hook(codex, f"cat >> {events}; echo >> {events}; printf '{{}}{MARK}'"))
+    codex.run("Hello.")
+    offered = list(list_offered(codex.requests[0]["tools"]))
+
+    codex.run(
+        *[
+            [ScriptedCall(tool=name, arguments=ARGUMENTS.get(name, {}), call_id=f"call_{name}", namespace=space)]
+            for name, space in offered
+        ]
+    )
+
+    asked = {json.loads(line)["tool_use_id"] for line in events.read_text("utf-8").splitlines() if line.strip()}
+    assert "call_exec_command" in asked
+    assert {name for name, _ in offered if f"call_{name}" not in asked} == NO_HOOK
+
+
+def list_offered(tools: list[dict[str, Any]]) -> Iterator[tuple[str, str | None]]:
+    """The functions among some tools, with the namespace of each; hosted tools have no name."""
+    for tool in tools:
+        if tool.get("type") == "namespace":
+            yield from ((member["name"], tool["name"]) for member in tool["tools"])
+        elif tool.get("name"):
+            yield tool["name"], None
 
 
 # ---------------------------------------------------------------- managed settings of Claude Code
