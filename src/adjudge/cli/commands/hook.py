@@ -38,7 +38,10 @@ _UNREADABLE = 3
 
 def check_event(
     harness: Annotated[str, typer.Option("--for", metavar="H", help="The harness: claude or codex.")],
-    config: Config,
+    # A text, because typer imports pydantic to make a path, and a harness waits for this command at every call.
+    config: Annotated[
+        str, typer.Option("--config", metavar="FILE", help="Configuration with [hook], by its whole path.")
+    ],
     digest: Annotated[
         str | None, typer.Option("--digest", metavar="D", help="What the configuration has to be, as installed.")
     ] = None,
@@ -60,7 +63,7 @@ def check_event(
     try:
         answer_file = _take_standard_output()
         answer = asyncio.run(
-            _answer(_read_harness(harness), config, digest, managed=managed, allow_python=allow_python)
+            _answer(_read_harness(harness), Path(config), digest, managed=managed, allow_python=allow_python)
         )
         with os.fdopen(answer_file, "w", encoding="utf-8") as file:
             file.write(json.dumps(answer) + (_read_mark() if seal else "\n"))
