@@ -148,6 +148,18 @@ def test_a_pinned_tool_is_listed_and_called(mode: str):
     assert numbers.calls == [("add", {"a": 1, "b": 2})]
 
 
+def test_the_order_of_members_and_tools_is_no_change():
+    """JSON objects have none, and a list of tools is found by name."""
+    numbers = Numbers()
+    numbers.offer["tools"] = [dict(reversed(tool.items())) for tool in reversed(numbers.offer["tools"])]
+
+    async def work(tools: Any) -> None:
+        assert [tool.name for tool in await tools.list_tools()] == ["sub", "add"]
+        assert await add(tools) == (False, "3")
+
+    work_with(numbers, work)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_pins_are_read_from_a_server(mode: str, tmp_path: Path):
     """What is written to a file and read again is what the server offered, with members that the SDK does not know."""

@@ -240,6 +240,35 @@ def test_the_last_round_runs_once():
     use(work, gates={"judge": Seat("passed")})
 
 
+def test_another_client_continues_no_call():
+    """It does not end it either: whoever made the call goes on."""
+    import mcp_types
+
+    from adjudge.integrations.mcp import GateMiddleware
+
+    names = ["ana"]
+
+    async def work(shop: Shop) -> None:
+        gate = GateMiddleware(shop.guard, identify=lambda _: names[-1])
+        async with open_client(make_asking(shop, middleware=[gate]), TwoAnswers()) as client:
+
+            async def call(**more: Any) -> Any:
+                return await client.session.call_tool("delete_file", {"path": "x"}, allow_input_required=True, **more)
+
+            first = await call()
+            answers = dict.fromkeys(
+                first.input_requests, mcp_types.ElicitResult(action="accept", content={"keep": True})
+            )
+            more = {"input_responses": answers, "request_state": first.request_state}
+            names.append("eve")
+            assert (await call(**more)).is_error
+            assert shop.ran == []
+            names.append("ana")
+            assert not (await call(**more)).is_error
+
+    use(work, gates={"judge": Seat("passed")})
+
+
 def test_the_extension_gives_up_on_an_approved_tool_that_asks():
     """It cannot take its own state away before the tool reads it; the tool's body does not run."""
     from adjudge.integrations.mcp import GateExtension
