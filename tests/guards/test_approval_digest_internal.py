@@ -55,3 +55,11 @@ def test_a_first_judge_that_is_an_object_is_known_by_its_code():
     one, same, other = (describe_terms({"first": make_first_judge(answer)}) for answer in (False, False, True))
 
     assert one == same != other
+
+
+def test_the_same_people_are_the_same_terms_however_they_are_written():
+    """A list in another order, a tuple or a set: a request waits for people and not for their order."""
+    written = [["ana", "bob"], ["bob", "ana"], ("bob", "ana"), {"ana", "bob"}, ["ana", "bob", "ana"]]
+
+    assert len({json.dumps(describe_terms({"approvers": people}), sort_keys=True) for people in written}) == 1
+    assert describe_terms({"approvers": ["ana"]}) != describe_terms({"approvers": ["ana", "bob"]})

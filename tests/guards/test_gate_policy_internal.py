@@ -9,7 +9,8 @@ import pytest
 
 from adjudge import JudgeChain
 from adjudge.guards import Policy
-from adjudge.guards.gate_policy import choose_step
+from adjudge.guards.gate_policy import choose_step, was_failed_by_rule
+from kit.approvals import make_result
 from kit.gates import Desk, check, gate
 from kit.judges import Seat, passed, silent
 
@@ -57,3 +58,13 @@ def test_every_order_of_three_answers_decides_the_same(strategy: str, shape: Any
             assert result is not None
             decided.add(tuple(choose_step(result, Policy(**policy))[0] for policy in OPENING))
         assert len(decided) == 1, says
+
+
+@pytest.mark.parametrize(("outcome", "by", "expected"), [
+    ("failed", "rule", True), ("passed", "rule", False), ("failed", "judge", False), ("passed", "judge", False),
+])  # fmt: skip
+def test_only_a_failure_by_a_rule_is_one(outcome: Any, by: Any, expected: bool):
+    """People are told that a rule held it back where one did, and not where a rule passed it."""
+    result = make_result(outcome, decided_by=by)
+
+    assert was_failed_by_rule(result) is expected

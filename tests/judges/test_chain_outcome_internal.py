@@ -13,6 +13,7 @@ from adjudge import JudgeChainResult, JudgeResult
 from adjudge.errors import Reason
 from adjudge.judges.chain_outcome import (
     COUNTING,
+    _end_cascade,
     count_votes,
     decide_cascade,
     decide_fallback,
@@ -294,3 +295,26 @@ def test_the_gravest_reason_is_shown():
 def test_confidence_is_the_share_of_equal_votes(answers, outcome, share):
     """Of all seats: a judge that could not answer, or was cut short, counts against it."""
     assert share_votes(votes(answers), outcome, len(answers)) == share
+
+
+def test_a_cascade_that_ends_shows_the_last_seat_that_failed():
+    """It is the one that was asked because the others were unsure."""
+    results = [
+        JudgeResult(outcome="failed", judge=name, score=0.1, threshold=0.5, confidence=0.2) for name in ("a", "b", "c")
+    ]
+
+    seat = _end_cascade(results).seat
+
+    assert seat is not None
+    assert seat.judge == "c"
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_count_is_decided_when_every_seat_has_answered(wait: bool):
+    """Also where it was kept open for objections."""
+    undecided = JudgeResult(outcome="undecided", undecided_because="error", judge="a")
+
+    verdict = count_votes([undecided, undecided], 2, 2, 1, wait=wait)
+
+    assert verdict is not None
+    assert (verdict.outcome, verdict.because) == ("undecided", "error")

@@ -98,6 +98,9 @@ def test_passes_of_the_call_says_which_labels_pass():
     judge = Judge(Plain("refusal"), reader="label", reader_labels=LABELS, reask=0)
     assert judge.evaluate_sync("x", criteria="Refuses.", passes=lambda label: label == "refusal").passed
 
+    other = Judge(Plain("compliance"), reader="label", reader_labels=LABELS, reask=0)
+    assert other.evaluate_sync("x", criteria="Refuses.", passes=lambda label: label == "refusal").outcome == "failed"
+
     both = Judge(Plain("refusal"), reader="label", reader_labels=LABELS, reader_passes=("refusal",))
     said = complaint(both.evaluate, "x", criteria="Refuses.", passes=lambda label: True)
     assert names(said, "passes and", "reader_passes", "give one")
@@ -217,3 +220,25 @@ def test_wrong_labels_are_one_sentence_and_status_2(line: Line, options: tuple[s
     ran = line("judge", "good.txt", "--criteria", "Good.", "--judge", "openai:small", *options)
     assert ran.status == 2
     assert names(ran.sentence, *said.split(" … "))
+
+
+def test_a_reader_of_labels_needs_to_know_which_pass():
+    """Before a model is asked."""
+    judge = Judge(Plain("refusal"), reader="label", reader_labels=LABELS, reask=0)
+
+    assert names(complaint(judge.evaluate, "x", criteria="Refuses."), "which pass")
+
+
+def test_a_reader_of_one_score_takes_one_criterion_and_a_reader_of_labels_several():
+    """A score is that of a criterion; a label is that of the whole."""
+    two: dict[str, Any] = {"name": "Two", "criteria": [{"name": name, "description": name} for name in ("a", "b")]}
+    score = Judge(Plain("Rating: [[7]]"), reader="Rating: [[7]]", reask=0)
+    label = Judge(Plain("refusal"), reader="label", reader_labels=LABELS, reader_passes=("refusal",), reask=0)
+
+    assert names(complaint(score.evaluate, "x", two), "one criterion")
+    assert label.evaluate_sync("x", two).passed
+
+    rule = {"name": "c", "description": "c", "rule": {"contains": "x"}}
+    one_and_a_rule = {"name": "One", "criteria": [two["criteria"][0], rule], "scale": [0, 10], "passing_threshold": 0.5}
+    assert score.evaluate_sync("x", one_and_a_rule).outcome == "passed"
+    assert names(complaint(label.evaluate, "x", one_and_a_rule), "cannot have rules")

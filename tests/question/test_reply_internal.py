@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 
 from adjudge import ReplyError
 from adjudge.question.reply_object import (
+    YES_NO,
     check_finite,
     find_object,
+    read_choice,
     read_criteria,
     read_flag,
     read_number,
     read_object,
+    read_other_flags,
     read_text,
     read_texts,
     read_value,
@@ -508,3 +511,35 @@ def test_what_is_no_end_of_a_fence_is_text_after_the_object(end: str):
     """A fence ends with a line of three marks or more, all the same."""
     assert why(f"{ANSWER}\n{end}", TOKEN) == "unparseable"
     assert read_object(f"{ANSWER}\n```", TOKEN)["safe"] is True
+
+
+@pytest.mark.parametrize("reply", [
+    {"safe": False, "more": {"allowed": True}},
+    {"more": {"allowed": True}, "safe": False},
+    {"more": [{"approved": True}, {"passed": False}]},
+    {"a": {"safe": True}, "b": {"allowed": False}, "c": {"approved": True}},
+])  # fmt: skip
+def test_a_no_at_any_depth_is_not_outvoted_by_a_yes(reply: dict[str, object]):
+    """Whichever of them is read last."""
+    assert read_other_flags(reply, {}) is False
+
+
+@pytest.mark.parametrize("name", ["verdict", "VERDICT", "ｖｅｒｄｉｃｔ", "vеrdict", " verdict ", "ver\u200bdict"])
+def test_a_verdict_of_its_own_is_found_however_its_name_is_written(name: str):
+    """In capitals, in full width, with a letter of another alphabet, with what nobody sees."""
+    with pytest.raises(ReplyError):
+        read_other_flags({name: "fail"}, {})
+
+
+@pytest.mark.parametrize(("value", "other"), [("A", "B"), ("B", "A")])
+def test_a_second_choice_that_differs_is_a_contradiction(value: str, other: str):
+    """In either order."""
+    with pytest.raises(ReplyError) as refused:
+        read_choice({"winner": value, "better": other}, "winner", offered=("A", "B"), also=("better",))
+
+    assert refused.value.because == "contradiction"
+
+
+def test_a_yes_or_no_reply_has_four_members():
+    """What else says yes or no is looked for, and may contradict it."""
+    assert set(YES_NO) == {"safe", "passed", "allowed", "reasoning"}

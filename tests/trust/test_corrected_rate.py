@@ -799,3 +799,18 @@ def test_the_page_names_the_commands_that_wrote_it():
     assert "All bounds are kept." in page
     assert page.index("written by research/coverage -->\n\nSimulated with seed") > 0
     assert page.index("written by research/real_judges.py -->\n\n## Recorded judges") > 0
+
+
+def test_what_a_rate_assumes_is_said_of_what_it_is_about():
+    """Of the run, or of the system that made it; of cases, or of groups."""
+    heaps = [PASSED, FAILED]
+    of_run = given_rate(make_corrected_rate(heaps, sampled=True, target="run"))
+    of_system = given_rate(make_corrected_rate(heaps, sampled=True, target="system"))
+    grouped_heaps, rows = make_alike(20)
+    grouped = given_rate(make_internal_rate(grouped_heaps, groups=count_pairs(rows, 1)))
+    sample = "The run is a random sample of what the system produces."
+
+    assert of_run.assumptions[0] == "The labelled cases were drawn at random from this run."
+    assert grouped.assumptions[0] == "The labelled groups were drawn at random from this run."
+    assert sample not in of_run.assumptions
+    assert sample in of_system.assumptions

@@ -452,3 +452,13 @@ def test_terms_and_votes_that_were_made_up_approve_nothing(url: str, tmp_path: P
             await approvals.wait(ident)
 
     ask(url, work, clock=Clock(), required=2, expires_in=60)
+
+
+@pytest.mark.parametrize("by", ["policy", "rule"])
+def test_an_approval_by_a_judge_needs_a_judge_that_passed_it(by: Any):
+    """What a policy let pass, as ``fail_open`` does, is no judge's yes in people's place."""
+    about, first = make_result(), make_result("passed", id="first", decided_by=by)
+    given: dict[str, Any] = {"id": "a", "message": "?", "approvers": ("ana",), "created_at": Clock()()}
+    given |= {"result_id": about.id, "outcome": about.outcome, "judge": about.judge, "subject": "5" * 64}
+    with pytest.raises(UsageError, match="did not pass it"):
+        Approval(**given, status="approved", decided_by="judge", first=first)
