@@ -18,6 +18,7 @@ from adjudge.agents.source import MOST_BYTES
 from adjudge.errors import UsageError
 from adjudge.formats.files import read_text
 from adjudge.formats.json import read_json
+from adjudge.formats.numbers import format_dollars
 from adjudge.formats.text import clean, show
 from adjudge.sync import make_sync_method
 from adjudge.testing.cassette import Mode
@@ -163,6 +164,6 @@ def _describe(number: int, run: AgentRun) -> str:
     lines += [f"  {change.kind}: {change.path}" for change in run.files[:_MOST]]
     lines += [f"  … and {len(run.files) - _MOST:,} more files"] if len(run.files) > _MOST else []
     lines += [f"  answer: {(run.answer or '')[:400]}"]
-    lines += [f"  cost: ${run.cost:.4f}"] if run.cost is not None else []
+    lines += [f"  cost: {format_dollars(run.cost)}"] if run.cost is not None else []
     lines += [f"  bundle: {run.metadata['bundle']}"] if "bundle" in run.metadata else []
     return "\n".join(clean(line, keep_lines=False) for line in lines)
