@@ -293,7 +293,7 @@ class OpenedHook:
             timeout=settings.timeout,
             show_reasons=settings.show_reasons,
             reading=settings.reading,
-            unsafe=settings.unsafe,
+            unsafe=self._list_unsafe(),
             screens=screens,
             # The agent could run the command by which people approve.
             harness=None if self._config.approvals.get("command", False) else harness,
@@ -319,6 +319,11 @@ class OpenedHook:
                 raise UsageError(f"{show(name)} has a gate and is unchecked; take it out of one", argument="unchecked")
             tools[name] = None
         return tools
+
+    def _list_unsafe(self) -> list[str]:
+        """List the exceptions: those that are written, and, until observing ends, that the gates which are open do."""
+        observing = [f"{gate.name}.mode" for gate in self._gates.values() if self.settings.mode == "observe"]
+        return [*self.settings.unsafe, *observing]
 
     def _open(self, name: str | None) -> Gate | None:
         if name is None:

@@ -318,7 +318,7 @@ def open_dataset(
             Rules must be shipped ones.
     """
     name = os.fspath(path)
-    if format is None and name != "-" and Path(name).is_dir():
+    if format is None and name != "-" and os.path.isdir(name):  # noqa: PTH112 - of a name that is none it says no, too
         return _open_folder(name, fields, on_bad_row, asks=case_criteria or criteria_field is not None)
     form, gz = find_format(name, format)
     once = check_path(name)
