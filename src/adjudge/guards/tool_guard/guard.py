@@ -297,8 +297,6 @@ class ToolGuard(ReadOnly):
         return verdict if verdict or message is None else replace(verdict, message=message)
 
     async def _check_call(self, call: ToolCall, task: object, *, asks_anew: bool = True) -> ToolVerdict:
-        # One text at a time in a run of this process: else a burst of one call asks a judge as often as it is made, and
-        # one of the answers is a yes.
         named = self._tools.find(call.tool, call.server)
         if named is None:
             return await self._record_refusal("not_listed", call, "no name of the guard's tools fits this one")
@@ -306,6 +304,8 @@ class ToolGuard(ReadOnly):
             question = await self._read_call(call)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the call cannot be read: {error}")
+        # One text at a time in a run of this process: else a burst of one call asks a judge as often as it is made, and
+        # one of the answers is a yes.
         lock = self._locks.setdefault(f"{question.run_id}\n{question.subject}", asyncio.Lock())
         async with lock:
             return await self._check_question(call, question, named[1], task, asks_anew=asks_anew)
