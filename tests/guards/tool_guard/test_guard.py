@@ -171,6 +171,41 @@ def test_a_denied_call_never_runs_and_nobody_is_asked_again(url: str):
     use_guard(url, work)
 
 
+def test_a_look_at_a_held_call_asks_nobody_and_uses_nothing_up(url: str):
+    """It waits from the request to the vote, and the approval is there afterwards."""
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        call = make_call()
+        assert not await guard.is_waiting(call)  # nobody was asked
+        held = await guard.check(call)
+        assert await guard.is_waiting(call)
+        assert not await guard.is_waiting(make_call("query"))
+        assert not await guard.is_waiting(make_call("unknown\u00e9"))
+        for other in OTHERS.values():
+            assert not await guard.is_waiting(make_call(**other))
+
+        await approvals.decide(held.approval_id or "", "ana", approved=True)
+        assert not await guard.is_waiting(call)
+        assert await guard.check(call)
+        assert not await guard.is_waiting(call)
+        assert len(await approvals.list(status=None)) == 1
+
+    use_guard(url, work)
+
+
+def test_a_held_call_that_cannot_be_looked_up_waits(url: str, monkeypatch: pytest.MonkeyPatch):
+    """A framework that is told so leaves it where it is."""
+
+    async def fail(*_: object) -> None:
+        raise LedgerError("down")
+
+    async def work(guard: ToolGuard, _: Approvals) -> None:
+        monkeypatch.setattr(Approvals, "find_pending", fail)
+        assert await guard.is_waiting(make_call())
+
+    use_guard(url, work)
+
+
 OTHERS: dict[str, dict[str, Any]] = {
     "arguments": {"path": "/etc/passwd"},
     "one more argument": {"path": "/srv/data", "recursive": True},

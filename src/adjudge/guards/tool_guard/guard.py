@@ -230,6 +230,20 @@ class ToolGuard(ReadOnly):
         named = self._tools.find(tool, server)
         return named is not None and isinstance(named[1], Gate) and can_repeat(named[1])
 
+    async def is_waiting(self, call: ToolCall) -> bool:
+        """Return whether people were asked about this very call and have not answered yet.
+
+        For integrations whose framework has to be told which held calls can go on: nobody is asked, nothing is recorded
+        and no approval is used, so ``check`` or ``resume`` decides afterwards. Where it cannot be looked up within
+        ``timeout``, the call counts as waiting.
+        """
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await self._is_open(call)
+        except Exception as error:  # noqa: BLE001 - as in _answer
+            logger.error("tool guard %r could not look up a held call: %s", self.name, type(error).__name__)
+            return True
+
     async def record_pass(self, call: ToolCall, verdict: ToolVerdict) -> None:
         """Record that a call is about to be made, so that ``record_run`` knows it; a refused one is let through.
 
@@ -447,6 +461,18 @@ class ToolGuard(ReadOnly):
         while (found := await find_repeated(gate, held)) is not None:
             approval_id, held = found, replace(held, number=held.number + 1)
         return approval_id, held if approval_id is None else replace(held, number=held.number - 1)
+
+    async def _is_open(self, call: ToolCall) -> bool:
+        named = self._tools.find(call.tool, call.server)
+        gate = None if named is None else named[1]
+        if not isinstance(gate, Gate) or gate.pending_store is None or not can_repeat(gate):
+            return False
+        try:
+            question = await self._read_call(call)
+        except AdjudgeError:  # a call that cannot be read is refused, so it never waits
+            return False
+        approval_id, _ = await self._find_latest(gate, question)
+        return approval_id is not None and await gate.pending_store.is_open(approval_id)
 
     async def _judge(
         self, gate: Gate, question: _Question, held: HeldCall, task: object, before: Mapping[str, Any]
