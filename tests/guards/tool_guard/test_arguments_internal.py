@@ -23,6 +23,8 @@ DOUBTFUL: dict[str, Any] = {
     "infinity": {"amount": float("inf")},
     "no number": {"amount": float("nan")},
     "infinity in a text": '{"amount": 1e999}',
+    "prototype": {"options": {"__proto__": {"force": True}}},
+    "prototype in a text": '{"__proto__": {"force": true}}',
     "NUL": {"path": "/tmp/x\0.txt"},
     "NUL in a name": {"pa\0th": 1},
     "NUL in a text": '{"path": "/tmp/x\\u0000"}',

@@ -94,6 +94,29 @@ async def test_a_pass_is_for_one_run(ledger: Ledger):
 
 
 @with_ledger
+async def test_of_runs_that_are_recorded_at_once_only_one_uses_a_pass(ledger: Ledger):
+    """Each of these guards counts the passes before any of them has recorded its run."""
+    guards = [make_guard(ledger) for _ in range(8)]
+    await pass_call(guards[0], CALL)
+
+    async with asyncio.TaskGroup() as group:
+        runs = [group.create_task(guard.record_run(CALL)) for guard in guards]
+
+    assert sum(run.result() for run in runs) == 1
+    assert (await guards[0].check(replace(CALL, call_id="t2"))).because == "stopped"
+
+
+@pytest.mark.parametrize("missing", ["run_id", "by", "reason"])
+@with_ledger
+async def test_a_run_is_reopened_by_somebody_and_for_a_reason(ledger: Ledger, missing: str):
+    """An auditor asks later who it was and why."""
+    words = {"run_id": "s1", "by": "ana", "reason": "it was my own hook"} | {missing: " "}
+
+    with pytest.raises(UsageError, match=missing):
+        await make_guard(ledger).reopen(**words)
+
+
+@with_ledger
 async def test_a_hook_that_is_installed_twice_stops_nothing(ledger: Ledger):
     """It lets the call pass twice, and is told twice that it was made."""
     guard = make_guard(ledger)

@@ -23,7 +23,8 @@ def read_arguments(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     """Copy arguments into plain JSON values.
 
     Raises ``UsageError`` for what is no mapping, for a name that stands twice in one object (also where only case or
-    the Unicode form differ), for a number beyond 2^53 or none, and for NUL and halves of surrogate pairs.
+    the Unicode form differ) or is ``__proto__``, for a number beyond 2^53 or none, and for NUL and halves of
+    surrogate pairs.
     """
     try:
         value = read_json(arguments) if isinstance(arguments, str) else arguments
@@ -57,6 +58,10 @@ def _check_values(top: Any) -> None:
 def _check_names(members: Mapping[str, Any]) -> None:
     written: dict[str, str] = {}
     for name in members:
+        if name == "__proto__":
+            raise UsageError(
+                "the arguments have __proto__, by which programs in JavaScript give an object other members"
+            )
         # Go's encoding/json ignores case and takes the last of two: a tool would read another path than the judge.
         folded = unicodedata.normalize("NFKC", name).casefold()
         other = written.setdefault(folded, name)

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from adjudge.content import check_extent, digest_text, read_content, write_plain
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_seconds, check_whole_number
+from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_label, check_seconds, check_whole_number
 from adjudge.formats.text import flatten, quote, show
 from adjudge.guards.approval.pending import PendingDecision
 from adjudge.guards.approval.request import LONGEST_ANSWER
@@ -262,22 +262,33 @@ class ToolGuard(ReadOnly):
         Raises ``UsageError`` for a call that cannot be read, and ``LedgerError``.
         """
         digest, described = _describe_made(call)
-        passes = 0
         await self.ledger.prepare()
-        async for other in self.ledger.query(run=name_call(call.run_id, call.call_id)):
-            if other.subject == digest and other.kind in (CALL_PASSED, CALL_RAN):
-                # Each pass is for one run: a hook that is installed twice notes both twice.
-                passes += 1 if other.kind == CALL_PASSED else -1
-        kind = CALL_RAN if passes > 0 and not exposed else CALL_UNCHECKED
         entry = {"schema": "adjudge/call-ran/1", **described, "failed": failed, "exposed": exposed}
-        await self.ledger.append(entry, kind=kind, subject=digest)
-        return passes > 0
+        was_passed = await self._count_unused_passes(call, digest) > 0
+        kind = CALL_RAN if was_passed and not exposed else CALL_UNCHECKED
+        seq = await self.ledger.append(entry, kind=kind, subject=digest)
+        if kind == CALL_RAN and await self._count_unused_passes(call, digest, until=seq) < 0:
+            # Another run of this call was recorded meanwhile: The ledger's order decides which of them used the pass.
+            await self.ledger.append(entry, kind=CALL_UNCHECKED, subject=digest)
+            return False
+        return was_passed
+
+    async def _count_unused_passes(self, call: ToolCall, digest: str, *, until: int | None = None) -> int:
+        """Count the passes of a call less its runs. Each pass is for one: a hook installed twice notes both twice."""
+        unused = 0
+        async for entry in self.ledger.query(run=name_call(call.run_id, call.call_id)):
+            if entry.subject == digest and (until is None or entry.seq <= until):
+                unused += {CALL_PASSED: 1, CALL_RAN: -1}.get(entry.kind, 0)
+        return unused
 
     async def reopen(self, run_id: str, *, by: str, reason: str) -> int:
         """Let a run that was stopped go on, and return the place of the entry; its refused calls are judged anew.
 
-        ``by`` is a person, whom your program knows.
+        ``by`` is a person, whom your program knows. Raises ``UsageError`` where a name, the person or the reason is
+        empty, and ``LedgerError``.
         """
+        for argument, text in (("run_id", run_id), ("by", by), ("reason", reason)):
+            check_label(argument, text, where="ToolGuard.reopen")
         payload = {"schema": "adjudge/run-reopened/1", "run": run_id, "by": by, "reason": reason}
         return await self.ledger.append(payload, kind=RUN_REOPENED, subject=digest_text(run_id))
 
