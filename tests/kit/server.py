@@ -76,8 +76,8 @@ class RunningServer:
         return run(do())
 
     def make_key(self, *scopes: str, name: str = "ci", expires_at: Any = None, **limits: Any) -> str:
-        """A new key, with all scopes where none is named."""
-        permissions = serving.make_permissions(scopes or serving.SCOPES, **limits)
+        """A new key, with all scopes of people where none is named."""
+        permissions = serving.make_permissions(scopes or serving.ACCOUNT_SCOPES, **limits)
         return self.change(
             lambda ledger: serving.create_key(ledger, name=name, permissions=permissions, expires_at=expires_at)
         )[1]
@@ -85,7 +85,7 @@ class RunningServer:
     def add_account(self, name: str, *scopes: str, **limits: Any) -> None:
         """A new account with ``PASSWORD``; its approver's and rater's name are its own unless ``limits`` says."""
         given = {"approver": name, "rater": name} | limits
-        permissions = serving.make_permissions(scopes or serving.SCOPES, **given)
+        permissions = serving.make_permissions(scopes or serving.ACCOUNT_SCOPES, **given)
         self.change(lambda ledger: serving.add_account(ledger, name=name, password=PASSWORD, permissions=permissions))
 
     def open_client(self, *, key: str | None = None, **more: Any) -> httpx.Client:

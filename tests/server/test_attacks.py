@@ -53,6 +53,9 @@ SCOPES = ("judge", "approve", "label", "adjudicate", "read")
 
 ALL = frozenset(SCOPES)
 
+HOOK = "hook"
+"""The scope of the keys that agents' machines hold; it goes with no other."""
+
 ANYBODY = frozenset({"nobody"})
 
 OPEN = (200, 303, 409, 422)
@@ -88,6 +91,9 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
             ("POST", "/v1/tools/reuse"),
         ],
         frozenset({"judge"}),
+    ),
+    **dict.fromkeys(
+        [("POST", "/v1/tools/check"), ("POST", "/v1/tools/resume"), ("POST", "/v1/hooks/{harness}")], frozenset({HOOK})
     ),
     **dict.fromkeys([("GET", "/v1/approvals"), ("GET", "/v1/approvals/{approval}")], frozenset({"approve", "read"})),
     **dict.fromkeys(
@@ -223,7 +229,8 @@ def provide_held(server: RunningServer) -> str:
 @pytest.fixture(scope="module", name="keys")
 def provide_keys(server: RunningServer) -> dict[str, Any]:
     """A program's client for each scope alone."""
-    return {scope: server.open_client(key=server.make_key(scope, approver="Ana", rater="X")) for scope in SCOPES}
+    names = {scope: {"approver": "Ana", "rater": "X"} for scope in SCOPES} | {HOOK: {}}
+    return {scope: server.open_client(key=server.make_key(scope, **given)) for scope, given in names.items()}
 
 
 def hold(server: RunningServer, content: str = SECRET, **body: Any) -> str:
@@ -245,7 +252,7 @@ def list_addresses(server: RunningServer) -> list[tuple[str, str]]:
 
 
 def fill(path: str, held: str, gate: str = "publish") -> str:
-    names = {"gate": gate, "approval": held, "id": held, "run": "first", "seq": "1", "ident": held}
+    names = {"gate": gate, "approval": held, "id": held, "run": "first", "seq": "1", "ident": held, "harness": "claude"}
     return path.format(version="x", name="style.css", **names)
 
 

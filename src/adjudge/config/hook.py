@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -18,17 +18,18 @@ from typing import Any, Literal, get_args
 
 from adjudge.config.file import Config, check_keys, read_config
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
-from adjudge.config.ledger import CommandRecorder, open_ledger
+from adjudge.config.ledger import CommandRecorder, find_place, open_ledger
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds
 from adjudge.formats.text import show
 from adjudge.guards.gate import Gate
 from adjudge.guards.tool_guard.guard import CallMatch, ToolGuard
 from adjudge.guards.tool_guard.patterns import ToolKey
-from adjudge.harness.checking import HookGuard, KnownSources, PendingAnswer
+from adjudge.harness.checking import CallGuard, HookGuard, KnownSources, PendingAnswer
 from adjudge.harness.events import Harness
 from adjudge.harness.open_shell import NoOpenShell
 from adjudge.harness.self_protection import SelfProtection, list_protected
+from adjudge.ledger.ledger import Ledger
 
 LONGEST_OBSERVATION = timedelta(days=30)
 """How far in the future the end of ``mode = "observe"`` may be: one that is forgotten guards nothing."""
@@ -67,11 +68,20 @@ class HookSettings:
     timeout: float = 20.0
     """Seconds for one check."""
     show_reasons: bool = False
+    protects: tuple[str, ...] = ()
+    """Further files and folders that calls may neither read nor write, by absolute paths."""
+    home: str | None = None
+    """The home folder of the account under which the agent runs, where that is not the guard's."""
 
     @property
     def seconds(self) -> int:
         """The seconds that one answer may take, a patch in a command and a slow start included."""
         return int(2 * self.timeout) + 10
+
+    def check_observing(self, today: date) -> None:
+        """Raise ``UsageError`` for ``mode = "observe"`` that has ended, or that does not end soon."""
+        if self.mode == "observe":
+            _check_until(self.until, today)
 
 
 def read_hook_settings(config: Config) -> HookSettings:
@@ -94,7 +104,9 @@ def read_hook_settings(config: Config) -> HookSettings:
 def _read_value(name: str, value: Any) -> Any:
     if name in ("answers", "prompts", "results") and not isinstance(value, str):
         raise UsageError(f"{name} must be the name of a gate, got {show(value)}", argument=name)
-    if name in ("unchecked", "reading", "unsafe"):
+    if name == "home" and not isinstance(value, str):
+        raise UsageError(f"home must be the path of a folder, got {show(value)}", argument=name)
+    if name in ("unchecked", "reading", "unsafe", "protects"):
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise UsageError(f"{name} must be a list of names, got {show(value)}", argument=name)
         return tuple(value)
@@ -129,8 +141,11 @@ def _check_settings(settings: HookSettings) -> None:
         check_flag("no_open_shell", settings.no_open_shell)
     if settings.pending == "defer" and settings.match != "call":
         raise UsageError('pending = "defer" runs the same call again by its id; write match = "call" too')
-    if settings.mode == "observe":
-        _check_until(settings.until, datetime.now(UTC).date())
+    settings.check_observing(datetime.now(UTC).date())
+    for path in (*settings.protects, *([settings.home] if settings.home is not None else [])):
+        if not Path(path).is_absolute():
+            name = "home" if path == settings.home else "protects"
+            raise UsageError(f"{name} takes absolute paths, got {show(path)}", argument=name)
 
 
 def _check_until(until: date | None, today: date) -> None:
@@ -257,92 +272,24 @@ class OpenedHook:
 
     def __init__(self, config: Config, harness: Harness, *, managed: bool = False) -> None:
         settings = read_hook_settings(config)
-        if settings.pending == "defer" and harness == "codex":
-            raise UsageError(
-                f'{config.path}: [hook] pending = "defer" is for Claude Code; Codex makes such a call',
-                argument="pending",
-            )
         self._ledger = open_ledger(config)
         self._approvals = open_approvals(config, self._ledger, quiet=False)
         self._recorder = CommandRecorder(self._ledger)
         self._config = config
         self._gates: dict[str, Gate] = {}
         self.settings = settings
-        self.guard = self._open_guard(harness, managed=managed)
+        maker = GuardMaker(config=config, settings=settings, ledger=self._ledger, find_gate=self._find_gate)
+        self.guard = maker.make_hook(harness, managed=managed)
 
     def check_ready(self) -> None:
         """Raise ``UsageError`` where a judge of a gate cannot be asked at all, as without its key."""
         for gate in self._gates.values():
             check_gate_ready(gate)
 
-    def _open_guard(self, harness: Harness, *, managed: bool) -> HookGuard:
-        settings = self.settings
-        protection = SelfProtection(list_protected(self._list_own_files()))
-        screens: list[Any] = [protection] if settings.protects_itself else []
-        enforced = tuple(screens)
-        sources = {entry["server"]: entry["source"] for entry in settings.mcp if "source" in entry}
-        screens += [KnownSources(sources)] if sources else []
-        if settings.no_open_shell is True or (settings.no_open_shell is None and harness == "codex"):
-            screens.append(NoOpenShell())
-        guard = ToolGuard(
-            self._read_tools(),
-            answers=self._open(settings.answers),
-            prompts=self._open(settings.prompts),
-            results=self._open(settings.results),
-            match=settings.match,
-            timeout=settings.timeout,
-            show_reasons=settings.show_reasons,
-            reading=settings.reading,
-            unsafe=self._list_unsafe(),
-            screens=screens,
-            # The agent could run the command by which people approve.
-            harness=None if self._config.approvals.get("command", False) else harness,
-            ledger=self._ledger,
-            name="hook",
-        )
-        observes = settings.mode == "observe"
-        return HookGuard(
-            harness=harness,
-            guard=guard,
-            pending=settings.pending,
-            managed=managed,
-            observes=observes,
-            enforced=enforced,
-        )
-
-    def _read_tools(self) -> dict[ToolKey, Any]:
-        settings = self.settings
-        tools: dict[ToolKey, Any] = {name: self._open(gate) for name, gate in settings.tools.items()}
-        tools |= {(entry["server"], entry["tool"]): self._open(entry.get("gate")) for entry in settings.mcp}
-        for name in settings.unchecked:
-            if name in tools:
-                raise UsageError(f"{show(name)} has a gate and is unchecked; take it out of one", argument="unchecked")
-            tools[name] = None
-        return tools
-
-    def _list_unsafe(self) -> list[str]:
-        """List the exceptions: those that are written, and, until observing ends, that the gates which are open do."""
-        observing = [f"{gate.name}.mode" for gate in self._gates.values() if self.settings.mode == "observe"]
-        return [*self.settings.unsafe, *observing]
-
-    def _open(self, name: str | None) -> Gate | None:
-        if name is None:
-            return None
+    def _find_gate(self, name: str) -> Gate:
         if name not in self._gates:
-            gate = open_gate(name, self._config, recorder=self._recorder, approvals=self._approvals)
-            # Nobody is asked about a call that is made whatever they say.
-            self._gates[name] = gate.replace(mode="observe") if self.settings.mode == "observe" else gate
+            self._gates[name] = open_gate(name, self._config, recorder=self._recorder, approvals=self._approvals)
         return self._gates[name]
-
-    def _list_own_files(self) -> tuple[Path, ...]:
-        config = self._config
-        own = [*([config.path] if config.path else []), *list_named_files(config)]
-        url = config.ledger.get("url", "")
-        if url.startswith(_SQLITE) or "://" not in url:
-            file = url.removeprefix(_SQLITE)
-            own += [Path(file + end) for end in ("", "-wal", "-shm", "-journal")]
-        own += [config.resolve_path(config.ledger["key"])] if "key" in config.ledger else []
-        return tuple(own)
 
     async def aclose(self) -> None:
         """Close the gates and the ledger."""
@@ -350,3 +297,99 @@ class OpenedHook:
             await close_gate(gate)
         await self._approvals.aclose()
         await self._ledger.aclose()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardMaker:
+    """Makes the guards of ``[hook]``, over gates and a ledger that are open."""
+
+    config: Config
+    settings: HookSettings
+    ledger: Ledger
+    find_gate: Callable[[str], Gate]
+    """Gives the gate of a name, the same each time; raises ``UsageError`` where there is none."""
+
+    def make_hook(self, harness: Harness, *, managed: bool = False, bind_files: bool = True) -> HookGuard:
+        """Make the guard of a harness; ``bind_files=False`` where its files are on another machine."""
+        if self.settings.pending == "defer" and harness == "codex":
+            raise UsageError(
+                f'{self.config.path}: [hook] pending = "defer" is for Claude Code; Codex makes such a call',
+                argument="pending",
+            )
+        made = self._make(harness, bind_files=bind_files)
+        return HookGuard(
+            guard=made.guard,
+            observes=made.observes,
+            enforced=made.enforced,
+            harness=harness,
+            pending=self.settings.pending,
+            managed=managed,
+        )
+
+    def make_guard(self) -> CallGuard:
+        """Make the guard for programs that ask about calls by themselves; it reads no files."""
+        return self._make(None, bind_files=False)
+
+    def _make(self, harness: Harness | None, *, bind_files: bool) -> CallGuard:
+        settings = self.settings
+        home = None if settings.home is None else Path(settings.home)
+        protection = SelfProtection(list_protected(self._list_own_files(), home=home))
+        screens: list[Any] = [protection] if settings.protects_itself else []
+        enforced = tuple(screens)
+        sources = {entry["server"]: entry["source"] for entry in settings.mcp if "source" in entry}
+        screens += [KnownSources(sources)] if sources else []
+        if settings.no_open_shell is True or (settings.no_open_shell is None and harness == "codex"):
+            screens.append(NoOpenShell())
+        gates: dict[str, Gate] = {}
+        guard = ToolGuard(
+            self._read_tools(gates),
+            answers=self._find(settings.answers, gates),
+            prompts=self._find(settings.prompts, gates),
+            results=self._find(settings.results, gates),
+            match=settings.match,
+            timeout=settings.timeout,
+            show_reasons=settings.show_reasons,
+            reading=settings.reading,
+            bind_files=bind_files,
+            unsafe=self._list_unsafe(gates),
+            screens=screens,
+            # The agent could run the command by which people approve.
+            harness=None if self.config.approvals.get("command", False) else harness or "program",
+            ledger=self.ledger,
+            name="hook",
+        )
+        return CallGuard(guard=guard, observes=settings.mode == "observe", enforced=enforced)
+
+    def _read_tools(self, gates: dict[str, Gate]) -> dict[ToolKey, Any]:
+        settings = self.settings
+        tools: dict[ToolKey, Any] = {name: self._find(gate, gates) for name, gate in settings.tools.items()}
+        tools |= {(entry["server"], entry["tool"]): self._find(entry.get("gate"), gates) for entry in settings.mcp}
+        for name in settings.unchecked:
+            if name in tools:
+                raise UsageError(f"{show(name)} has a gate and is unchecked; take it out of one", argument="unchecked")
+            tools[name] = None
+        return tools
+
+    def _list_unsafe(self, gates: Mapping[str, Gate]) -> list[str]:
+        """List the exceptions: those that are written, and, until observing ends, that the gates which are open do."""
+        observing = [f"{name}.mode" for name in gates if self.settings.mode == "observe"]
+        return [*self.settings.unsafe, *observing]
+
+    def _find(self, name: str | None, gates: dict[str, Gate]) -> Gate | None:
+        """Find a gate, in the form in which one guard uses it everywhere."""
+        if name is None:
+            return None
+        if name not in gates:
+            gate = self.find_gate(name)
+            # Nobody is asked about a call that is made whatever they say.
+            gates[name] = gate.replace(mode="observe") if self.settings.mode == "observe" else gate
+        return gates[name]
+
+    def _list_own_files(self) -> tuple[Path, ...]:
+        config = self.config
+        own = [*([config.path] if config.path else []), *list_named_files(config), *map(Path, self.settings.protects)]
+        place = find_place(config, None)
+        if place.startswith(_SQLITE):
+            own += [Path(place.removeprefix(_SQLITE) + end) for end in ("", "-wal", "-shm", "-journal")]
+        own += [config.resolve_path(config.ledger["key"])] if "key" in config.ledger else []
+        return tuple(path.absolute() for path in own)

@@ -40,17 +40,33 @@ class KnownSources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookGuard:
-    """A guard as the hook of one harness."""
+class CallGuard:
+    """A guard that may only observe."""
 
-    harness: Harness
     guard: ToolGuard
-    pending: PendingAnswer = "deny"
-    managed: bool = False
-    """True if no hook counts but those of managed settings, so that nothing can change a call after it was checked."""
     observes: bool = False
     """True to let everything through, on the record, but what ``enforced`` refuses."""
     enforced: Sequence[CallScreen] = field(default=())
+
+    async def lets_through(self, *calls: ToolCall | None) -> bool:
+        """Return whether calls that were not allowed are made all the same, because the guard only observes."""
+        if not self.observes:
+            return False
+        for call in calls:
+            for screen in self.enforced if call is not None and isinstance(call.arguments, Mapping) else ():
+                if not (await screen.screen_call(call, call.arguments)).allowed:  # type: ignore[arg-type]
+                    return False
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookGuard(CallGuard):
+    """A guard as the hook of one harness."""
+
+    harness: Harness
+    pending: PendingAnswer = "deny"
+    managed: bool = False
+    """True if no hook counts but those of managed settings, so that nothing can change a call after it was checked."""
 
     async def answer(self, event: HookEvent) -> dict[str, Any]:
         """Return the answer to an event. Raises ``AdjudgeError`` where it could not be checked or recorded."""
@@ -66,7 +82,7 @@ class HookGuard:
         verdict = await self.guard.check(event.call)
         if verdict and event.patch is not None:
             verdict = await self.guard.check(event.patch)
-        if not verdict and not await self._lets_through(event):
+        if not verdict and not await self.lets_through(event.call, event.patch):
             opinion: Opinion = self.pending if verdict.kind == "pending" else "deny"
             return answer_call(self.harness, opinion, verdict.message)
         # Before the answer: a call that is made, and of which nobody knows that it was let pass, ends the run's trust.
@@ -75,16 +91,6 @@ class HookGuard:
         if is_approved and self.managed:
             return answer_call(self.harness, "allow", "a person approved this call")
         return NO_OPINION
-
-    async def _lets_through(self, event: CallEvent) -> bool:
-        """Return whether a call that was not allowed is made all the same, because the hook only observes."""
-        if not self.observes:
-            return False
-        for call in (event.call, event.patch):
-            for screen in self.enforced if call is not None and isinstance(call.arguments, Mapping) else ():
-                if not (await screen.screen_call(call, call.arguments)).allowed:  # type: ignore[arg-type]
-                    return False
-        return True
 
     async def _answer_ran(self, event: RanEvent) -> dict[str, Any]:
         verdict = await self.guard.check_result(event.call, event.response)

@@ -94,10 +94,11 @@ def read_event(harness: Harness, raw: bytes) -> HookEvent:
         raise UsageError(f"the event is no JSON: {problem}") from None
     if not isinstance(document, dict):
         raise UsageError(f"the event must be an object, got {type(document).__name__}")
-    return _read_document(harness, document)
+    return read_event_object(harness, document)
 
 
-def _read_document(harness: Harness, event: Mapping[str, Any]) -> HookEvent:
+def read_event_object(harness: Harness, event: Mapping[str, Any]) -> HookEvent:
+    """Read an event from its JSON object. Raises ``UsageError`` for anything else than an event that is known."""
     name = _read_text(event, "hook_event_name")
     run_id = _read_text(event, "session_id")
     if name == "UserPromptSubmit":

@@ -68,16 +68,21 @@ class ProtectedFiles:
     secret: tuple[Path, ...]
     """Neither read nor written: the configuration, what it names, and the ledger."""
     unwritable: tuple[Path, ...] = ()
+    home: Path | None = None
+    """What ``~`` in a call stands for; ``None`` is the home of this process."""
 
 
-def list_protected(files: Iterable[Path]) -> ProtectedFiles:
-    """List what is protected on this machine, beside the ``files`` of a guard."""
-    home = Path.home()
+def list_protected(files: Iterable[Path], *, home: Path | None = None) -> ProtectedFiles:
+    """List what is protected on this machine, beside the ``files`` of a guard.
+
+    ``home`` is the home folder of the account under which the agent runs, where that is another one.
+    """
+    profiles = Path.home() if home is None else home
     own = Path(errors.__file__).resolve().parent
     # The interpreter's folder only where it is an environment of ours: an agent uses the system's as well.
     environment = (Path(sys.prefix),) if sys.prefix != sys.base_prefix else ()
-    unwritable = (own, *environment, *(home / name for name in _PROFILES), *map(Path, _MANAGED))
-    return ProtectedFiles(secret=tuple(files), unwritable=unwritable)
+    unwritable = (own, *environment, *(profiles / name for name in _PROFILES), *map(Path, _MANAGED))
+    return ProtectedFiles(secret=tuple(files), unwritable=unwritable, home=home)
 
 
 class SelfProtection:
@@ -103,7 +108,7 @@ class SelfProtection:
         secret = _Places(self._protected.secret, _CONFIGURING)
         unwritable = _Places(self._protected.unwritable, _READ_BY_HARNESS)
         for text in _list_paths(call, arguments):
-            for path in _resolve(text, call.cwd):
+            for path in _resolve(text, call.cwd, self._protected.home):
                 is_secret = secret.holds(path) or _ENVIRONMENTS.fullmatch(str(path)) is not None
                 # A shell's words are looked at for what no command needs: a build that names CLAUDE.md goes on.
                 if is_secret or (not reads and not (is_own and call.tool == SHELL) and unwritable.holds(path)):
@@ -148,12 +153,14 @@ def _find_node(path: Path) -> tuple[int, int] | None:
     return None
 
 
-def _resolve(text: str, cwd: str | None) -> Iterator[Path]:
+def _resolve(text: str, cwd: str | None, home: Path | None) -> Iterator[Path]:
     """Yield the paths that a text may mean: as it is written, and where links lead."""
     if not text or len(text) > 4_096 or "\0" in text:
         return
     with suppress(OSError, ValueError, RuntimeError):
-        path = Path(cwd or "/") / Path(text.removeprefix("file://")).expanduser()
+        named = text.removeprefix("file://")
+        is_home = home is not None and (named == "~" or named.startswith("~/"))
+        path = Path(cwd or "/") / (f"{home}{named[1:]}" if is_home else Path(named).expanduser())
         yield Path(os.path.normpath(path))
         yield Path(os.path.realpath(path))
 

@@ -11,6 +11,7 @@ from adjudge.server.keys import create_key as create_key
 from adjudge.server.keys import list_keys as list_keys
 from adjudge.server.keys import revoke_key as revoke_key
 from adjudge.server.keys import rotate_key as rotate_key
+from adjudge.server.permissions import ACCOUNT_SCOPES as ACCOUNT_SCOPES
 from adjudge.server.permissions import SCOPES as SCOPES
 from adjudge.server.permissions import Permissions as Permissions
 from adjudge.server.permissions import PermissionScope as PermissionScope

@@ -50,6 +50,8 @@ async def add_account(ledger: Ledger, *, name: str, password: str, permissions: 
 
     Two accounts cannot have one approver's name, or one rater's: two approvals of one person would count as two.
     """
+    if "hook" in permissions.scopes:
+        raise UsageError("the scope hook is for keys of programs; give an account another", argument="permissions")
     account = Account(name=read_name(name, "name"), permissions=permissions, created_at=format_time(get_now()))
     stored = _hash(password)
 

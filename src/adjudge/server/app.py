@@ -15,6 +15,7 @@ from adjudge.server.api.evaluate import router as evaluate_api
 from adjudge.server.api.firewalls import router as firewalls_api
 from adjudge.server.api.gates import router as gates_api
 from adjudge.server.api.health import router as health_router
+from adjudge.server.api.hooks import router as hooks_api
 from adjudge.server.api.labels import router as labels_api
 from adjudge.server.api.ledger import router as ledger_api
 from adjudge.server.api.metrics import router as metrics_api
@@ -42,6 +43,7 @@ ROUTERS = (
     evaluate_api,
     firewalls_api,
     gates_api,
+    hooks_api,
     labels_api,
     ledger_api,
     metrics_api,

@@ -125,7 +125,8 @@ async def _find_by_key(header: str, state: ServerState) -> Caller:
 def require(*scopes: PermissionScope, by_gate: bool = False) -> Callable[[Request], Awaitable[Caller]]:
     """Make a dependency that gives the caller, who has at least one of some scopes; 401 or 403 otherwise.
 
-    Without scopes, any caller will do. Where a gate is named in the path (``{gate}``), the scope has to cover it. An
+    Without scopes, any caller will do whose key is not of the scope ``hook``: that one opens what names it, and nothing
+    else, whatever it was given besides. Where a gate is named in the path (``{gate}``), the scope has to cover it. An
     address without one is closed to callers that are limited to gates, unless it says that it goes ``by_gate``: it then
     leaves out or refuses by itself what is not of the caller's gates. So an address that is new is closed to them.
     """
@@ -133,6 +134,8 @@ def require(*scopes: PermissionScope, by_gate: bool = False) -> Callable[[Reques
     async def find(request: Request) -> Caller:
         caller = await find_caller(request)
         gate = request.path_params.get("gate")
+        if "hook" not in scopes and caller.may("hook"):
+            raise Problem(403, "a key of the scope hook can ask about an agent's calls alone", code="forbidden")
         if scopes and not any(caller.may(scope, gate) for scope in scopes):
             caller.check(scopes[0], gate)
         if scopes and gate is None and not by_gate:

@@ -11,11 +11,15 @@ from adjudge.formats.arguments import check_choice
 from adjudge.guards.approval.approval import read_name
 from adjudge.server.database import read_names, write_names
 
-PermissionScope = Literal["judge", "approve", "label", "adjudicate", "read"]
+PermissionScope = Literal["judge", "approve", "label", "adjudicate", "read", "hook"]
 
 SCOPES: tuple[PermissionScope, ...] = get_args(PermissionScope)
 """``judge`` puts content through gates, firewalls and judges; ``approve`` decides about approvals; ``label`` labels
-cases; ``adjudicate`` settles labels that differ; ``read`` reads results, runs and the ledger. None contains another."""
+cases; ``adjudicate`` settles labels that differ; ``read`` reads results, runs and the ledger; ``hook`` asks whether an
+agent's call may be made. None contains another, and ``hook`` goes with no other."""
+
+ACCOUNT_SCOPES: tuple[PermissionScope, ...] = tuple(scope for scope in SCOPES if scope != "hook")
+"""The scopes of people: ``hook`` is for keys, which lie where an agent may read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,12 @@ def make_permissions(
         raise UsageError(f"a scope is needed; give one or more of {', '.join(SCOPES)}", argument="scopes")
     for scope in names:
         check_choice("scope", scope, SCOPES)
+    if "hook" in names and not (set(names) == {"hook"} and gates is approver is rater is None):
+        # The agent that is guarded can often read this key: with it, it must not judge, read or approve.
+        raise UsageError(
+            "the scope hook goes with no other scope, gate, approver or rater; make a key for it alone",
+            argument="scopes",
+        )
     return Permissions(
         scopes=_keep_known(names),
         gates=None if gates is None else frozenset(gates),

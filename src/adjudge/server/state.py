@@ -23,6 +23,7 @@ from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.database import make_tables
+from adjudge.server.hooks import ServerHooks, open_hooks
 from adjudge.server.judging import ServerJudges, open_judges
 from adjudge.server.key_memory import KeyMemory
 from adjudge.server.limits import SignInThrottle, WorkQueue
@@ -45,6 +46,8 @@ class ServerState:
     approvals: Approvals
     recorder: CommandRecorder
     gates: Mapping[str, Gate]
+    hooks: ServerHooks | None
+    """The guards of ``[hook]``; ``None`` where there is none."""
     judges: ServerJudges
     labels: LabelDesk
     """The queues of labelling, by run."""
@@ -187,6 +190,7 @@ class StateHolder:
             approvals=approvals,
             recorder=recorder,
             gates=gates,
+            hooks=open_hooks(config, self.ledger, gates),
             judges=open_judges(config, settings),
             labels=LabelDesk(
                 folder=None if settings.runs is None else config.resolve_path(settings.runs),

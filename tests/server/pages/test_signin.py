@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adjudge import Ledger
-from adjudge.server import SCOPES, add_account, make_permissions
+from adjudge.server import ACCOUNT_SCOPES, add_account, make_permissions
 from kit.server import PASSWORD, find_token, run_server
 
 pytestmark = pytest.mark.timed
@@ -42,7 +42,7 @@ def test_a_password_is_kept_so_that_guessing_it_is_dear(tmp_path):
 
     async def do():
         async with Ledger(f"sqlite:///{tmp_path / 'adjudge.db'}") as ledger:
-            permissions = make_permissions(SCOPES, approver="Ana", rater="Ana")
+            permissions = make_permissions(ACCOUNT_SCOPES, approver="Ana", rater="Ana")
             await add_account(ledger, name="Ana", password=PASSWORD, permissions=permissions)
 
     asyncio.run(do())

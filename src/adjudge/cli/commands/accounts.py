@@ -13,7 +13,6 @@ from adjudge.cli.commands.keys import (
     ApproverName,
     GateNames,
     RaterName,
-    ScopeNames,
     list_permissions,
     read_permissions,
     use_database,
@@ -26,12 +25,19 @@ from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import flatten
 
+_ScopeNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope", metavar="S", help="What they may do: judge, approve, label, adjudicate, read. Give several."
+    ),
+]
+
 _Name = Annotated[str, typer.Argument(metavar="NAME", hidden=True)]
 
 
 def add(
     name: _Name,
-    scope: ScopeNames = None,
+    scope: _ScopeNames = None,
     gate: GateNames = None,
     approver: ApproverName = None,
     rater: RaterName = None,

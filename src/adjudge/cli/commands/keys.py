@@ -30,7 +30,11 @@ T = TypeVar("T")
 
 ScopeNames = Annotated[
     list[str] | None,
-    typer.Option("--scope", metavar="S", help="What it may do: judge, approve, label, adjudicate, read. Give several."),
+    typer.Option(
+        "--scope",
+        metavar="S",
+        help="What it may do: judge, approve, label, adjudicate, read; give several. Or hook, alone.",
+    ),
 ]
 
 GateNames = Annotated[

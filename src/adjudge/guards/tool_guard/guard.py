@@ -422,8 +422,10 @@ class ToolGuard(ReadOnly):
     async def _read_files(self, call: ToolCall, arguments: Mapping[str, Any]) -> NamedFiles:
         if call.files is not None:
             return NamedFiles(dict(sorted(call.files.items())))
-        if not self.bind_files or call.cwd is None:
+        if call.cwd is None:
             return NamedFiles({})
+        if not self.bind_files:
+            return NamedFiles({}, is_complete=False)
         return await asyncio.to_thread(read_named_files, arguments, call.cwd)
 
     # ---------------------------------------------------------------- a gate, and people

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,8 +18,8 @@ from adjudge.config.server import ServerSettings
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten
-from adjudge.server.problem import Problem
-from adjudge.server.state import get_state
+from adjudge.server.problem import Problem, logger
+from adjudge.server.state import ServerState, get_state
 
 JSON = "application/json"
 
@@ -108,7 +109,7 @@ class JudgingRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def read(request: Request) -> Response:
-            strict = StrictRequest(request.scope, request.receive)
+            strict = request if isinstance(request, StrictRequest) else StrictRequest(request.scope, request.receive)
             if await _is_expensive(strict):
                 return await get_state(request).work.run(handle(strict))
             return await handle(strict)
@@ -126,9 +127,9 @@ async def _is_expensive(request: StrictRequest) -> bool:
     return False
 
 
-def make_router(tag: str, *, judges: bool = False) -> APIRouter:
+def make_router(tag: str, *, judges: bool = False, route: type[APIRoute] | None = None) -> APIRouter:
     """Make a router of endpoints under ``/v1``; ``judges`` for those that take contents of any size."""
-    route = JudgingRoute if judges else StrictRoute
+    route = route or (JudgingRoute if judges else StrictRoute)
     return APIRouter(prefix="/v1", tags=[tag], route_class=route, responses=PROBLEMS)
 
 
@@ -182,6 +183,25 @@ def _measure(value: object) -> int:
         elif isinstance(current, list):
             stack += current
     return size
+
+
+async def wait_until_decided(state: ServerState, ident: str, *, seconds: float) -> bool:
+    """Wait for people to decide a request, at most so many seconds, and return whether they have."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds or None):
+            while await state.approvals.is_open(ident):
+                if not seconds or state.stopping.is_set():
+                    return False
+                await asyncio.sleep(min(0.25, seconds))
+            return True
+    return False
+
+
+def log_troubles(state: ServerState) -> None:
+    """Write what could not be recorded to the log, where somebody can mend it; the decision says so too."""
+    for trouble in state.recorder.troubles:
+        logger.error("%s", trouble)
+    state.recorder.troubles.clear()
 
 
 def answer(value: object, *, status: int = 200) -> Response:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import Depends
@@ -14,11 +12,19 @@ from starlette.responses import Response
 from adjudge.formats.text import show
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
-from adjudge.server.api.endpoint import StrictModel, answer, check_content, explaining_usage, make_router
+from adjudge.server.api.endpoint import (
+    StrictModel,
+    answer,
+    check_content,
+    explaining_usage,
+    log_troubles,
+    make_router,
+    wait_until_decided,
+)
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
 from adjudge.server.metrics import get_metrics
-from adjudge.server.problem import Problem, logger
+from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState, ServerState
 
 router = make_router("gates", judges=True)
@@ -79,7 +85,7 @@ async def check_gate(request: Request, gate: str, body: CheckBody, state: Curren
                 reference=body.reference,
                 metadata=_name_caller(body.metadata, caller),
             )
-        _log_troubles(state)
+        log_troubles(state)
         get_metrics(request).count_decision(decision)
         return answer(decision.to_dict())
 
@@ -96,10 +102,10 @@ async def resume_gate(request: Request, gate: str, body: ResumeBody, state: Curr
     decision = pending
     # Half of the deadline is left for what follows: an answer that comes too late would be lost, and be recorded.
     longest = min(body.wait, state.settings.deadline / 2)
-    if await _wait_until_decided(state, body.approval, seconds=longest):
+    if await wait_until_decided(state, body.approval, seconds=longest):
         with explaining_usage():
             decision = await opened.resume(pending, **parts)
-        _log_troubles(state)
+        log_troubles(state)
         get_metrics(request).count_decision(decision)
     return answer(decision.to_dict())
 
@@ -138,22 +144,3 @@ async def _find_pending(gate: Gate, ident: str, state: ServerState) -> Decision:
     if pending is None or pending.decision.gate != gate.name or gate.approvals is None:
         raise Problem(404, f"gate {show(gate.name)} has no pending decision of that id", code="unknown_approval")
     return pending.decision
-
-
-async def _wait_until_decided(state: ServerState, ident: str, *, seconds: float) -> bool:
-    """Wait for people, at most so many seconds, and return whether they have decided."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds or None):
-            while await state.approvals.is_open(ident):
-                if not seconds or state.stopping.is_set():
-                    return False
-                await asyncio.sleep(min(0.25, seconds))
-            return True
-    return False
-
-
-def _log_troubles(state: ServerState) -> None:
-    """Write what could not be recorded to the log, where somebody can mend it; the decision says so too."""
-    for trouble in state.recorder.troubles:
-        logger.error("%s", trouble)
-    state.recorder.troubles.clear()

@@ -1,0 +1,198 @@
+"""``/v1/tools/check``, ``/v1/tools/resume`` and ``/v1/hooks``: whether an agent's call of a tool may be made.
+
+The guard is that of ``[hook]``: no request can name a gate. Whatever goes wrong has another status than 200, and what
+is no answer of a guard is not an allowance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from hashlib import sha256
+from typing import Annotated, Any
+
+from fastapi import Body, Depends, Query
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.guards.tool_guard.call import LONGEST_ID, ToolCall, ToolVerdict
+from adjudge.harness.events import SOURCE, Harness, read_event_object
+from adjudge.server.api.endpoint import (
+    JudgingRoute,
+    StrictModel,
+    StrictRequest,
+    answer,
+    check_content,
+    explaining_usage,
+    log_troubles,
+    make_router,
+    wait_until_decided,
+)
+from adjudge.server.caller import Caller, require
+from adjudge.server.hooks import ServerHooks
+from adjudge.server.metrics import get_metrics
+from adjudge.server.problem import Problem
+from adjudge.server.state import CurrentState, ServerState, get_state
+
+NONCE = "adjudge-nonce"
+
+DIGEST = "adjudge-digest"
+
+CONFIGURATION = "adjudge-configuration"
+
+LONGEST_NONCE = 100
+
+
+class HookRoute(JudgingRoute):
+    """An address whose answer repeats what the client has said of its request, so that it cannot be another's."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Compare the digest of the body, and add the headers to the answer."""
+        handle = super().get_route_handler()
+
+        async def repeat(request: Request) -> Response:
+            nonce = request.headers.get(NONCE, "")
+            if len(nonce) > LONGEST_NONCE or not (nonce.isascii() and nonce.isprintable()):
+                raise Problem(400, f"{NONCE} is at most {LONGEST_NONCE} printable characters", code="nonce")
+            strict = StrictRequest(request.scope, request.receive)
+            digest = sha256(await strict.body()).hexdigest()
+            if request.headers.get(DIGEST, digest) != digest:
+                raise Problem(400, f"{DIGEST} is not the SHA-256 of the body that came", code="digest")
+            response = await handle(strict)
+            hooks = get_state(request).hooks
+            headers = {NONCE: nonce, DIGEST: digest, CONFIGURATION: hooks.digest if hooks is not None else ""}
+            for name, value in headers.items():
+                if value:
+                    response.headers[name] = value
+            return response
+
+        return repeat
+
+
+router = make_router("hooks", route=HookRoute)
+
+Asking = Annotated[Caller, Depends(require("hook"))]
+
+
+class ToolCallBody(StrictModel):
+    """A call of a tool that an agent wants to make."""
+
+    tool: str = Field(min_length=1, max_length=1_000, description="The tool's name, as its MCP server has it.")
+    arguments: dict[str, Any] | str = Field(description="The arguments, or the JSON text of them.")
+    call_id: str = Field(max_length=LONGEST_ID, description="The name of this call, the same when the run is resumed.")
+    run_id: str = Field(min_length=1, max_length=LONGEST_ID, description="The session, thread or conversation.")
+    server: str | None = Field(default=None, max_length=1_000, description="The MCP server that has the tool.")
+    source: str | None = Field(default=None, max_length=1_000, description="Where that server comes from.")
+    cwd: str | None = Field(default=None, max_length=4_096, description="The folder in which the call would run.")
+    agent: str | None = Field(default=None, max_length=1_000, description="The agent, or sub-agent, that calls.")
+    files: dict[str, str] | None = Field(
+        default=None, description="SHA-256 of the files that the call names, by path. This server reads none of them."
+    )
+    remarks: dict[str, Any] = Field(
+        default_factory=dict, description="What the agent says about its call: shown to people, not judged."
+    )
+    task: Any = Field(default=None, description="What the user asked for; only where it comes from the user.")
+
+
+class ToolResumeBody(ToolCallBody):
+    """A call that waited for people, as it was checked."""
+
+    wait: float = Field(default=0.0, ge=0.0, le=3_600.0, description="Seconds to wait for people, up to the deadline.")
+
+
+@router.post("/tools/check")
+async def check_call(request: Request, body: ToolCallBody, state: CurrentState, caller: Asking) -> Response:
+    """Decide whether a call may be made, immediately before it is: only if the member ``allowed`` is true."""
+    call, guard = _read_call(body, state), _find_hooks(state).find_guard()
+    async with state.queue.enter(caller.identity):
+        verdict = await guard.guard.check(call, task=body.task)
+        is_allowed = bool(verdict) or await guard.lets_through(call)
+    return _answer(request, state, verdict, is_allowed=is_allowed)
+
+
+@router.post("/tools/resume")
+async def resume_call(request: Request, body: ToolResumeBody, state: CurrentState, caller: Asking) -> Response:
+    """Answer for a call that waited for people. Nobody is asked, and a call that never waited is refused."""
+    call, guard = _read_call(body, state), _find_hooks(state).find_guard()
+
+    async def resume() -> ToolVerdict:
+        async with state.queue.enter(caller.identity):
+            return await guard.guard.resume(call, task=body.task)
+
+    verdict = await resume()
+    # Half of the deadline is left for what follows: an answer that comes too late would be lost, and be recorded.
+    longest = min(body.wait, state.settings.deadline / 2)
+    if verdict.approval_id is not None and await wait_until_decided(state, verdict.approval_id, seconds=longest):
+        verdict = await resume()
+    is_allowed = bool(verdict) or await guard.lets_through(call)
+    return _answer(request, state, verdict, is_allowed=is_allowed)
+
+
+@router.post("/hooks/{harness}")
+async def answer_hook(
+    request: Request,
+    harness: Harness,
+    event: Annotated[dict[str, Any], Body(description="What the harness writes to its hook.")],
+    state: CurrentState,
+    caller: Asking,
+    *,
+    managed: Annotated[
+        bool, Query(description="Whether managed hooks alone count, so that nothing changes a call.")
+    ] = False,
+) -> Response:
+    """Answer an event of Claude Code or Codex, in the harness's own form."""
+    hook = _find_hooks(state).find_hook(harness, is_local=is_unix(request))
+    with explaining_usage():
+        read = read_event_object(harness, event)
+        async with state.queue.enter(caller.identity):
+            written = await replace(hook, managed=managed).answer(read)
+    log_troubles(state)
+    return answer(written)
+
+
+def is_unix(request: Request) -> bool:
+    """Return whether a request came over a Unix socket, and so from this machine: only those have no port."""
+    server = request.scope.get("server")
+    return server is not None and server[1] is None
+
+
+def _find_hooks(state: ServerState) -> ServerHooks:
+    if state.hooks is None:
+        raise Problem(503, "this server has no [hook] in its adjudge.toml, so no call is allowed", code="hook")
+    return state.hooks
+
+
+def _read_call(body: ToolCallBody, state: ServerState) -> ToolCall:
+    check_content(state.settings, {"arguments": body.arguments, "task": body.task, "remarks": body.remarks})
+    check_content(state.settings, {"files": body.files})
+    if SOURCE in body.remarks:
+        raise Problem(422, f"remarks cannot have the member {SOURCE}; it is source", code="usage", argument="remarks")
+    with explaining_usage():
+        return ToolCall(
+            body.tool,
+            body.arguments,
+            body.call_id,
+            body.run_id,
+            server=body.server,
+            cwd=body.cwd,
+            agent=body.agent,
+            files=body.files,
+            remarks=body.remarks if body.source is None else {**body.remarks, SOURCE: body.source},
+        )
+
+
+def _answer(request: Request, state: ServerState, verdict: ToolVerdict, *, is_allowed: bool) -> Response:
+    log_troubles(state)
+    if verdict.decision is not None:
+        get_metrics(request).count_decision(verdict.decision)
+    document = {
+        "schema": "adjudge/tool-verdict/1",
+        "allowed": is_allowed,
+        "kind": verdict.kind,
+        "because": verdict.because,
+        "message": verdict.message,
+        "approval_id": verdict.approval_id,
+        "decision": None if verdict.decision is None else verdict.decision.id,
+    }
+    return answer(document)
