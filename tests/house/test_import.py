@@ -40,6 +40,7 @@ HEAVY = {
 
 ADAPTERS = {
     "adjudge.integrations.inspect_ai",
+    "adjudge.integrations.langchain",
     "adjudge.integrations.mcp",
     "adjudge.integrations.opentelemetry",
     "adjudge.integrations.pydantic_evals",

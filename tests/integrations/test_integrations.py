@@ -13,6 +13,7 @@ from kit import house
 
 PACKAGES = {
     "inspect_ai": "inspect-ai",
+    "langchain": "langchain",
     "mcp": "adjudge[mcp]",
     "pydantic_evals": "pydantic-evals",
     "opentelemetry": "adjudge[otel]",

@@ -12,7 +12,8 @@ import pytest
 from adjudge import UsageError
 from kit.firewalls import chain, script, threaten
 from kit.judges import Seat
-from kit.mcp import Shop, User, make_server, open_client, open_http, open_shop, open_stdio, read_text, serve_http, use
+from kit.mcp import User, make_server, open_client, open_http, open_stdio, read_text, serve_http, use
+from kit.tool_guards import Shop, open_shop
 
 MODES = ["auto", "legacy"]
 

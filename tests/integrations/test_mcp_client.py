@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from adjudge import Gate, UsageError
-from kit.mcp import PEOPLE, Shop, User, open_client, open_shop, open_stdio, read_text, use
+from kit.mcp import User, open_client, open_stdio, read_text, use
+from kit.tool_guards import PEOPLE, Shop, open_shop
 
 MODES = ["auto", "legacy"]
 

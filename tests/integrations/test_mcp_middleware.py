@@ -11,7 +11,8 @@ import pytest
 
 from adjudge import Gate
 from kit.judges import Seat
-from kit.mcp import KEY, Shop, User, make_server, open_client, read_text, use
+from kit.mcp import KEY, User, make_server, open_client, read_text, use
+from kit.tool_guards import Shop
 
 MODES = ["auto", "legacy"]
 

@@ -11,58 +11,18 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from adjudge import Approvals, Gate, Ledger
-from adjudge.guards import ToolGuard
-from kit.gates import GOOD
 from kit.house import TESTS
-from kit.judges import Seat
-
-PEOPLE = {"approvers": ["ana", "bob"]}
+from kit.tool_guards import Shop, open_shop
 
 KEY = "a key of the tests, which is long enough"
 """Seals what clients keep of held calls, so that another process of the same server can open it."""
 
 TOKENS = {"token-of-ana": "ana", "token-of-eve": "eve"}
-
-
-@dataclass(kw_only=True)
-class Shop:
-    """A guard, who approves, and what the tools of its server did."""
-
-    guard: ToolGuard
-    approvals: Approvals
-    ledger: Ledger
-    ran: list[str] = field(default_factory=list)
-    """What the bodies of the tools were called with."""
-
-    async def decide(self, approved: bool, *, by: str = "ana") -> None:
-        """Answer the one request that is open."""
-        [request] = await self.approvals.list()
-        await self.approvals.decide(request.id, by, approved, "fine")
-
-    async def count_requests(self) -> int:
-        """All requests that were ever made."""
-        return len(await self.approvals.list(status=None))
-
-
-@asynccontextmanager
-async def open_shop(url: str, **options: Any) -> AsyncIterator[Shop]:
-    """A guard over two tools: one that a rule checks, and one that people decide about."""
-    given = options.pop("gates", {})
-    async with Ledger(url) as ledger, Approvals(ledger) as approvals:
-        rules = given.get("rules", [{"not_contains": ["rm -rf"]}])
-        shell = Gate("shell", rules=rules, ledger=ledger)
-        asks = {"on_failed": "ask", "ask": PEOPLE, "approvals": approvals, "show_content": True, "ledger": ledger}
-        deletes = Gate("deletes", judge=given.get("judge", Seat("failed")), rubric=GOOD, **asks)
-        tools = {"shell": shell, "delete_file": deletes} | options.pop("tools", {})
-        async with ToolGuard(tools, **options) as guard:
-            yield Shop(guard=guard, approvals=approvals, ledger=ledger)
 
 
 def make_server(shop: Shop, *, run: Callable[[str], None] | None = None, **options: Any) -> Any:

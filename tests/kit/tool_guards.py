@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from adjudge import Approvals, Gate, Ledger
 from adjudge.guards import ToolCall, ToolGuard, ToolVerdict
+from kit.gates import GOOD
+from kit.judges import Seat
 from kit.process import start_module
+
+PEOPLE = {"approvers": ["ana", "bob"]}
 
 ASK: dict[str, Any] = {"approvers": ["ana"], "expires_in": 3600}
 
@@ -69,6 +75,43 @@ def use_guard(
             return await work(guard, approvals)
 
     return asyncio.run(go())
+
+
+# ---------------------------------------------------------------- two tools and their guard
+
+
+@dataclass(kw_only=True)
+class Shop:
+    """A guard, who approves, and what the tools of its server did."""
+
+    guard: ToolGuard
+    approvals: Approvals
+    ledger: Ledger
+    ran: list[str] = field(default_factory=list)
+    """What the bodies of the tools were called with."""
+
+    async def decide(self, approved: bool, *, by: str = "ana") -> None:
+        """Answer the one request that is open."""
+        [request] = await self.approvals.list()
+        await self.approvals.decide(request.id, by, approved, "fine")
+
+    async def count_requests(self) -> int:
+        """All requests that were ever made."""
+        return len(await self.approvals.list(status=None))
+
+
+@asynccontextmanager
+async def open_shop(url: str, **options: Any) -> AsyncIterator[Shop]:
+    """A guard over two tools: one that a rule checks, and one that people decide about."""
+    given = options.pop("gates", {})
+    async with Ledger(url) as ledger, Approvals(ledger) as approvals:
+        rules = given.get("rules", [{"not_contains": ["rm -rf"]}])
+        shell = Gate("shell", rules=rules, ledger=ledger)
+        asks = {"on_failed": "ask", "ask": PEOPLE, "approvals": approvals, "show_content": True, "ledger": ledger}
+        deletes = Gate("deletes", judge=given.get("judge", Seat("failed")), rubric=GOOD, **asks)
+        tools = {"shell": shell, "delete_file": deletes} | options.pop("tools", {})
+        async with ToolGuard(tools, **options) as guard:
+            yield Shop(guard=guard, approvals=approvals, ledger=ledger)
 
 
 # ---------------------------------------------------------------- processes

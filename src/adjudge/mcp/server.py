@@ -14,7 +14,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,7 +26,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from adjudge.errors import UsageError
-from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict
+from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict, shorten_id
 from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
 from adjudge.hooks import logger
 from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
@@ -107,9 +106,7 @@ class _Clients:
 def _shorten(name: object) -> str:
     if not isinstance(name, str) or not name.strip():
         raise UsageError(f"identify must return the client's name or None, got {name!r}", argument="identify")
-    if len(name) <= _LONGEST_NAME and name.isascii() and name.isprintable():
-        return name
-    return f"sha256:{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return shorten_id(name, _LONGEST_NAME)
 
 
 # ---------------------------------------------------------------- calls of tools that ask for input

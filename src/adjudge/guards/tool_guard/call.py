@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Literal, get_args
 
 from adjudge.errors import UsageError
@@ -12,6 +13,14 @@ from adjudge.guards.decision import Decision
 
 LONGEST_ID = 200
 """Characters of the id of a run or a call."""
+
+
+def shorten_id(text: str, most: int = LONGEST_ID) -> str:
+    """Return a framework's id as a call can have it: one that is too long, or not printable ASCII, as its digest."""
+    if len(text) <= most and text.isascii() and text.isprintable():
+        return text
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
 
 ToolVerdictKind = Literal["allow", "refuse", "pending"]
 
