@@ -94,11 +94,10 @@ class Workplace:
     def run(self, *steps: ScriptedStep, resume: str | None = None) -> list[str]:
         """Start a session, and return the results of its tools as the model was sent them."""
         with ScriptedModel([*steps, "Done."]) as model:
-            self._configure(model.url)
             done = subprocess.run(
-                [*self.prefix, *self._list_words(resume)],
+                [*self.prefix, *self.list_words(resume=resume)],
                 cwd=self.project,
-                env=self._make_environment(model.url),
+                env=self.configure(model.url),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -122,29 +121,28 @@ class Workplace:
         if tried is None or tried.returncode != 0:
             pytest.skip("a mount namespace is absent; to have it, run as root on Linux")
 
-    def _list_words(self, resume: str | None) -> list[str]:
+    def list_words(self, prompt: str = "go", *, resume: str | None = None) -> list[str]:
+        """The command of a session that prints its transcript."""
         if self.harness == "claude":
-            words = [self.program, "-p", "go", "--output-format", "stream-json", "--verbose"]
+            words = [self.program, "-p", prompt, "--output-format", "stream-json", "--verbose"]
             return [*words, "--permission-mode", "bypassPermissions", *(["--resume", resume] if resume else [])]
         options = ["--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
         options += ["--dangerously-bypass-hook-trust"] * self.trusts_hooks
-        return [self.program, "exec", *options, *(["resume", resume] if resume else []), "go"]
+        return [self.program, "exec", *options, *(["resume", resume] if resume else []), prompt]
 
-    def _configure(self, url: str) -> None:
-        if self.harness == "codex":
-            folder = self.home / ".codex"
-            folder.mkdir(exist_ok=True)
-            text = 'model = "scripted"\nmodel_provider = "scripted"\n'
-            text += f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
-            text += f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
-            (folder / "config.toml").write_text(f'{text}env_key = "SCRIPTED_KEY"\n', encoding="utf-8")
-
-    def _make_environment(self, url: str) -> dict[str, str]:
+    def configure(self, url: str) -> dict[str, str]:
+        """Have the harness ask the model at an address; return the variables with which it is started."""
         own = {"HOME": str(self.home), "PATH": os.environ["PATH"], "IS_SANDBOX": "1", **self.environment}
-        if self.harness == "codex":
-            return {**own, "CODEX_HOME": str(self.home / ".codex"), "SCRIPTED_KEY": "none"}
-        quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
-        return {**own, **quiet, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}
+        if self.harness == "claude":
+            quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+            return {**own, **quiet, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}
+        folder = self.home / ".codex"
+        folder.mkdir(exist_ok=True)
+        text = 'model = "scripted"\nmodel_provider = "scripted"\n'
+        text += f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
+        text += f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
+        (folder / "config.toml").write_text(f'{text}env_key = "SCRIPTED_KEY"\n', encoding="utf-8")
+        return {**own, "CODEX_HOME": str(folder), "SCRIPTED_KEY": "none"}
 
 
 def make_workplace(harness: Harness, tmp_path: Path) -> Workplace:
