@@ -42,6 +42,7 @@ ADAPTERS = {
     "adjudge.integrations.inspect_ai",
     "adjudge.integrations.langchain",
     "adjudge.integrations.mcp",
+    "adjudge.integrations.openai_agents",
     "adjudge.integrations.opentelemetry",
     "adjudge.integrations.pydantic_evals",
     "adjudge.mcp.client",

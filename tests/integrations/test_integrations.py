@@ -15,10 +15,14 @@ PACKAGES = {
     "inspect_ai": "inspect-ai",
     "langchain": "langchain",
     "mcp": "adjudge[mcp]",
+    "openai_agents": "openai-agents",
     "pydantic_evals": "pydantic-evals",
     "opentelemetry": "adjudge[otel]",
 }
 """The adapters that import a package, and what a user installs to have it."""
+
+IMPORTED = {"openai_agents": "agents"}
+"""What an adapter imports, where it is not called like it."""
 
 PROGRAM = """
 import sys
@@ -44,7 +48,7 @@ def run_python(program: str) -> str:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_an_absent_package_is_named_with_its_remedy(package: str):
     """Importing the adapter fails at once, and the error says what to install."""
-    said = run_python(PROGRAM.format(package=package, missing=package))
+    said = run_python(PROGRAM.format(package=package, missing=IMPORTED.get(package, package)))
 
     assert f"adjudge.integrations.{package}" in said
     assert f"pip install '{PACKAGES[package]}'" in said or f"pip install {PACKAGES[package]}" in said

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, assert_type
+from typing import Any, Literal, assert_type
 
+from agents import Agent, RunState
 from inspect_ai import Task
 from inspect_ai.scorer import Scorer
 from mcp import Client
@@ -17,6 +18,7 @@ from adjudge import Gate, Judge, JudgeChain
 from adjudge.guards import ToolGuard
 from adjudge.integrations.inspect_ai import ScoreValue, judge_scorer
 from adjudge.integrations.mcp import GateExtension, GateMiddleware, GuardedClient, IdentifyClient, Pins, read_pins
+from adjudge.integrations.openai_agents import FindRun, answer_interruptions, guard_agent
 from adjudge.integrations.opentelemetry import EvaluationEmitter, EvaluatorType
 from adjudge.integrations.pydantic_evals import JudgeEvaluator
 
@@ -64,3 +66,11 @@ def guard_tools(guard: ToolGuard, identify: IdentifyClient) -> MCPServer:
     MCPServer("files", middleware=[GateMiddleware(guard, identify=identify)])
     GateExtension(Gate("door", rules=["secrets"]))  # pyrefly: ignore[bad-argument-type]
     return MCPServer("files", extensions=[GateExtension(guard, server="files", identify=identify, media=["photo"])])
+
+
+async def guard_an_agent(agent: Agent, guard: ToolGuard, find_run: FindRun, state: RunState) -> None:
+    """An agent of the OpenAI Agents SDK."""
+    assert_type(guard_agent(agent, guard, run_id=find_run, media=["photo"], hosted=["web_search"]), Agent[Any])
+    guard_agent(agent, guard, run_id="run", cwd="/srv")
+    guard_agent(agent, guard)  # pyrefly: ignore[missing-argument]
+    assert_type(await answer_interruptions(state), int)

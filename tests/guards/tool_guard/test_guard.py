@@ -193,6 +193,43 @@ def test_a_look_at_a_held_call_asks_nobody_and_uses_nothing_up(url: str):
     use_guard(url, work)
 
 
+def test_a_program_can_wait_for_people_inside_of_a_run(url: str):
+    """Until they have answered, or for some time; a call that nobody is asked about does not wait."""
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        assert await guard.wait(make_call("query", sql="SELECT 1"), seconds=3600)
+        assert (await guard.wait(make_call(), seconds=0)).kind == "pending"
+        assert (await guard.wait(make_call(), seconds=0.2)).kind == "pending"
+        for call_id, approved in (("c1", True), ("c2", False)):
+            call = make_call(call_id=call_id)
+            held = await guard.check(call)
+            async with asyncio.TaskGroup() as group:
+                waiting = group.create_task(guard.wait(call, seconds=3600))
+                await approvals.decide(held.approval_id or "", "ana", approved=approved)
+            assert waiting.result().because == (None if approved else "denied")
+        assert len(await approvals.list(status=None)) == 2
+
+    use_guard(url, work)
+
+
+def test_a_program_that_waits_is_told_that_nobody_answered(url: str, monkeypatch: pytest.MonkeyPatch):
+    """And nobody is asked again."""
+    clock = Clock()
+    look = ToolGuard.is_waiting
+
+    async def let_time_pass(guard: ToolGuard, call: ToolCall) -> bool:
+        clock.pass_by(3601)
+        return await look(guard, call)
+
+    async def work(guard: ToolGuard, approvals: Approvals) -> None:
+        monkeypatch.setattr(ToolGuard, "is_waiting", let_time_pass)
+
+        assert (await guard.wait(make_call(), seconds=3600)).because == "expired"
+        assert len(await approvals.list(status=None)) == 1
+
+    use_guard(url, work, clock)
+
+
 def test_a_held_call_that_cannot_be_looked_up_waits(url: str, monkeypatch: pytest.MonkeyPatch):
     """A framework that is told so leaves it where it is."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -65,6 +66,9 @@ _ENDED: dict[str, CallRefusedBecause] = _FINAL | {"used": "used"}
 _LIMITS = {"run": 10, "gate": 100}
 
 _LONGEST_REMARK = 300
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+"""Seconds between two looks at a call that waits for people."""
 
 _OTHER_TEXTS = {"answer": "The answer was not given", "prompt": "The prompt was not taken"}
 
@@ -229,6 +233,22 @@ class ToolGuard(ReadOnly):
         """
         named = self._tools.find(tool, server)
         return named is not None and isinstance(named[1], Gate) and can_repeat(named[1])
+
+    async def wait(self, call: ToolCall, *, seconds: float, task: object = None) -> ToolVerdict:
+        """Check a call, and if people have to decide, wait for them up to ``seconds``.
+
+        For programs that can wait inside of a run. Where nobody has answered until then, the verdict is pending, and
+        the same call can be checked again.
+        """
+        verdict = await self.check(call, task=task)
+        ends, pause = time.monotonic() + seconds, _FIRST_PAUSE
+        while verdict.kind == "pending" and (left := ends - time.monotonic()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            if not await self.is_waiting(call):
+                # Nobody is asked anew: after a request that expired, people would be asked until the time is over.
+                verdict = await self.resume(call, task=task)
+        return verdict
 
     async def is_waiting(self, call: ToolCall) -> bool:
         """Return whether people were asked about this very call and have not answered yet.
@@ -552,6 +572,8 @@ class ToolGuard(ReadOnly):
 
     async def _check_result(self, call: ToolCall, result: object) -> ToolVerdict:
         named = self._tools.find(call.tool, call.server)
+        if self.results is None and not (named is not None and isinstance(named[1], ResultScreen)):
+            return ToolVerdict("allow")  # nobody checks it, so it may be of any size and kind
         content: dict[str, Any] = {"tool": call.tool, **({} if call.server is None else {"server": call.server})}
         content["result"] = read_content(result, label="result")
         question = _Question(

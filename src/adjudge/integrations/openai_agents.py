@@ -1,0 +1,404 @@
+"""A guard in front of the tools of an agent of the OpenAI Agents SDK (``openai-agents``).
+
+The check is made where the tool is invoked, inside of everything else that the SDK runs around it, with the arguments
+that the tool is given. A call that waits for people interrupts the run, as the SDK's own ``needs_approval`` does. What
+the SDK then says about approval means only that the guard looks again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any
+from weakref import ref
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.text import show
+from adjudge.guards.tool_guard.arguments import read_arguments
+from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict, shorten_id
+from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
+from adjudge.hooks import logger
+
+try:
+    from agents import (
+        Agent,
+        FunctionTool,
+        GuardrailFunctionOutput,
+        Handoff,
+        InputGuardrail,
+        OutputGuardrail,
+        RunContextWrapper,
+        RunState,
+        Tool,
+        ToolSearchTool,
+    )
+    from agents.tool_context import ToolContext
+    from pydantic import BaseModel
+except ModuleNotFoundError as error:
+    if error.name != "agents":  # it is installed, and lacks something of its own
+        raise
+    message = "adjudge.integrations.openai_agents needs openai-agents; to have it, pip install openai-agents"
+    raise ModuleNotFoundError(message, name=error.name) from None
+
+__all__ = ["FindRun", "answer_interruptions", "guard_agent"]
+
+FindRun = Callable[[RunContextWrapper[Any]], str]
+"""Names the run of a call, from the context of the SDK; the same name when the run is resumed."""
+
+_NOT_CHECKED = "The call was not made: it could not be checked."
+
+_KEPT_SECONDS = 60.0
+
+_MOST_KEPT = 1_000
+
+
+# ---------------------------------------------------------------- what is decided, and kept
+
+
+class _Checks:
+    """The guard as the tools of some agents ask it.
+
+    The SDK asks about one call twice: whether it needs approval, and when the tool is invoked. The first verdict is
+    kept for the second, so that a judge is paid once and does not answer differently. One that is lost is asked for
+    again.
+    """
+
+    def __init__(
+        self,
+        guard: ToolGuard,
+        *,
+        run_id: str | FindRun,
+        cwd: str | None,
+        media: Collection[str],
+        hosted: Collection[str],
+    ) -> None:
+        self.guard = guard
+        self.media = frozenset(media)
+        self.hosted = frozenset(hosted)
+        self._run_id = run_id
+        self._cwd = cwd
+        self._kept: OrderedDict[str, tuple[object, ToolVerdict, float]] = OrderedDict()
+
+    def find_run(self, context: RunContextWrapper[Any]) -> str:
+        """Name the run; raises what the program's function raises."""
+        return shorten_id(self._run_id if isinstance(self._run_id, str) else self._run_id(context))
+
+    def make_call(
+        self,
+        tool: _ToolName,
+        context: RunContextWrapper[Any],
+        arguments: Mapping[str, Any] | str,
+        call_id: str,
+    ) -> ToolCall:
+        """Make the call that the guard is asked about; raises as ``find_run``, and for what is no name of a run."""
+        return ToolCall(
+            tool=tool.name,
+            arguments=arguments,
+            call_id=shorten_id(call_id),
+            run_id=self.find_run(context),
+            server=tool.server,
+            agent=tool.agent,
+            cwd=self._cwd,
+        )
+
+    async def look_ahead(self, call: ToolCall, context: RunContextWrapper[Any]) -> bool:
+        """Return whether a call waits for people, before it is invoked."""
+        verdict = await self.guard.check(call)
+        name = _name_call(call)
+        if verdict.kind != "pending" and name is not None:
+            self._kept[name] = (context.usage, verdict, time.monotonic() + _KEPT_SECONDS)
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return verdict.kind == "pending"
+
+    async def decide(self, call: ToolCall, context: RunContextWrapper[Any]) -> ToolVerdict:
+        """Return the verdict about a call that is invoked now."""
+        name = _name_call(call)
+        kept = None if name is None else self._kept.pop(name, None)
+        # The usage is one object for a run, so that a verdict never goes to another run with the same ids.
+        if kept is not None and kept[0] is context.usage and time.monotonic() <= kept[2]:
+            return kept[1]
+        return await self.guard.check(call)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToolName:
+    """A tool as the guard's patterns find it, and the agent that has it."""
+
+    name: str
+    server: str | None
+    agent: str
+
+
+def _name_call(call: ToolCall) -> str | None:
+    """Name a call by all of it; ``None`` for one that cannot be read strictly."""
+    try:
+        arguments = read_arguments(call.arguments)
+    except AdjudgeError:
+        return None
+    return json.dumps([call.tool, call.server, call.agent, call.run_id, call.call_id, arguments], sort_keys=True)
+
+
+# ---------------------------------------------------------------- a tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GuardedInvoker:
+    """Invokes a tool: the check, the tool, and the check of its result."""
+
+    checks: _Checks
+    tool: _ToolName
+    invoke: Callable[[ToolContext[Any], str], Any]
+
+    async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
+        """Return the tool's result if the guard allows the call, and otherwise the guard's sentence for the agent."""
+        try:
+            call = self.checks.make_call(self.tool, context, arguments or "{}", context.tool_call_id)
+        except Exception as error:  # noqa: BLE001 - the program's own function
+            logger.error("a call of %s could not be checked: %s", show(self.tool.name[:80]), type(error).__name__)
+            return _NOT_CHECKED
+        verdict = await self.checks.decide(call, context)
+        if not verdict:
+            return verdict.message
+        result = await self.invoke(context, arguments)
+        return result if await self._may_read(call, result) else WITHHELD
+
+    async def needs_approval(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+        """Return whether the run has to stop here, because the call waits for people."""
+        try:
+            call = self.checks.make_call(self.tool, context, arguments, call_id)
+        except Exception:  # noqa: BLE001 - the invocation meets the same error, and refuses
+            return False
+        return await self.checks.look_ahead(call, context)
+
+    async def _may_read(self, call: ToolCall, result: Any) -> bool:
+        dumped = _dump(result)
+        parts = dumped if isinstance(dumped, list) else [dumped]
+        # No judge here sees an image or opens a file.
+        has_media = any(isinstance(part, Mapping) and part.get("type") in {"image", "file"} for part in parts)
+        if has_media and self.checks.guard.results is not None and self.tool.name not in self.checks.media:
+            return False
+        return bool(await self.checks.guard.check_result(call, dumped))
+
+
+def _dump(value: Any) -> Any:
+    """Return a result or an answer as plain data."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_none=True)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, list | tuple):
+        return [_dump(part) for part in value]
+    return value if value is None or isinstance(value, str | int | float | Mapping) else str(value)
+
+
+def _guard_tool(checks: _Checks, tool: Tool, agent: str) -> Tool:
+    """Return a tool that asks the guard. Raises ``UsageError`` for one that the guard cannot stand in front of."""
+    if _is_guarded(checks, tool):
+        return tool
+    if not isinstance(tool, FunctionTool):
+        raise _explain(
+            agent, tool.name, "is no function tool: no guard sees its calls; take it away, or name it in hosted"
+        )
+    if tool._is_agent_tool:  # noqa: SLF001 - the SDK tells it in no other way
+        raise _explain(agent, tool.name, "is an agent; make the tool of what guard_agent returns for that agent")
+    if tool._is_codex_tool:  # noqa: SLF001 - as above
+        raise _explain(agent, tool.name, "is a coding agent, whose own calls reach no guard here; guard it by its hook")
+    if tool.needs_approval is not False:
+        raise _explain(agent, tool.name, "has needs_approval of its own; let the guard's gate ask people instead")
+    if tool.qualified_name != tool.name:
+        raise _explain(agent, tool.name, "has a namespace, which names of the guard's tools cannot tell apart")
+    binding = tool._mcp_tool_binding  # noqa: SLF001 - as above
+    name = _ToolName(name=tool.name, server=None if binding is None else binding[0], agent=agent)
+    invoker = _GuardedInvoker(checks=checks, tool=name, invoke=tool.on_invoke_tool)
+    can_wait = checks.guard.can_hold(name.name, name.server)
+    return replace(tool, on_invoke_tool=invoker, needs_approval=invoker.needs_approval if can_wait else False)
+
+
+def _is_guarded(checks: _Checks, tool: Tool) -> bool:
+    """Return whether every call that a tool can lead to asks a guard, or the program named it as one that asks none."""
+    if not isinstance(tool, FunctionTool):
+        return tool.name in checks.hosted or isinstance(tool, ToolSearchTool)  # which finds tools, and calls none
+    if tool._is_agent_tool:  # noqa: SLF001 - as below
+        return isinstance(tool._agent_instance, _GuardedAgent)  # noqa: SLF001 - as below
+    return isinstance(tool.on_invoke_tool, _GuardedInvoker)
+
+
+def _explain(agent: str, tool: str, problem: str) -> UsageError:
+    return UsageError(f"agent {show(agent)} cannot be guarded: its tool {show(tool)} {problem}", argument="agent")
+
+
+# ---------------------------------------------------------------- an agent
+
+
+@dataclass
+class _GuardedAgent(Agent[Any]):
+    """An agent whose every tool asks the guard, those of its MCP servers included."""
+
+    checks: _Checks = field(kw_only=True, repr=False)
+
+    async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
+        """Return the tools of the agent's servers, as they ask the guard."""
+        return [_guard_tool(self.checks, tool, self.name) for tool in await super().get_mcp_tools(run_context)]
+
+    async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
+        """Return all tools. Raises ``UsageError`` for one that was added after the guard."""
+        tools = await super().get_all_tools(run_context)
+        for tool in tools:
+            if not _is_guarded(self.checks, tool):
+                raise _explain(self.name, tool.name, "was added after the guard; give all tools to guard_agent")
+        return tools
+
+
+def guard_agent(
+    agent: Agent[Any],
+    guard: ToolGuard,
+    *,
+    run_id: str | FindRun,
+    cwd: str | None = None,
+    media: Collection[str] = (),
+    hosted: Collection[str] = (),
+) -> Agent[Any]:
+    """Return an agent like this one, each of whose calls of a tool is made only if a guard allows it.
+
+    The agents that it hands over to are guarded as well. A call that waits for people interrupts the run, so that
+    ``result.interruptions`` has it; see ``answer_interruptions``. A call that is refused gives the agent the guard's
+    sentence in place of a result, and a result that may not be read is withheld. If the guard has ``prompts`` or
+    ``answers``, they are checked by guardrails: before the model is asked, and after the last answer. One that is
+    refused ends the run with the SDK's ``InputGuardrailTripwireTriggered`` or ``OutputGuardrailTripwireTriggered``.
+
+    Raises ``UsageError`` for an agent with a tool that the guard cannot stand in front of: one that the provider runs,
+    the SDK's own shell, patch, computer and custom tools, other agents that are not guarded, and tools with
+    ``needs_approval`` of their own.
+
+    Args:
+        agent: The agent; it is not changed.
+        guard: The guard. Its patterns find tools by their names, and tools of the agent's MCP servers by server and
+            name.
+        run_id: The name of the run, the same when it is resumed, or a function that finds it in the SDK's context. The
+            SDK has none of its own that would be kept.
+        cwd: The absolute path of the folder in which tools work; files that a call names there are bound to it.
+        media: Names of tools whose images and files may reach the agent. Of others they are withheld where the guard
+            has ``results``, because no judge here sees them.
+        hosted: Names of tools that are no function tools, such as ``web_search``. No guard sees their calls.
+    """
+    if not isinstance(guard, ToolGuard):
+        raise UsageError(f"guard must be a ToolGuard, got {type(guard).__name__}", argument="guard")
+    for name, names in (("media", media), ("hosted", hosted)):
+        if isinstance(names, str):  # each of its letters would be a name
+            raise UsageError(f"{name} must be a list of names, got the text {names!r}", argument=name)
+    if not (callable(run_id) or (isinstance(run_id, str) and run_id.strip())):
+        raise UsageError(f"run_id must be a name or a function that finds it, got {run_id!r}", argument="run_id")
+    checks = _Checks(guard, run_id=run_id, cwd=cwd, media=media, hosted=hosted)
+    return _Guarding(checks).guard_agent(agent)
+
+
+class _Guarding:
+    """Guards agents that hand over to each other, each once: they may do so in a circle."""
+
+    def __init__(self, checks: _Checks) -> None:
+        self._checks = checks
+        self._made: dict[int, tuple[Agent[Any], _GuardedAgent]] = {}
+
+    def guard_agent(self, agent: Agent[Any]) -> _GuardedAgent:
+        """Return an agent as it asks the guard."""
+        if isinstance(agent, _GuardedAgent):
+            return agent
+        if type(agent) is not Agent:
+            # A subclass, such as the SDK's SandboxAgent, may have tools of its own while it runs.
+            raise UsageError(f"agent must be an Agent itself, got {type(agent).__name__}", argument="agent")
+        if id(agent) in self._made:
+            return self._made[id(agent)][1]
+        if agent.mcp_config.get("include_server_in_tool_names"):
+            raise UsageError(
+                f"agent {show(agent.name)} cannot be guarded: its tools of MCP servers have the server in their names, "
+                f"which a guard keeps apart; leave include_server_in_tool_names out of mcp_config",
+                argument="agent",
+            )
+        members: dict[str, Any] = {each.name: getattr(agent, each.name) for each in fields(agent) if each.init}
+        members["tools"] = [_guard_tool(self._checks, tool, agent.name) for tool in agent.tools]
+        members["handoffs"] = []
+        members["input_guardrails"] = [*agent.input_guardrails, *_list_prompt_checks(self._checks)]
+        members["output_guardrails"] = [*agent.output_guardrails, *_list_answer_checks(self._checks)]
+        made = _GuardedAgent(**members, checks=self._checks)
+        self._made[id(agent)] = (agent, made)
+        made.handoffs.extend(self._guard_handoff(each) for each in agent.handoffs)
+        return made
+
+    def _guard_handoff(self, handoff: Agent[Any] | Handoff[Any, Any]) -> Agent[Any] | Handoff[Any, Any]:
+        if not isinstance(handoff, Handoff):
+            return self.guard_agent(handoff)
+        target = None if handoff._agent_ref is None else handoff._agent_ref()  # noqa: SLF001 - the SDK resumes by it
+        known = self.guard_agent(target) if isinstance(target, Agent) else None
+
+        async def hand_over(context: RunContextWrapper[Any], arguments: str) -> Agent[Any]:
+            return self.guard_agent(await handoff.on_invoke_handoff(context, arguments))
+
+        guarded = replace(handoff, on_invoke_handoff=hand_over)
+        guarded._agent_ref = None if known is None else ref(known)  # noqa: SLF001 - as above
+        return guarded
+
+
+def _list_prompt_checks(checks: _Checks) -> list[InputGuardrail[Any]]:
+    if checks.guard.prompts is None:
+        return []
+
+    async def check(context: RunContextWrapper[Any], _agent: Agent[Any], given: Any) -> GuardrailFunctionOutput:
+        text = given if isinstance(given, str) else json.dumps(_dump(given), ensure_ascii=False, default=str)
+        verdict = await checks.guard.check_prompt(text, run_id=checks.find_run(context))
+        return GuardrailFunctionOutput(output_info=verdict.message, tripwire_triggered=not verdict)
+
+    # Side by side with the model, which is the default, the model would read the prompt all the same.
+    return [InputGuardrail(check, name="adjudge", run_in_parallel=False)]
+
+
+def _list_answer_checks(checks: _Checks) -> list[OutputGuardrail[Any]]:
+    if checks.guard.answers is None:
+        return []
+
+    async def check(context: RunContextWrapper[Any], _agent: Agent[Any], answer: Any) -> GuardrailFunctionOutput:
+        verdict = await checks.guard.check_answer(_dump(answer), run_id=checks.find_run(context))
+        return GuardrailFunctionOutput(output_info=verdict.message, tripwire_triggered=not verdict)
+
+    return [OutputGuardrail(check, name="adjudge")]
+
+
+# ---------------------------------------------------------------- held calls
+
+
+async def answer_interruptions(state: RunState[Any]) -> int:
+    """Let the calls go on that people have answered, and return how many still wait.
+
+    A call is approved in the state whatever the answer was: when it is invoked, the guard looks up the answer, and
+    refuses what was denied. So ``state.approve`` by anybody else opens nothing, and resuming too early gives the agent
+    the guard's sentence that the call waits.
+
+    Args:
+        state: The state of an interrupted run of a guarded agent: ``result.to_state()``, or what
+            ``RunState.from_string`` made of a stored one. Interruptions of agents that are not guarded are left alone.
+    """
+    waiting = 0
+    for item in state.get_interruptions():
+        if not isinstance(item.agent, _GuardedAgent):
+            continue
+        checks, raw = item.agent.checks, item.raw_item
+        origin = item.tool_origin
+        name = _ToolName(
+            name=item.tool_name or "",
+            server=None if origin is None else origin.mcp_server_name,
+            agent=item.agent.name,
+        )
+        context = state._context  # noqa: SLF001 - a state has no other way to its context
+        call = checks.make_call(name, context, _read(raw, "arguments"), _read(raw, "call_id"))  # type: ignore[arg-type]
+        if await checks.guard.is_waiting(call):
+            waiting += 1
+        else:
+            state.approve(item)
+    return waiting
+
+
+def _read(raw: Any, name: str) -> str:
+    return str(raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None))
