@@ -10,7 +10,6 @@ import pytest
 
 from adjudge.errors import UsageError
 from adjudge.harness.events import (
-    LARGEST_EVENT,
     AnswerEvent,
     CallEvent,
     Harness,
@@ -19,6 +18,7 @@ from adjudge.harness.events import (
     RanEvent,
     read_event,
 )
+from adjudge.harness.hook_client import LARGEST_EVENT
 from kit.house import TESTS
 
 FILES = {"claude": "claude-2.1.330.jsonl", "codex": "codex-0.169.0.jsonl"}

@@ -11,7 +11,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -27,6 +27,7 @@ from adjudge.guards.tool_guard.guard import CallMatch, ToolGuard
 from adjudge.guards.tool_guard.patterns import ToolKey
 from adjudge.harness.checking import CallGuard, HookGuard, KnownSources, PendingAnswer
 from adjudge.harness.events import Harness
+from adjudge.harness.guard_server import GuardServer, NotChecked, read_server_table
 from adjudge.harness.open_shell import NoOpenShell
 from adjudge.harness.self_protection import SelfProtection, list_protected
 from adjudge.ledger.ledger import Ledger
@@ -45,7 +46,7 @@ _SQLITE = "sqlite:///"
 class HookSettings:
     """The settings of ``[hook]``, checked; gates are names."""
 
-    tools: Mapping[str, str]
+    tools: Mapping[str, str] = field(default_factory=dict)
     """Gates by the names of the agent's own tools, or how they begin."""
     mcp: tuple[Mapping[str, str], ...] = ()
     """Tools of MCP: ``server``, ``tool``, ``gate``, and ``source``, where the harness has to have the server from."""
@@ -70,6 +71,8 @@ class HookSettings:
     show_reasons: bool = False
     protects: tuple[str, ...] = ()
     """Further files and folders that calls may neither read nor write, by absolute paths."""
+    server: GuardServer | None = None
+    """The server that is asked; ``None`` is this process."""
     home: str | None = None
     """The home folder of the account under which the agent runs, where that is not the guard's."""
 
@@ -90,12 +93,12 @@ def read_hook_settings(config: Config) -> HookSettings:
     table = dict(config.hook)
     if not table:
         raise UsageError(f'{where} is not there; write [hook] with tools = {{"Bash" = "NAME OF A GATE"}}')
+    if "tools" not in table and "server" not in table:
+        raise UsageError("it needs tools, the gates by names of tools", argument="tools", where=where)
     try:
         check_keys(table, tuple(entry.name for entry in fields(HookSettings)), where)
         settings = HookSettings(**{name: _read_value(name, value) for name, value in table.items()})
         _check_settings(settings)
-    except TypeError:
-        raise UsageError("it needs tools, the gates by names of tools", argument="tools", where=where) from None
     except UsageError as error:
         raise error if str(error).startswith(where) else error.within(where) from None
     return settings
@@ -104,6 +107,11 @@ def read_hook_settings(config: Config) -> HookSettings:
 def _read_value(name: str, value: Any) -> Any:
     if name in ("answers", "prompts", "results") and not isinstance(value, str):
         raise UsageError(f"{name} must be the name of a gate, got {show(value)}", argument=name)
+    if name == "server":
+        try:
+            return read_server_table(value)
+        except NotChecked as error:
+            raise UsageError(str(error), argument="server") from None
     if name == "home" and not isinstance(value, str):
         raise UsageError(f"home must be the path of a folder, got {show(value)}", argument=name)
     if name in ("unchecked", "reading", "unsafe", "protects"):
@@ -173,13 +181,19 @@ def read_bound_config(path: Path, *, digest: str | None, allow_python: bool = Fa
     config = read_config(path)
     if not allow_python and (code := find_python(config)) is not None:
         raise UsageError(f"{path} runs code ({show(code)}); take it out, or install the hook with --allow-python")
-    _check_ledger(config)
-    if digest is not None and digest != digest_config(config):
+    if "server" not in config.hook:
+        _check_ledger(config)
+    if digest is not None and digest != digest_installed(config):
         raise UsageError(
             f"{path}, or a file that it names, has changed since the hook was installed; read it, and run "
             "adjudge hook install again"
         )
     return config
+
+
+def digest_installed(config: Config) -> str:
+    """Digest what an installed hook is bound to: with a server, which has the gates and what they name, the file."""
+    return (config.digest or "") if "server" in config.hook else digest_config(config)
 
 
 def check_outside(path: Path, cwd: str) -> None:
@@ -245,7 +259,9 @@ def _list_tables(config: Config) -> dict[str, Any]:
     gates = {name: {key: gate[key] for key in gate if key != "cache"} for name, gate in config.gates.items()}
     redact = {"redact": config.ledger["redact"]} if "redact" in config.ledger else {}
     tables = {"defaults": config.defaults, "judges": config.judges, "rubrics": config.rubrics, "gates": gates}
-    return {**tables, "ledger": redact, "approvals": config.approvals, "hook": config.hook}
+    # The key of the server may be replaced.
+    hook = {name: value for name, value in config.hook.items() if name != "server"}
+    return {**tables, "ledger": redact, "approvals": config.approvals, "hook": hook}
 
 
 def _walk(value: Any) -> Iterator[Any]:
@@ -392,4 +408,5 @@ class GuardMaker:
         if place.startswith(_SQLITE):
             own += [Path(place.removeprefix(_SQLITE) + end) for end in ("", "-wal", "-shm", "-journal")]
         own += [config.resolve_path(config.ledger["key"])] if "key" in config.ledger else []
+        own += [] if self.settings.server is None else [Path(self.settings.server.key)]
         return tuple(path.absolute() for path in own)

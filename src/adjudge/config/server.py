@@ -5,12 +5,13 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from adjudge.config.file import Config, check_keys
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_flag, check_seconds, check_whole_number
+from adjudge.formats.arguments import check_choice, check_flag, check_seconds, check_whole_number
 from adjudge.formats.loopback import is_this_machine
 from adjudge.formats.text import show
 from adjudge.guards.approval.request import LONGEST_UNDO
@@ -30,6 +31,10 @@ class ServerSettings:
 
     host: str = "127.0.0.1"
     port: int = PORT
+    uds: str | None = None
+    """The path of a Unix socket on which it listens too, for hooks of this machine."""
+    uds_mode: str = "0600"
+    """Who may connect to it: ``0600`` its account alone, ``0660`` its group too."""
     public_url: str | None = None
     """The address that people and programs use, where it is not ``http://HOST:PORT``: behind a proxy, for instance.
 
@@ -108,7 +113,7 @@ class ServerSettings:
         return frozenset(names | set(LOOPBACK_NAMES) if self.is_local else names)
 
 
-_TEXTS = ("host", "public_url", "judge", "runs")
+_TEXTS = ("host", "uds", "uds_mode", "public_url", "judge", "runs")
 
 _COUNTS = {
     "largest_body": 1_000,
@@ -128,8 +133,15 @@ _LONGEST = 31_536_000.0
 """Seconds of a year."""
 
 
-def read_server(config: Config, *, host: str | None = None, port: int | None = None) -> ServerSettings:
-    """Read the settings of the server; ``host`` and ``port`` of the command line count over those of the file.
+def read_server(
+    config: Config,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    uds: str | None = None,
+    uds_mode: str | None = None,
+) -> ServerSettings:
+    """Read the settings of the server; those of the command line count over those of the file.
 
     Raises ``UsageError`` that names the file and the key.
     """
@@ -138,12 +150,16 @@ def read_server(config: Config, *, host: str | None = None, port: int | None = N
     check_keys(table, tuple(setting.name for setting in fields(ServerSettings)), where)
     _check_values(table, where)
     table |= {name: tuple(table[name]) for name in ("hosts", "proxies") if name in table}
-    overrides: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    given = {"host": host, "port": port, "uds": uds, "uds_mode": uds_mode}
+    overrides: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     # That of the file too where the command line names another: what is written wrong is said, used or not.
     for number in (table.get("port", PORT), overrides.get("port", PORT)):
         check_whole_number("port", number, least=0, most=65_535, where=where)
     settings = ServerSettings(**{**table, **overrides})
     _check_address(settings, where)
+    check_choice("uds_mode", settings.uds_mode, ("0600", "0660"), where=where)
+    if settings.uds is not None and not Path(settings.uds).is_absolute():
+        raise UsageError(f"uds must be an absolute path, got {show(settings.uds)}", argument="uds", where=where)
     judge = settings.judge
     if judge is not None and judge not in config.judges:
         names = ", ".join(config.judges) or "none"

@@ -18,6 +18,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import show
 from adjudge.guards.tool_guard.call import ToolCall
+from adjudge.harness.hook_client import LARGEST_EVENT
 from adjudge.harness.patch import find_patch
 
 Harness = Literal["claude", "codex"]
@@ -25,9 +26,6 @@ Harness = Literal["claude", "codex"]
 HARNESSES: tuple[Harness, ...] = get_args(Harness)
 
 NAMES: Mapping[Harness, str] = {"claude": "Claude Code", "codex": "Codex"}
-
-LARGEST_EVENT = 20_000_000
-"""Bytes of an event that are read at most; a result of a tool can be long."""
 
 PATCH_TOOL = "apply_patch"
 

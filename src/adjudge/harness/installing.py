@@ -19,9 +19,7 @@ from adjudge.formats.json import read_json
 from adjudge.formats.text import show
 from adjudge.harness.answers import tell_user
 from adjudge.harness.events import Harness
-
-MARK = " checked"
-"""What stands behind an answer that was written whole: a text that was cut in the middle can be JSON too."""
+from adjudge.harness.hook_client import MARK
 
 SHELL = "/bin/sh"
 
@@ -33,16 +31,22 @@ _SCRIPT = (
     "echo adjudge: this could not be checked, so it is refused >&2; exit 2"
 )
 
-_START = "import signal; signal.alarm({seconds}); from adjudge.cli import main; main()"
-"""The alarm ends the process in the kernel, whatever Python is busy with, before the harness stops waiting."""
+_STARTS = {
+    False: "import signal; signal.alarm({seconds}); from adjudge.cli import main; main()",
+    True: "import signal; signal.alarm({seconds}); from adjudge.harness.hook_client import main; main()",
+}
+"""What Python runs, by whether a server is asked, for which nearly nothing is imported.
+
+The alarm ends the process in the kernel, whatever Python is busy with, before the harness stops waiting.
+"""
 
 PATIENCE = 15
 """Seconds for which the harness waits longer than the hook may take."""
 
 _UNANSWERED = tell_user("adjudge: this answer could not be checked")
 
-_OWN = "from adjudge.cli import main; main()"
-"""A part of every command of ours, by which those of an earlier installation are found."""
+_OWN = ("from adjudge.cli import main; main()", "from adjudge.harness.hook_client import main; main()")
+"""Parts of commands of ours, by one of which those of an earlier installation are found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,8 @@ class Installation:
     events: tuple[str, ...]
     managed: bool = False
     allow_python: bool = False
+    asks_server: bool = False
+    """True if the configuration names a server, which is asked by a program that imports little."""
 
 
 def list_events(harness: Harness, *, prompts: bool, answers: bool) -> tuple[str, ...]:
@@ -72,7 +78,7 @@ def write_command(installation: Installation, event: str) -> str:
     check = ["hook", "check", "--seal", "--for", installation.harness, "--config", str(installation.config)]
     check += ["--digest", installation.digest]
     check += ["--managed"] * installation.managed + ["--allow-python"] * installation.allow_python
-    start = _START.format(seconds=installation.seconds)
+    start = _STARTS[installation.asks_server].format(seconds=installation.seconds)
     # Codex sends an answer back as often as its hook refuses it: a broken hook would keep the agent at work for ever.
     fallback = json.dumps(_UNANSWERED) if event == "Stop" else ""
     return shlex.join([SHELL, "-c", _SCRIPT, "adjudge-hook", fallback, installation.python, "-I", "-c", start, *check])
@@ -123,6 +129,11 @@ def _drop_own(groups: Sequence[Any]) -> list[Any]:
         if not isinstance(hooks, list):
             kept.append(group)
             continue
-        others = [hook for hook in hooks if not (isinstance(hook, Mapping) and _OWN in str(hook.get("command")))]
+        others = [hook for hook in hooks if not (isinstance(hook, Mapping) and _is_own(hook))]
         kept += [{**group, "hooks": others}] if others else []
     return kept
+
+
+def _is_own(hook: Mapping[str, Any]) -> bool:
+    command = str(hook.get("command"))
+    return any(part in command for part in _OWN)

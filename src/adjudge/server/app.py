@@ -70,6 +70,8 @@ def make_app(
     *,
     host: str | None = None,
     port: int | None = None,
+    uds: str | None = None,
+    uds_mode: str | None = None,
     allow_anonymous: bool = False,
 ) -> FastAPI:
     """The ASGI application over an ``adjudge.toml``.
@@ -80,11 +82,18 @@ def make_app(
         config: The file; by default the one in the working directory.
         host: Where it will listen, over ``host`` of ``[server]``.
         port: The port, over ``port`` of ``[server]``.
+        uds: The path of a Unix socket on which it will listen too, over ``uds`` of ``[server]``.
+        uds_mode: Who may connect to that, over ``uds_mode``: ``0600`` or ``0660``.
         allow_anonymous: Let requests without a key judge and read. Refused unless it listens on this machine's own
             addresses alone.
     """
     holder = StateHolder(
-        path=None if config is None else Path(config), host=host, port=port, allow_anonymous=allow_anonymous
+        path=None if config is None else Path(config),
+        host=host,
+        port=port,
+        uds=uds,
+        uds_mode=uds_mode,
+        allow_anonymous=allow_anonymous,
     )
 
     @asynccontextmanager

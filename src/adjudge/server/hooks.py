@@ -68,6 +68,8 @@ def open_hooks(config: Config, ledger: Ledger, gates: Mapping[str, Gate]) -> Ser
     if not config.hook:
         return None
     settings = read_hook_settings(config)
+    if not (settings.tools or settings.mcp or settings.unchecked):
+        return None  # it only says which server a hook asks
 
     def find_gate(name: str) -> Gate:
         if name not in gates:

@@ -174,7 +174,9 @@ def _check_host(request: Request, settings: ServerSettings) -> None:
     origin with the server, and without this it could ask and read everything that needs no key.
     """
     path: str = request.scope["path"]
-    if path in _OPEN_PATHS or is_static(path):  # the page that says the right address needs its style sheet
+    if (
+        path in _OPEN_PATHS or is_static(path) or is_unix(request.scope)
+    ):  # the page that says the right address needs its style sheet
         return
     hosts = request.headers.getlist("host")
     name = _drop_port(hosts[0]).lower() if len(hosts) == 1 else ""
@@ -182,6 +184,12 @@ def _check_host(request: Request, settings: ServerSettings) -> None:
         raise Problem(
             421, "this server is not asked by that name; add it to hosts under [server] of adjudge.toml", code="host"
         )
+
+
+def is_unix(scope: Scope) -> bool:
+    """Return whether a request came over a Unix socket, which no browser can ask: only those have no port."""
+    server = scope.get("server")
+    return server is not None and server[1] is None
 
 
 def _check_charset(request: Request) -> None:

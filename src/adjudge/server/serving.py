@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.text import show
 from adjudge.server.app import make_app
 from adjudge.server.http_protocol import TimedProtocol
 from adjudge.server.problem import logger
@@ -33,6 +36,8 @@ async def serve(
     *,
     host: str | None = None,
     port: int | None = None,
+    uds: str | None = None,
+    uds_mode: str | None = None,
     allow_anonymous: bool = False,
     on_ready: Callable[[str], None] = logger.info,
 ) -> None:
@@ -42,11 +47,14 @@ async def serve(
     ``UsageError`` for a configuration or an address that cannot be used, before anything is answered, and
     ``LedgerError`` when the store fails.
     """
-    app = make_app(config, host=host, port=port, allow_anonymous=allow_anonymous)
+    app = make_app(config, host=host, port=port, uds=uds, uds_mode=uds_mode, allow_anonymous=allow_anonymous)
     holder: StateHolder = app.state.holder
     settings = (await holder.open()).settings
     try:
-        listener = _listen(settings)
+        listeners = [
+            _listen(settings),
+            *([] if settings.uds is None else [listen_unix(settings.uds, settings.uds_mode)]),
+        ]
     except BaseException:
         await holder.aclose()
         raise
@@ -66,8 +74,11 @@ async def serve(
     signal.signal(signal.SIGTERM, lambda *_: None)
     # How long a thread that computes keeps the loop waiting, each time that the loop has something to do.
     sys.setswitchinterval(_SWITCH)
-    on_ready(_name_addresses(settings, listener.getsockname()[1]))
-    await server.serve(sockets=[listener])
+    on_ready(_name_addresses(settings, listeners[0].getsockname()[1]))
+    try:
+        await server.serve(sockets=listeners)
+    finally:
+        _remove_socket(settings.uds)
 
 
 class StoppableServer(uvicorn.Server):
@@ -114,7 +125,8 @@ def _name_addresses(settings: ServerSettings, port: int) -> str:
     """Name where it listens, and the address for people and programs where that is another."""
     listening = replace(settings, public_url=None, port=port).base_url
     public = settings.public_url
-    return listening if public is None or public == listening else f"{listening}; open it at {public} (public_url)"
+    named = listening if public is None or public == listening else f"{listening}; open it at {public} (public_url)"
+    return named if settings.uds is None else f"{named}; hooks ask at unix:{settings.uds}"
 
 
 def _listen(settings: ServerSettings) -> socket.socket:
@@ -128,3 +140,54 @@ def _listen(settings: ServerSettings) -> socket.socket:
     # Named as TCP, for asyncio sends without delay only then. Otherwise the body of an answer waits for the client to
     # confirm its head, which takes 40 ms.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=listener.detach())
+
+
+def listen_unix(path: str, mode: str) -> socket.socket:
+    """Listen on a Unix socket in a folder in which no other account can put one in its place.
+
+    Raises ``UsageError`` for another folder, for a path where something else is, and where a server listens already.
+    """
+    place, folder = Path(path), Path(path).parent
+    try:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o022:
+            raise UsageError(
+                f"the folder of {show(path)} can be changed by other accounts, who could put their own socket there; "
+                "use one that only this account can write (mode 0700 or 0750)",
+                argument="uds",
+            )
+        _remove_old(place)
+        listener = socket.socket(socket.AF_UNIX)
+        try:
+            listener.bind(path)
+            # Before it listens: nobody can have connected under the mode that the umask gave it.
+            place.chmod(int(mode, 8))
+            listener.listen(2_048)
+        except BaseException:
+            listener.close()
+            raise
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {show(path)}: {error.strerror}; give another with --uds", argument="uds"
+        ) from None
+    return listener
+
+
+def _remove_socket(path: str | None) -> None:
+    if path is not None:
+        Path(path).unlink(missing_ok=True)
+
+
+def _remove_old(place: Path) -> None:
+    """Remove the socket of a server that has ended."""
+    if not place.exists() and not place.is_symlink():
+        return
+    if not place.is_socket() or place.is_symlink():
+        raise UsageError(f"{show(str(place))} is there, and is no socket; give another with --uds", argument="uds")
+    with socket.socket(socket.AF_UNIX) as other:
+        try:
+            other.connect(str(place))
+        except ConnectionRefusedError:
+            place.unlink()
+            return
+    raise UsageError(f"another server listens on {show(str(place))}; stop it first", argument="uds")

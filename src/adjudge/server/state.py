@@ -92,6 +92,8 @@ class StateHolder:
     """``adjudge.toml``; ``None`` is the one of the working directory."""
     host: str | None = None
     port: int | None = None
+    uds: str | None = None
+    uds_mode: str | None = None
     allow_anonymous: bool = False
     ledger: Ledger | None = None
     keys: KeyMemory | None = None
@@ -121,6 +123,8 @@ class StateHolder:
             ("[ledger]", dict(old.config.ledger), dict(config.ledger)),
             ("[server] host", old.settings.host, new.settings.host),
             ("[server] port", old.settings.port, new.settings.port),
+            ("[server] uds", old.settings.uds, new.settings.uds),
+            ("[server] uds_mode", old.settings.uds_mode, new.settings.uds_mode),
         ):
             if before != now:
                 await new.aclose()
@@ -168,7 +172,7 @@ class StateHolder:
                 self._close_later(state)
 
     def _open(self, config: Config) -> ServerState:
-        settings = read_server(config, host=self.host, port=self.port)
+        settings = read_server(config, host=self.host, port=self.port, uds=self.uds, uds_mode=self.uds_mode)
         if self.allow_anonymous and not settings.is_local:
             raise UsageError(
                 f"{config.path}: [server] host is {settings.host}, which others can reach, so requests need a key; "

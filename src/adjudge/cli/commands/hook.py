@@ -77,7 +77,7 @@ def check_event(
 
 
 def _read_mark() -> str:
-    from adjudge.harness.installing import MARK
+    from adjudge.harness.hook_client import MARK
 
     return MARK
 
@@ -96,10 +96,13 @@ async def _answer(
     harness: Harness, path: Path, digest: str | None, *, managed: bool, allow_python: bool
 ) -> dict[str, Any]:
     from adjudge.config.hook import OpenedHook, check_outside, read_bound_config
-    from adjudge.harness.events import LARGEST_EVENT, CallEvent, RanEvent, read_event
+    from adjudge.harness.events import CallEvent, RanEvent, read_event
+    from adjudge.harness.hook_client import LARGEST_EVENT
 
     raw = await asyncio.to_thread(sys.stdin.buffer.read, LARGEST_EVENT + 1)
     config = read_bound_config(path, digest=digest, allow_python=allow_python)
+    if "server" in config.hook:
+        return _ask_server(config, raw, harness, managed=managed)
     event = read_event(harness, raw)
     if isinstance(event, CallEvent | RanEvent):
         check_outside(path, event.call.cwd or "/")
@@ -108,6 +111,20 @@ async def _answer(
         return await opened.guard.answer(event)
     finally:
         await opened.aclose()
+
+
+def _ask_server(config: Any, raw: bytes, harness: Harness, *, managed: bool) -> dict[str, Any]:
+    from adjudge.config.hook import read_hook_settings
+    from adjudge.harness.guard_server import NotChecked
+    from adjudge.harness.hook_client import answer_event, find_deadline
+
+    settings = read_hook_settings(config)
+    assert settings.server is not None  # noqa: S101 - for the type checker
+    seconds = find_deadline(settings.timeout)
+    try:
+        return answer_event(raw, settings.server, harness, managed=managed, seconds=seconds, config=str(config.path))
+    except NotChecked as error:
+        raise UsageError(str(error)) from None
 
 
 def install(
@@ -134,7 +151,7 @@ def install(
 
     Exit status: 0 shown or written, 2 a configuration or settings that cannot be used.
     """
-    from adjudge.config.hook import OpenedHook, digest_config, read_bound_config
+    from adjudge.config.hook import OpenedHook, digest_installed, read_bound_config, read_hook_settings
     from adjudge.harness.installing import Installation, list_events, merge_settings
     from adjudge.harness.settings_file import find_settings, read_settings, write_settings
 
@@ -143,16 +160,25 @@ def install(
         raise UsageError("--managed is for Claude Code; how Codex enforces settings was not tried")
     path = Path(os.path.abspath(config))  # noqa: PTH100 - resolve() would follow the link that is refused
     read = read_bound_config(path, digest=None, allow_python=allow_python)
-    settings = asyncio.run(_try_opening(OpenedHook(read, name)))
+    settings = read_hook_settings(read)
+    asks_server = settings.server is not None
+    if not asks_server:
+        asyncio.run(_try_opening(OpenedHook(read, name)))
     installation = Installation(
         harness=name,
         python=os.path.abspath(sys.executable),  # noqa: PTH100 - the link of an environment leads out of it
         config=path,
-        digest=digest_config(read),
+        digest=digest_installed(read),
         seconds=settings.seconds,
-        events=list_events(name, prompts=settings.prompts is not None, answers=settings.answers is not None),
+        events=list_events(
+            name,
+            # The server knows which of them it has gates for.
+            prompts=asks_server or settings.prompts is not None,
+            answers=asks_server or settings.answers is not None,
+        ),
         managed=managed,
         allow_python=allow_python,
+        asks_server=asks_server,
     )
     place = file if file is not None else find_settings(name, managed=managed)
     before = read_settings(place)
@@ -167,10 +193,9 @@ def install(
     return 0
 
 
-async def _try_opening(opened: OpenedHook) -> Any:
+async def _try_opening(opened: OpenedHook) -> None:
     try:
         opened.check_ready()
-        return opened.settings
     finally:
         await opened.aclose()
 

@@ -21,6 +21,14 @@ def serve(
         typer.Option("--host", metavar="H", help="Where to listen; by default 127.0.0.1, this machine alone."),
     ] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="P", help="The port; by default 8318.")] = None,
+    uds: Annotated[
+        str | None,
+        typer.Option("--uds", metavar="PATH", help="A Unix socket to listen on too, for hooks of this machine."),
+    ] = None,
+    uds_mode: Annotated[
+        str | None,
+        typer.Option("--uds-mode", metavar="M", help="Who may connect: 0600 this account, or 0660 its group too."),
+    ] = None,
     allow_anonymous: Annotated[
         bool,
         typer.Option(
@@ -51,6 +59,8 @@ def serve(
             config,
             host=host,
             port=port,
+            uds=uds,
+            uds_mode=uds_mode,
             allow_anonymous=allow_anonymous,
             on_ready=lambda url: note(f"adjudge serves on {url}; interrupt it to stop"),
         )

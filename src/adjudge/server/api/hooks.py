@@ -33,6 +33,7 @@ from adjudge.server.caller import Caller, require
 from adjudge.server.hooks import ServerHooks
 from adjudge.server.metrics import get_metrics
 from adjudge.server.problem import Problem
+from adjudge.server.protection import is_unix
 from adjudge.server.state import CurrentState, ServerState, get_state
 
 NONCE = "adjudge-nonce"
@@ -142,19 +143,13 @@ async def answer_hook(
     ] = False,
 ) -> Response:
     """Answer an event of Claude Code or Codex, in the harness's own form."""
-    hook = _find_hooks(state).find_hook(harness, is_local=is_unix(request))
+    hook = _find_hooks(state).find_hook(harness, is_local=is_unix(request.scope))
     with explaining_usage():
         read = read_event_object(harness, event)
         async with state.queue.enter(caller.identity):
             written = await replace(hook, managed=managed).answer(read)
     log_troubles(state)
     return answer(written)
-
-
-def is_unix(request: Request) -> bool:
-    """Return whether a request came over a Unix socket, and so from this machine: only those have no port."""
-    server = request.scope.get("server")
-    return server is not None and server[1] is None
 
 
 def _find_hooks(state: ServerState) -> ServerHooks:

@@ -1,0 +1,122 @@
+"""The command that a harness starts at every call where a server is asked: little to import, and nothing to decide.
+
+``adjudge hook check`` does the same by itself where there is no server, which takes several times as long to start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from adjudge.harness.guard_server import GuardServer, NotChecked, ask_server, read_own_file, read_server_table
+
+LARGEST_EVENT = 20_000_000
+"""Bytes of an event that are read at most; a result of a tool can be long."""
+
+MARK = " checked"
+"""What stands behind an answer that was written whole: a text that was cut in the middle can be JSON too."""
+
+
+def find_hook_path(harness: str, *, managed: bool) -> str:
+    """Find the address of a harness's events on the server."""
+    return f"/v1/hooks/{harness}" + ("?managed=true" if managed else "")
+
+
+def check_cwd(cwd: object, *paths: str) -> None:
+    """Raise ``NotChecked`` for a file of ours that lies in the folder of a session, where the agent writes."""
+    if not isinstance(cwd, str) or not cwd.startswith("/"):
+        raise NotChecked("the event does not say in which folder the session is")
+    folder = os.path.realpath(cwd).rstrip("/") + "/"
+    for path in paths:
+        if os.path.realpath(path).startswith(folder):
+            raise NotChecked(f"{path} lies in the folder of the session, {cwd}, where the agent can write; move it")
+
+
+def answer_event(
+    raw: bytes, server: GuardServer, harness: str, *, managed: bool, seconds: float, config: str
+) -> dict[str, Any]:
+    """Return the server's answer to an event. Raises ``NotChecked``."""
+    try:
+        event = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise NotChecked("the event is no JSON") from None
+    if not isinstance(event, dict):
+        raise NotChecked("the event is no object")
+    if "tool_name" in event:
+        check_cwd(event.get("cwd"), config, server.key)
+    answer: dict[str, Any] = ask_server(server, find_hook_path(harness, managed=managed), raw, seconds=seconds)
+    return answer
+
+
+def find_deadline(timeout: float) -> float:
+    """Return the seconds that the server may take, by the seconds of one check: two checks, and a little."""
+    return 2 * timeout + 5
+
+
+def main() -> NoReturn:
+    """Answer one event from standard input as ``adjudge hook check`` does, by the server of the configuration.
+
+    It ends the process: with 0 and an answer, or with 2 and a word, whatever happens.
+    """
+    import sys
+
+    try:
+        # Whoever started this set it, and that may be a project.
+        os.environ.clear()
+        text = _run(sys.argv[1:], sys.stdin.buffer)
+        data = text.encode("ascii")
+        while data:
+            data = data[os.write(1, data) :]
+        status = 0
+    except BaseException as error:  # noqa: BLE001 - a harness makes the call after any exit status but 2
+        word = (
+            str(error) if isinstance(error, NotChecked) else f"the event could not be checked: {type(error).__name__}"
+        )
+        with suppress(BaseException):
+            os.write(2, f"adjudge: {word}\n".encode("utf-8", "replace"))
+        status = 2
+    os._exit(status)
+
+
+def _run(words: list[str], events: Any) -> str:
+    options = _read_options(words)
+    raw = events.read(LARGEST_EVENT + 1)
+    if len(raw) > LARGEST_EVENT:
+        raise NotChecked(f"the event has more than {LARGEST_EVENT:,} bytes; the hook takes no longer one")
+    path = options["--config"]
+    content = read_own_file(path)
+    if hashlib.sha256(content).hexdigest() != options["--digest"]:
+        raise NotChecked(
+            f"{path} has changed since the hook was installed; read it, and run adjudge hook install again"
+        )
+    import tomllib
+
+    try:
+        hook = tomllib.loads(content.decode("utf-8-sig"))["hook"]
+        timeout = float(hook.get("timeout", 20.0))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise NotChecked(f"{path} has no [hook.server] that can be read") from None
+    server = read_server_table(hook.get("server"))
+    managed = "--managed" in options
+    seconds = find_deadline(timeout)
+    answer = answer_event(raw, server, options["--for"], managed=managed, seconds=seconds, config=path)
+    return json.dumps(answer) + MARK
+
+
+def _read_options(words: list[str]) -> dict[str, str]:
+    """Read the options that ``adjudge hook install`` writes, and no others."""
+    options: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        if word in ("--for", "--config", "--digest"):
+            options[word] = next(rest, "")
+        elif word in ("--managed", "--seal"):
+            options[word] = ""
+        elif word not in ("hook", "check"):
+            raise NotChecked(f"unknown option {word!r}; run adjudge hook install again")
+    if options.get("--for") not in ("claude", "codex") or not options.get("--config") or not options.get("--digest"):
+        raise NotChecked("--for, --config and --digest are needed; run adjudge hook install again")
+    return options

@@ -1,0 +1,253 @@
+"""A coding agent's hook and the server that it asks, as processes: what the installed command does, and without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge import UsageError
+from adjudge.server.serving import listen_unix
+from kit.patience import HANG, wait_for
+from kit.server_process import ServerProcess, make_key, run_command, serve
+
+pytestmark = [pytest.mark.integration, pytest.mark.skipif(os.name == "nt", reason="a hook of Unix")]
+
+CONFIG = """
+[ledger]
+url = "sqlite:///{folder}/ledger.db"
+store_content = "full"
+
+[gates.shell]
+rules = [{{not_contains = "curl"}}]
+
+[gates.deploys]
+rules = [{{regex = "^$"}}]
+on_rule = "ask"
+ask = {{approvers = ["ana"], show_content = true}}
+
+[server]
+uds = "{folder}/hook.sock"
+
+[hook]
+tools = {{"Bash" = "shell", "Deploy" = "deploys"}}
+
+[hook.server]
+address = "unix:{folder}/hook.sock"
+key = "{folder}/key"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One configuration for both, and a key."""
+    made = tmp_path_factory.mktemp("g")
+    made.chmod(0o700)
+    (made / "adjudge.toml").write_text(CONFIG.format(folder=made), encoding="utf-8")
+    (made / "key").touch(mode=0o600)
+    (made / "key").write_text(make_key(made, "hook"), encoding="utf-8")
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[ServerProcess]:
+    with serve(folder) as running:
+        yield running
+
+
+def find_command(folder: Path, harness: str = "claude", event: str = "PreToolUse") -> str:
+    """The command that ``install`` writes into the settings of a harness."""
+    settings = folder / f"{harness}.json"
+    arguments = ["--config", str(folder / "adjudge.toml"), "--file", str(settings), "--write"]
+    done = run_command(folder, "hook", "install", harness, *arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(settings.read_text("utf-8"))["hooks"][event][0]["hooks"][0]["command"]
+
+
+def make_event(command: str = "ls", **changed: Any) -> str:
+    call = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "t1"}
+    return json.dumps({"session_id": "s1", "cwd": "/work", "hook_event_name": "PreToolUse", **call, **changed})
+
+
+def call(command: str, event: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    words = ["/bin/sh", "-c", command]
+    return subprocess.run(words, input=event, capture_output=True, text=True, check=False, timeout=HANG, **more)
+
+
+@pytest.mark.parametrize("harness", ["claude", "codex"])
+def test_the_installed_command_asks_the_server(folder: Path, server: ServerProcess, harness: str):
+    """It starts the small program, and the server's guard answers: nothing that passes, a refusal, a question."""
+    command = find_command(folder, harness)
+    found = [call(command, make_event(text)) for text in ("ls", "curl x")]
+    held = call(command, make_event(tool_name="Deploy", tool_input={"to": harness}))
+
+    assert "adjudge.harness.hook_client" in command
+    assert [(done.returncode, done.stderr) for done in (*found, held)] == [(0, "")] * 3
+    assert found[0].stdout == "{}"
+    for done in (found[1], held):
+        assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert server.process.poll() is None
+
+
+def test_the_command_for_people_asks_the_server_too(folder: Path, server: ServerProcess):
+    """``adjudge hook check`` takes longer to start, and answers the same."""
+    arguments = ["--for", "claude", "--config", str(folder / "adjudge.toml")]
+    done = run_command(folder, "hook", "check", *arguments, input=make_event("curl x"))
+
+    assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert server.process.poll() is None
+
+
+def test_nothing_of_the_environment_counts(folder: Path, server: ServerProcess):
+    """A project can set it: neither a proxy, nor a module, nor an option of a library is looked at."""
+    names = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "OPENSSL_CONF", "PYTHONPATH", "PYTHONSTARTUP")
+    environment = dict(os.environ) | dict.fromkeys(names, "/no/such/place")
+    done = call(find_command(folder), make_event(), env=environment)
+
+    assert (done.returncode, done.stdout) == (0, "{}")
+    assert server.process.poll() is None
+
+
+def test_only_its_account_can_connect_to_the_socket(folder: Path, server: ServerProcess):
+    """Until uds_mode says that its group can."""
+    found = (folder / "hook.sock").stat()
+
+    assert stat.S_ISSOCK(found.st_mode)
+    assert stat.S_IMODE(found.st_mode) == 0o600
+    assert server.process.poll() is None
+
+
+@pytest.mark.parametrize(
+    "event", ["no event", "[]", make_event(cwd=None), make_event(hook_event_name="Nothing"), make_event(session_id="")]
+)
+def test_what_the_server_does_not_take_is_exit_2_with_a_word(folder: Path, server: ServerProcess, event: str):
+    """Neither harness makes the call then."""
+    done = call(find_command(folder), event)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip()
+    assert server.process.poll() is None
+
+
+def test_a_session_in_the_folder_of_the_hook_is_refused(folder: Path, server: ServerProcess):
+    """There the agent writes."""
+    done = call(find_command(folder), make_event(cwd=str(folder)))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert server.process.poll() is None
+
+
+def test_a_changed_configuration_asks_nobody(folder: Path, server: ServerProcess):
+    """It could name another server."""
+    command = find_command(folder)
+    file = folder / "adjudge.toml"
+    text = file.read_text("utf-8")
+    try:
+        file.write_text(text + "\n# changed\n", encoding="utf-8")
+        done = call(command, make_event())
+    finally:
+        file.write_text(text, encoding="utf-8")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "changed" in done.stderr
+    assert server.process.poll() is None
+
+
+@pytest.mark.slow
+def test_clients_that_ask_at_once_make_one_request(folder: Path, server: ServerProcess):
+    """Eight processes with one held call."""
+    command = find_command(folder)
+    event = make_event(session_id="s-race", tool_name="Deploy", tool_input={"to": "race"})
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: call(command, event), range(8)))
+
+    assert {done.returncode for done in found} == {0}
+    reasons = {json.loads(done.stdout)["hookSpecificOutput"]["permissionDecisionReason"] for done in found}
+    assert len(reasons) == 1
+    assert server.process.poll() is None
+
+
+@pytest.mark.slow
+def test_a_killed_server_refuses_and_a_new_one_answers(folder: Path, tmp_path_factory: pytest.TempPathFactory):
+    """The socket of the one that was killed is left behind, and is replaced."""
+    own = tmp_path_factory.mktemp("k")
+    own.chmod(0o700)
+    (own / "adjudge.toml").write_text(CONFIG.format(folder=own), encoding="utf-8")
+    (own / "key").touch(mode=0o600)
+    (own / "key").write_text(make_key(own, "hook"), encoding="utf-8")
+    command = find_command(own)
+    before = call(command, make_event())
+    with serve(own) as running:
+        assert call(command, make_event()).stdout == "{}"
+        running.kill()
+        after = call(command, make_event())
+    with serve(own):
+        again = call(command, make_event())
+    wait_for(lambda: not (own / "hook.sock").exists())
+
+    for done in (before, after):
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.strip()
+    assert again.stdout == "{}"
+
+
+PROBE = """
+import sys
+before = set(sys.modules)
+import adjudge.harness.hook_client
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_the_client_imports_the_standard_library_alone():
+    """And of that nothing that takes long; of adjudge the two modules, and what exports names."""
+    words = [sys.executable, "-I", "-c", PROBE]
+    found = set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+    packages = {name.partition(".")[0] for name in found}
+
+    assert packages - {"adjudge"} <= set(sys.stdlib_module_names)
+    assert not packages & {
+        "asyncio",
+        "ssl",
+        "http",
+        "urllib",
+        "email",
+        "logging",
+        "subprocess",
+        "dataclasses",
+        "inspect",
+    }
+    own = {name for name in found if name.startswith("adjudge")}
+    assert own == {"adjudge", "adjudge.lazy"} | {
+        f"adjudge.harness{name}" for name in ("", ".guard_server", ".hook_client")
+    }
+
+
+# ---------------------------------------------------------------- the socket
+
+
+def test_a_socket_is_made_only_where_no_other_account_can_put_one(tmp_path: Path):
+    """Nor in the place of a file, of a link, or of a server that runs."""
+    tmp_path.chmod(0o700)
+    with listen_unix(str(tmp_path / "hook.sock"), "0660"):
+        assert stat.S_IMODE((tmp_path / "hook.sock").stat().st_mode) == 0o660
+        (tmp_path / "file").write_text("", encoding="utf-8")
+        (tmp_path / "link").symlink_to(tmp_path / "hook.sock")
+        for name in ("hook.sock", "file", "link", "absent/hook.sock", "x" * 200):
+            with pytest.raises(UsageError) as caught:
+                listen_unix(str(tmp_path / name), "0600")
+            assert caught.value.argument == "uds"
+    tmp_path.chmod(0o777)
+    with pytest.raises(UsageError):
+        listen_unix(str(tmp_path / "hook.sock"), "0600")
+    tmp_path.chmod(0o700)
+    with listen_unix(str(tmp_path / "hook.sock"), "0600"):
+        assert (tmp_path / "file").read_text("utf-8") == ""
