@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kit import house
 
-LANGUAGES = {"", "console", "diff", "html", "json", "jsonl", "mermaid", "python", "sh", "text", "toml", "yaml"}
+LANGUAGES = {"", "console", "diff", "html", "js", "json", "jsonl", "mermaid", "python", "sh", "text", "toml", "yaml"}
 NOT_RUN = re.compile(r"# not run: \S")
 FENCE = re.compile(r" {0,3}(?P<ticks>`{3,})[ ]*(?P<language>[\w+-]*)(?P<rest>[^`]*)$")
 TITLE = re.compile(r'title="([^"]+)"')

@@ -302,14 +302,15 @@ def test_two_servers_that_are_asked_at_once_make_one_request(tmp_path: Any):
     """And of as many resumptions after the yes, one is allowed."""
     folders = [tmp_path / name for name in ("one", "two")]
     ledger = f"sqlite:///{tmp_path / 'shared.db'}"
-    config = CONFIG.replace("sqlite:///adjudge.db", ledger)
+    config = CONFIG.replace("sqlite:///adjudge.db", ledger).replace("[hook]", "[hook]\ntimeout = 200")
+    config += "\n[server]\ndeadline = 300\n"
     with ExitStack() as stack:
         servers = []
         for folder in folders:
             folder.mkdir()
             servers.append(stack.enter_context(run_server(folder, config, ledger=ledger)))
         key = servers[0].make_key("hook")
-        clients = [server.open_client(key=key, timeout=60) for server in servers for _ in range(4)]
+        clients = [server.open_client(key=key, timeout=300) for server in servers for _ in range(4)]
         pool = stack.enter_context(ThreadPoolExecutor(len(clients)))
         held = list(pool.map(lambda client: ask_for_deletion(client, "run-1"), clients))
         ana = servers[0].open_client(key=servers[0].make_key("approve", "read", approver="Ana"))

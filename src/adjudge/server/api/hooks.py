@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Body, Depends, Query
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from adjudge.guards.tool_guard.call import LONGEST_ID, ToolCall, ToolVerdict
+from adjudge.guards.tool_guard.call import LONGEST_ID, CallRefusedBecause, ToolCall, ToolVerdict, ToolVerdictKind
 from adjudge.harness.events import SOURCE, Harness, read_event_object
 from adjudge.server.api.endpoint import (
     JudgingRoute,
@@ -102,7 +102,19 @@ class ToolResumeBody(ToolCallBody):
     wait: float = Field(default=0.0, ge=0.0, le=3_600.0, description="Seconds to wait for people, up to the deadline.")
 
 
-@router.post("/tools/check")
+class ToolVerdictReply(BaseModel):
+    """The answer about a call."""
+
+    schema_: Literal["adjudge/tool-verdict/1"] = Field(alias="schema")
+    allowed: bool = Field(description="Whether the call may be made. Nothing else says so.")
+    kind: ToolVerdictKind
+    because: CallRefusedBecause | None = Field(description="Why it was not allowed, in a word.")
+    message: str = Field(description="The sentence for the agent.")
+    approval_id: str | None = Field(description="The request that a pending call waits for; it is not for the agent.")
+    decision: str | None = Field(description="The id of the decision in the ledger.")
+
+
+@router.post("/tools/check", response_model=ToolVerdictReply)
 async def check_call(request: Request, body: ToolCallBody, state: CurrentState, caller: Asking) -> Response:
     """Decide whether a call may be made, immediately before it is: only if the member ``allowed`` is true."""
     call, guard = _read_call(body, state), _find_hooks(state).find_guard()
@@ -112,7 +124,7 @@ async def check_call(request: Request, body: ToolCallBody, state: CurrentState, 
     return _answer(request, state, verdict, is_allowed=is_allowed)
 
 
-@router.post("/tools/resume")
+@router.post("/tools/resume", response_model=ToolVerdictReply)
 async def resume_call(request: Request, body: ToolResumeBody, state: CurrentState, caller: Asking) -> Response:
     """Answer for a call that waited for people. Nobody is asked, and a call that never waited is refused."""
     call, guard = _read_call(body, state), _find_hooks(state).find_guard()
@@ -130,7 +142,7 @@ async def resume_call(request: Request, body: ToolResumeBody, state: CurrentStat
     return _answer(request, state, verdict, is_allowed=is_allowed)
 
 
-@router.post("/hooks/{harness}")
+@router.post("/hooks/{harness}", response_model=dict[str, Any])
 async def answer_hook(
     request: Request,
     harness: Harness,
