@@ -15,9 +15,9 @@ import pytest
 from kit import house
 
 # pytester drops the modules that a run in this process brought, and some break when they are loaded a second time. Not
-# the integrations: with Inspect comes a zipfile that reads zstd, for every other test as well.
+# what needs another package: it may be absent, and with Inspect comes a zipfile that reads zstd, for all other tests.
 for _name in (*house.modules(), "re2", "rfc8785", "yaml"):
-    if not _name.startswith(("adjudge.cli", "adjudge.__main__", "adjudge.integrations.")):
+    if not _name.startswith(("adjudge.cli", "adjudge.__main__", "adjudge.integrations.", "adjudge.mcp.")):
         import_module(_name)
 
 INSTALLED = any(point.value == "adjudge.testing.plugin" for point in entry_points(group="pytest11"))

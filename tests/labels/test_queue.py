@@ -263,9 +263,11 @@ def test_per_case_raters_share_each_case(folder):
 
 def test_a_case_is_free_again_when_its_time_is_over(folder):
     """A rater who went home keeps nobody; what they say later counts all the same."""
-    with open_label_queue(folder, lease_seconds=0.05, seed=1) as queue:
+    with open_label_queue(folder, seed=1) as queue:
         case = queue.next("ann").case
         assert queue.next("bob").case != case
+    with open_label_queue(folder, lease_seconds=0.05) as queue:
+        assert queue.next("ann").case == case
         time.sleep(0.06)
         assert queue.next("cy").case == case
         queue.record("cy", case, True)

@@ -65,7 +65,7 @@ def test_an_append_is_not_lost_behind_the_end_of_a_ledger(url: str, monkeypatch:
         return submit(writer, work)
 
     async def go() -> int:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             await ledger.append({"n": 1}, kind="run")
             monkeypatch.setattr(LedgerWriter, "submit", close_first)
             return await ledger.append({"n": 2}, kind="run")

@@ -11,6 +11,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, Text, func, select
 from adjudge import Ledger, UsageError
 from adjudge.ledger import LedgerError, Transaction
 from kit.ledgers import find
+from kit.patience import HANG
 
 TABLES = MetaData()
 NOTES = Table("adjudge_test_notes", TABLES, Column("id", Integer, primary_key=True), Column("said", Text))
@@ -83,7 +84,7 @@ def test_work_that_ends_its_program_ends_no_ledger(url: str, raised: BaseExcepti
         raise raised
 
     async def go() -> Any:
-        async with Ledger(url) as ledger, asyncio.timeout(30):
+        async with Ledger(url) as ledger, asyncio.timeout(HANG):
             with pytest.raises(LedgerError, match=f"nothing was recorded: {type(raised).__name__} was raised"):
                 await ledger.transact(work, tables=TABLES)
             return await write(ledger, "kept"), await ledger.look(count, tables=TABLES)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from kit import cli
 from kit.cli import ESCAPES, HIDDEN, Line
 from kit.judges import names
-from kit.patience import HANG
+from kit.patience import HANG, wait_for
 
 PROBES = """\
 probes:
@@ -217,19 +216,17 @@ def test_a_program_is_ended_with_what_it_started(line: Line):
 
     assert ran.status == 1
     assert "the command wrote more than 1,000,000 bytes" in ran.out
-    assert is_gone(int(Path("pid").read_text("utf-8")))
+    wait_for(lambda: is_gone(int(Path("pid").read_text("utf-8"))))
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended, within a while; nobody may have collected it yet."""
-    for _ in range(500):
-        try:
-            if Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] == "Z":
-                return True
-            os.kill(pid, 0)
-        except (ProcessLookupError, FileNotFoundError):
+    """Whether a process has ended; nobody may have collected it yet."""
+    try:
+        if Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] == "Z":
             return True
-        time.sleep(0.01)
+        os.kill(pid, 0)
+    except (ProcessLookupError, FileNotFoundError):
+        return True
     return False
 
 
@@ -242,16 +239,13 @@ def test_an_interrupt_ends_the_program(line: Line, tmp_path: Path):
         tmp_path, "probe", "probes.yaml", "--command", f"{sys.executable} waits.py",
         "--judge", "http://127.0.0.1:9/v1#x", cwd=tmp_path,
     )  # fmt: skip
-    for _ in range(3000):
-        if (tmp_path / "pid").exists() or process.poll() is not None:
-            break
-        time.sleep(0.01)
+    wait_for(lambda: (tmp_path / "pid").exists() or process.poll() is not None)
     assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=HANG)
 
     assert process.returncode == 130, err
-    assert is_gone(int((tmp_path / "pid").read_text("utf-8")))
+    wait_for(lambda: is_gone(int((tmp_path / "pid").read_text("utf-8"))))
 
 
 @pytest.mark.parametrize(

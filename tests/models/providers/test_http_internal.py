@@ -22,6 +22,7 @@ from adjudge.models.providers.catalog import SERVER, Endpoint
 from adjudge.models.providers.http import LARGEST_REPLY, Transport
 from adjudge.models.providers.openai import OpenAICompatible
 from kit.judges import names
+from kit.patience import HANG
 from kit.wire import PLAIN, Scripted, Waits, break_off, completion, error, reset, serve
 
 pytestmark = pytest.mark.timed
@@ -287,7 +288,7 @@ def test_300_requests_are_in_flight_at_once():
 
     async def run():
         async with serve(meet(300)) as server, model_at(server) as model:
-            async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(HANG), asyncio.TaskGroup() as group:
                 for _ in range(300):
                     group.create_task(model.complete(PLAIN))
             return server.most_in_flight
