@@ -14,7 +14,7 @@ from kit import house
 
 DATA = house.ROOT / "tests" / "data" / "agents"
 
-WITH_PROMPT = ("claude-session", "codex-rollout", "openai-agents", "otel")
+WITH_PROMPT = ("claude-session", "codex-rollout", "langchain", "openai-agents", "otel", "pydantic-ai")
 """Those that record what the user asked for."""
 
 FORMS = ("claude-stream", "codex-json", *WITH_PROMPT)
@@ -76,7 +76,9 @@ def test_calls_made_at_once_are_of_one_turn(form: str):
     assert turns == [1, 1, 2, 2, 3]
 
 
-@pytest.mark.parametrize("form", ["claude-stream", "claude-session", "codex-json", "codex-rollout"])
+@pytest.mark.parametrize(
+    "form", ["claude-stream", "claude-session", "codex-json", "codex-rollout", "langchain", "pydantic-ai"]
+)
 def test_a_failed_command_is_an_error(form: str):
     """A failed command is an error."""
     run = read_run(find_file(form, "failing"))
@@ -149,6 +151,68 @@ def test_a_file_that_was_cut_anywhere_is_not_complete(form: str, tmp_path):
                 continue
             assert not run.complete, (count, rest[:50])
             assert run.problems
+
+
+@pytest.mark.parametrize("form", ["langchain", "pydantic-ai"])
+def test_messages_that_were_cut_anywhere_are_not_complete(form: str):
+    """Messages that were cut anywhere are not complete."""
+    objects = _read_objects(form)
+    for count in range(1, len(objects)):
+        run = read_run(objects[:count])
+        assert not run.complete, count
+        assert run.outcome == "failed"
+
+
+def test_messages_of_langchain_are_read_as_its_graph_and_its_models_write_them():
+    """Messages of LangChain are read as its graph and its models write them."""
+    objects = _read_objects("langchain")
+    run = read_run(objects)
+    dumped = [entry["data"] for entry in objects]
+
+    assert read_run(dumped) == run
+    assert read_run({"messages": objects, "files": []}) == run
+    assert run.usage is not None
+    assert (run.usage.input_tokens, run.usage.output_tokens) == (30, 15)
+    held = read_run({"messages": objects[:2], "__interrupt__": [{"value": {}}]})
+    assert (held.outcome, held.complete, held.answer) == ("held", False, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"content": [{"type": "server_tool_use", "name": "web_search"}]}, "has a part that is not known here"),
+        ({"response_metadata": {"finish_reason": "length"}}, "was cut off"),
+        ({"type": "remove"}, "is of a kind that is not known here"),
+        ({"id": "m1"}, "stands there twice"),
+        ({"invalid_tool_calls": [{"name": "Bash", "args": "{", "id": "x"}]}, "has no result"),
+    ],
+    ids=["hosted", "cut", "removed", "repeated", "invalid"],
+)
+def test_what_hides_a_call_in_messages_of_langchain_is_a_problem(changes: dict, problem: str):
+    """What hides a call in messages of LangChain is a problem."""
+    messages = [entry["data"] for entry in _read_objects("langchain")]
+    messages[-1] = {**messages[-1], **changes}
+
+    assert any(problem in reason for reason in read_run(messages).problems)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"parts": [{"part_kind": "new-kind"}]}, "has a part that is not known here"),
+        ({"finish_reason": "length"}, "was cut off"),
+        ({"state": "interrupted"}, "was cut off"),
+        ({"conversation_id": "other"}, "is of another conversation"),
+        ({"kind": "new-kind"}, "is of a kind that is not known here"),
+    ],
+    ids=["part", "cut", "interrupted", "other", "kind"],
+)
+def test_what_hides_a_call_in_messages_of_pydantic_ai_is_a_problem(changes: dict, problem: str):
+    """What hides a call in messages of pydantic-ai is a problem."""
+    messages = _read_objects("pydantic-ai")
+    messages[-1] = {**messages[-1], **changes}
+
+    assert any(problem in reason for reason in read_run(messages).problems)
 
 
 def test_a_line_that_was_taken_out_of_a_session_is_noticed():
@@ -229,7 +293,7 @@ def test_a_call_without_a_result_is_a_problem(form: str):
     assert not run.complete
 
 
-@pytest.mark.parametrize("form", ["claude-stream", "codex-rollout", "openai-agents"])
+@pytest.mark.parametrize("form", ["claude-stream", "codex-rollout", "langchain", "openai-agents", "pydantic-ai"])
 def test_a_result_without_a_call_is_a_problem(form: str):
     """A result without a call is a problem."""
     run = read_run([entry for entry in _read_objects(form) if not _has_call(entry)])
@@ -466,13 +530,22 @@ def _read_objects(form: str) -> list[dict]:
 
 def _has_call(entry: dict) -> bool:
     text = json.dumps(entry)
-    is_call = any(f'"type": "{kind}"' in text for kind in ("tool_use", "function_call", "command_execution"))
+    is_call = any(
+        f'"type": "{kind}"' in text for kind in ("tool_use", "function_call", "command_execution", "tool_call")
+    )
+    is_call = is_call or '"part_kind": "tool-call"' in text
     return is_call or "execute_tool" in text or ('\\"tool_call\\"' in text and '"chat' in text)
 
 
 def _has_result(entry: dict) -> bool:
     text = json.dumps(entry)
-    kinds = ('"type": "tool_result"', '"function_call_output"', '"item.completed", "item": {"id": "item_2"')
+    kinds = (
+        '"type": "tool_result"',
+        '"type": "tool"',
+        '"part_kind": "tool-return"',
+        '"function_call_output"',
+        '"item.completed", "item": {"id": "item_2"',
+    )
     return any(kind in text for kind in kinds) or "execute_tool" in text or '"tool_call_response\\"' in text
 
 

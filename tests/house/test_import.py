@@ -44,6 +44,7 @@ ADAPTERS = {
     "adjudge.integrations.mcp",
     "adjudge.integrations.openai_agents",
     "adjudge.integrations.opentelemetry",
+    "adjudge.integrations.pydantic_ai",
     "adjudge.integrations.pydantic_evals",
     "adjudge.mcp.client",
     "adjudge.mcp.results",

@@ -16,6 +16,7 @@ PACKAGES = {
     "langchain": "langchain",
     "mcp": "adjudge[mcp]",
     "openai_agents": "openai-agents",
+    "pydantic_ai": "pydantic-ai-slim",
     "pydantic_evals": "pydantic-evals",
     "opentelemetry": "adjudge[otel]",
 }

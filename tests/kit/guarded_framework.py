@@ -164,6 +164,23 @@ def play(row: Scenario, framework: Framework, folder: Path) -> None:
     asyncio.run(row(framework, f"sqlite:///{folder}/calls.db"))
 
 
+def use_shop(work: Callable[[Shop], Coroutine[Any, Any, None]], folder: Path) -> None:
+    """Run an async function with a shop, for tests of what is a framework's own."""
+
+    async def go() -> None:
+        async with open_shop(f"sqlite:///{folder}/calls.db") as shop:
+            await work(shop)
+
+    asyncio.run(go())
+
+
+def screen_results(shop: Shop) -> Shop:
+    """A shop whose guard checks every call by a rule, and withholds results with a secret in them."""
+    results = Gate("results", rules=[{"not_contains": ["secret"]}], ledger=shop.ledger)
+    calls = Gate("calls", rules=[{"not_contains": ["rm -rf"]}], ledger=shop.ledger)
+    return Shop(guard=ToolGuard(calls, results=results), approvals=shop.approvals, ledger=shop.ledger)
+
+
 async def hold(framework: Framework, shop: Shop, **options: Any) -> Stop:
     """Run until the one call is held, and see that it did not run."""
     stop = await framework.run(shop, HOLD, **options)
@@ -481,9 +498,7 @@ async def a_crash_in_the_guard_stops_the_call(framework: Framework, url: str) ->
 async def a_result_that_may_not_be_read_is_withheld(framework: Framework, url: str) -> None:
     """The body ran, and the model does not read what it returned."""
     async with open_shop(url) as shop:
-        results = Gate("results", rules=[{"not_contains": ["secret"]}], ledger=shop.ledger)
-        gate = Gate("shell", rules=[{"not_contains": ["rm -rf"]}], ledger=shop.ledger)
-        screened = Shop(guard=ToolGuard({"shell": gate}, results=results), approvals=shop.approvals, ledger=shop.ledger)
+        screened = screen_results(shop)
         stop = await framework.run(screened, [[shell("cat secret")], [shell("ls", "s2")], DONE])
 
         assert screened.ran == ["shell cat secret", "shell ls"]

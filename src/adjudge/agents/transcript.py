@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -204,6 +204,15 @@ def read_usage(value: Any, *, cached: str, written: str, added: bool = False) ->
         written_tokens=counts[written],
         calls=0,
     )
+
+
+def add_usages(usages: Sequence[Usage | None]) -> Usage | None:
+    """Add the tokens of an agent's replies; ``None`` if those of one are not known, or nobody counted any."""
+    known = [usage for usage in usages if usage is not None]
+    if not known or len(known) < len(usages):
+        return None
+    total = sum(known[1:], known[0])
+    return total if total.input_tokens or total.output_tokens else None
 
 
 def read_count(value: Any) -> int | None:

@@ -65,7 +65,8 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
     own that ``hosted`` does not name.
 
     Args:
-        guard: The guard. Its ``results`` checks what tools return, and what their errors say.
+        guard: The guard. Its ``results`` checks what tools return, and what their errors say; its ``answers`` and
+            ``prompts`` are not asked here.
         media: Names of tools whose images and other parts that are no text may reach the agent. Of others they are
             withheld where the guard has ``results``, because no judge here sees them.
         hosted: Tools that the provider runs itself, such as ``web_search``, by type or name. No guard sees their calls.

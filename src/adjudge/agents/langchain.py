@@ -1,0 +1,128 @@
+"""Runs of LangChain agents: the messages of a graph's state, as ``messages_to_dict`` or ``model_dump`` writes them.
+
+Sources: recorded with langchain 1.4.7. The messages do not say what a run took in time and money.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjudge.agents.run import AgentRun, RunOutcome
+from adjudge.agents.source import Document
+from adjudge.agents.step import Role
+from adjudge.agents.transcript import Transcript, add_usages, read_count, read_kind, read_name, read_text
+from adjudge.formats.text import quote
+from adjudge.result import Usage
+
+_ROLES: dict[str, Role] = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "system": "system"}
+
+_MESSAGES = frozenset({*_ROLES, "tool"})
+
+_IGNORED = frozenset({"text", "tool_use", "tool_call", "tool_call_chunk", "function_call", "thinking", "reasoning"})
+"""Parts of a message that stand elsewhere in it as well, or that nothing is read of."""
+
+_CUT_OFF = frozenset({"length", "max_tokens", "content_filter", "incomplete"})
+
+
+def is_langchain(entry: dict[str, Any]) -> bool:
+    """Return whether an object is a message of LangChain, or a state that holds some."""
+    messages = entry.get("messages")
+    if isinstance(messages, list):
+        return any(isinstance(message, dict) and is_langchain(message) for message in messages[:50])
+    message = _unwrap(entry)
+    return read_kind(message) in _MESSAGES and "content" in message and "response_metadata" in message
+
+
+def _unwrap(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as ``model_dump`` writes it; ``messages_to_dict`` puts its members below ``data``."""
+    data = entry.get("data")
+    return {**data, "type": entry.get("type")} if isinstance(data, dict) else entry
+
+
+def read_langchain(document: Document) -> AgentRun:
+    """Read a run from its messages, or from the state of its graph."""
+    transcript = Transcript("langchain")
+    for number in document.unreadable:
+        transcript.report(f"line {number} cannot be read")
+    messages, is_held = _list_messages(document, transcript)
+    usages: list[Usage | None] = []
+    seen: set[str] = set()
+    for number, entry in enumerate(messages, 1):
+        message = _unwrap(entry) if isinstance(entry, dict) else {}
+        name = read_name(message.get("id"))
+        if name is not None and name in seen:
+            transcript.report(f"message {number} stands there twice")
+        seen |= set() if name is None else {name}
+        _read_message(transcript, number, message)
+        if _ROLES.get(read_kind(message)) == "assistant":
+            usages.append(_read_usage(message.get("usage_metadata")))
+    answer = transcript.get_last_text()
+    outcome: RunOutcome = "finished" if answer is not None else "failed"
+    if is_held:
+        outcome, answer = "held", None
+    elif answer is None:
+        transcript.report("it ends before the agent's last word")
+    return transcript.make_run(answer=answer, outcome=outcome, usage=add_usages(usages))
+
+
+def _list_messages(document: Document, transcript: Transcript) -> tuple[Sequence[Any], bool]:
+    first = document.objects[0]
+    if len(document.objects) > 1 or not isinstance(first.get("messages"), list):
+        return document.objects, False
+    if first.get("__interrupt__"):
+        transcript.report("the graph was interrupted, and waits to be resumed")
+        return first["messages"], True
+    return first["messages"], False
+
+
+def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) -> None:
+    kind = read_kind(message)
+    if kind == "tool":
+        failed = message.get("status") == "error"
+        transcript.add_result(message.get("tool_call_id"), read_text(message.get("content")), failed=failed)
+    elif kind in _ROLES:
+        reply = f"message {number}" if _ROLES[kind] == "assistant" else None
+        transcript.add_text(_ROLES[kind], _read_texts(transcript, number, message.get("content")), reply=reply)
+        if reply is not None:
+            _read_calls(transcript, number, message, reply)
+    else:
+        transcript.report(f"message {number} is of a kind that is not known here: {quote(kind, 60)}")
+
+
+def _read_calls(transcript: Transcript, number: int, message: dict[str, Any], reply: str) -> None:
+    metadata = message.get("response_metadata")
+    reasons = [read_kind(metadata, name) for name in ("finish_reason", "stop_reason", "status")]
+    if _CUT_OFF.intersection(reasons):
+        transcript.report(f"message {number} was cut off")
+    for member in ("tool_calls", "invalid_tool_calls"):
+        calls = message.get(member)
+        for call in calls if isinstance(calls, list) else []:
+            made = call if isinstance(call, dict) else {}
+            transcript.add_call(made.get("name"), made.get("args"), made.get("id"), reply=reply)
+
+
+def _read_texts(transcript: Transcript, number: int, content: Any) -> str:
+    """Read the texts of a message; a part that nobody here knows may be a call of a tool that the provider runs."""
+    if not isinstance(content, list):
+        return read_text(content)
+    texts = []
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+        elif read_kind(part) == "text":
+            texts.append(read_text(part.get("text")))
+        elif read_kind(part) not in _IGNORED:
+            transcript.report(f"message {number} has a part that is not known here: {quote(read_kind(part), 60)}")
+    return "\n".join(texts)
+
+
+def _read_usage(value: Any) -> Usage | None:
+    if not isinstance(value, dict):
+        return None
+    details = value.get("input_token_details")
+    cached = read_count(details.get("cache_read")) if isinstance(details, dict) else None
+    tokens = [read_count(value.get(name)) for name in ("input_tokens", "output_tokens")]
+    if tokens[0] is None or tokens[1] is None:
+        return None
+    return Usage(input_tokens=tokens[0], output_tokens=tokens[1], cached_tokens=cached or 0, calls=0)

@@ -1,0 +1,116 @@
+"""Runs of pydantic-ai agents: the message history that ``all_messages_json()`` writes.
+
+Sources: recorded with pydantic-ai-slim 2.62.0. The history does not say what a run took in time and money.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjudge.agents.run import AgentRun
+from adjudge.agents.source import Document
+from adjudge.agents.transcript import (
+    Transcript,
+    add_usages,
+    read_arguments,
+    read_kind,
+    read_name,
+    read_text,
+    read_usage,
+)
+from adjudge.formats.text import quote
+from adjudge.result import Usage
+
+_KINDS = frozenset({"request", "response"})
+
+_IGNORED = frozenset(
+    {
+        "file",
+        "instruction",
+        "instruction-baseline",
+        "instruction-delta",
+        "instruction-digest",
+        "model-settings-delta",
+        "thinking",
+        "tool-availability-delta",
+    }
+)
+"""Parts that are neither words nor calls."""
+
+_CUT_OFF = frozenset({"length", "content_filter", "error"})
+
+
+def is_pydantic_ai(entry: dict[str, Any]) -> bool:
+    """Return whether an object is a message of pydantic-ai."""
+    return read_kind(entry, "kind") in _KINDS and isinstance(entry.get("parts"), list)
+
+
+def read_pydantic_ai(document: Document) -> AgentRun:
+    """Read a run from its messages."""
+    transcript = Transcript("pydantic_ai")
+    for number in document.unreadable:
+        transcript.report(f"line {number} cannot be read")
+    usages: list[Usage | None] = []
+    conversation: str | None = None
+    for number, message in zip(document.numbers, document.objects, strict=True):
+        name = read_name(message.get("conversation_id"))
+        if name is not None and conversation not in (None, name):
+            transcript.report(f"message {number} is of another conversation")
+        conversation = name or conversation
+        _read_message(transcript, number, message)
+        if read_kind(message, "kind") == "response":
+            usages.append(read_usage(message.get("usage"), cached="cache_read_tokens", written="cache_write_tokens"))
+    answer = transcript.get_last_text()
+    if answer is None:
+        transcript.report("it ends before the agent's last word")
+    outcome = "finished" if answer is not None else "failed"
+    metadata = {"session": conversation}
+    return transcript.make_run(answer=answer, outcome=outcome, usage=add_usages(usages), metadata=metadata)
+
+
+def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) -> None:
+    kind, parts = read_kind(message, "kind"), message.get("parts")
+    if kind not in _KINDS or not isinstance(parts, list):
+        transcript.report(f"message {number} is of a kind that is not known here: {quote(kind, 60)}")
+        return
+    if read_kind(message, "state") not in ("", "complete") or read_kind(message, "finish_reason") in _CUT_OFF:
+        transcript.report(f"message {number} was cut off")
+    for part in parts:
+        made = part if isinstance(part, dict) else {}
+        known = _read_request(transcript, made) if kind == "request" else _read_response(transcript, number, made)
+        if not known:
+            named = quote(read_kind(made, "part_kind"), 60)
+            transcript.report(f"message {number} has a part that is not known here: {named}")
+
+
+def _read_request(transcript: Transcript, part: dict[str, Any]) -> bool:
+    """Read what was given to the model; False for a part that is not known."""
+    kind, content = read_kind(part, "part_kind"), part.get("content")
+    if kind == "tool-return":
+        failed = part.get("outcome", "success") != "success"
+        transcript.add_result(part.get("tool_call_id"), read_text(content), failed=failed)
+    elif kind == "retry-prompt" and part.get("tool_name") is not None:
+        transcript.add_result(part.get("tool_call_id"), read_text(content), failed=True)
+    elif kind in ("retry-prompt", "retry-feedback", "user-prompt"):
+        transcript.add_text("user", read_text(content))
+    elif kind == "system-prompt":
+        transcript.add_text("system", read_text(content))
+    else:
+        return kind in _IGNORED
+    return True
+
+
+def _read_response(transcript: Transcript, number: int, part: dict[str, Any]) -> bool:
+    """Read what the model said; False for a part that is not known."""
+    kind, reply = read_kind(part, "part_kind"), f"message {number}"
+    if kind == "text":
+        transcript.add_text("assistant", read_text(part.get("content")), reply=reply)
+    elif kind in ("tool-call", "builtin-tool-call"):
+        arguments = read_arguments(part.get("args"))
+        transcript.add_call(part.get("tool_name"), arguments, part.get("tool_call_id"), reply=reply)
+    elif kind == "builtin-tool-return":
+        failed = part.get("outcome", "success") != "success"
+        transcript.add_result(part.get("tool_call_id"), read_text(part.get("content")), failed=failed)
+    else:
+        return kind in _IGNORED
+    return True

@@ -1,0 +1,241 @@
+"""A guard in front of every tool call of a pydantic-ai agent: ``Agent(..., capabilities=[GateCapability(guard)])``.
+
+A call that waits for people is deferred, and the run ends with ``DeferredToolRequests``. pydantic-ai runs its hooks
+again when it goes on, so the call is looked up in the guard each time; what the program approves is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.guards.tool_guard.call import ToolCall, shorten_id
+from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
+from adjudge.hooks import logger
+
+try:
+    from pydantic_ai import RunContext
+    from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+    from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed, ToolFailedError, ToolRetryError
+    from pydantic_ai.messages import ToolCallPart, ToolReturn, is_multi_modal_content
+    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
+    from pydantic_core import to_json, to_jsonable_python
+except ModuleNotFoundError as error:
+    # Version 1 of pydantic-ai has no such capabilities.
+    if error.name not in {"pydantic_ai", "pydantic_ai.capabilities"}:
+        raise
+    message = (
+        "adjudge.integrations.pydantic_ai needs the package pydantic-ai-slim, 2.0 or later; to have it, pip install "
+        "pydantic-ai-slim"
+    )
+    raise ModuleNotFoundError(message, name=error.name) from None
+
+__all__ = ["GateCapability", "resume_held"]
+
+_MEMBER = "adjudge"
+"""The member of a deferred call's metadata that says that we hold it."""
+
+_NOT_CHECKED = "The call was not made: it could not be checked."
+
+_HARMLESS = frozenset({"tool_search"})
+"""Tools of providers that do nothing but look through the agent's own tools."""
+
+
+class _Refusal(ToolFailed):
+    """A refusal of ours: the model reads its sentence, which no tool wrote."""
+
+
+class GateCapability(AbstractCapability[Any]):
+    """Check every call of an agent's tools with a guard, whatever toolset they are of.
+
+    An allowed call runs with the arguments that were checked: those that pydantic-ai has validated, as JSON. The model
+    reads why a call was refused as the failure of its tool. A call that people have to decide about is deferred, so the
+    agent's ``output_type`` needs ``DeferredToolRequests``. Go on with ``resume_held(requests)`` once somebody has
+    decided: the guard reads the approval, and neither an approval nor arguments that the program gives to pydantic-ai.
+
+    The conversation is the run of the guard: ``conversation_id``, which pydantic-ai finds in the message history.
+
+    Raises ``UsageError`` for a guard that is none; the agent raises it when its model is given a tool of the provider's
+    own that ``hosted`` does not name.
+
+    Args:
+        guard: The guard. Its ``results`` checks what tools return, and what their errors say; its ``answers`` and
+            ``prompts`` are not asked here.
+        agent: The agent's name, where the guard's tools are allowed to some agents only.
+        media: Names of tools whose images and other parts that are no text may reach the agent. Of others they are
+            withheld where the guard has ``results``, because no judge here sees them.
+        hosted: Tools that the provider runs itself, such as ``web_search``, by kind. No guard sees their calls.
+    """
+
+    def __init__(
+        self,
+        guard: ToolGuard,
+        *,
+        agent: str | None = None,
+        media: Collection[str] = (),
+        hosted: Collection[str] = (),
+    ) -> None:
+        if not isinstance(guard, ToolGuard):
+            raise UsageError(f"guard must be a ToolGuard, got {type(guard).__name__}", argument="guard")
+        for name, names in (("media", media), ("hosted", hosted)):
+            if isinstance(names, str):  # each of its letters would be a name
+                raise UsageError(f"{name} must be a list of names, got the text {names!r}", argument=name)
+        self._guard = guard
+        self._agent = agent
+        self._media = frozenset(media)
+        self._hosted = frozenset(hosted)
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Return that this comes after all others: one that came later could change what was checked."""
+        return CapabilityOrdering(position="innermost")
+
+    # ---------------------------------------------------------------- calls
+
+    async def before_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,  # noqa: ARG002 - pydantic-ai's name of it, here and below
+        args: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Let a call go on if it is allowed; otherwise refuse or defer it."""
+        made = self._read_call(ctx, call, args)
+        if made is None:
+            raise _Refusal(_NOT_CHECKED)
+        verdict = await self._guard.check(made)
+        if verdict:
+            return args
+        if verdict.kind == "pending":
+            held = {"approval": verdict.approval_id, "message": verdict.message}
+            raise ApprovalRequired(metadata={_MEMBER: held})
+        raise _Refusal(verdict.message)
+
+    def _read_call(self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, Any]) -> ToolCall | None:
+        """Read a call; ``None`` for one that cannot be checked."""
+        try:
+            return ToolCall(
+                tool=call.tool_name,
+                arguments=to_jsonable_python(dict(args)),
+                call_id=shorten_id(call.tool_call_id),
+                # Without a conversation an approval would be good for every other one that has none.
+                run_id=shorten_id(f"conversation:{ctx.conversation_id}") if ctx.conversation_id else "",
+                agent=self._agent,
+            )
+        except Exception as error:  # noqa: BLE001 - what cannot be read is not called
+            logger.error("a call of %r cannot be read: %s", call.tool_name[:80], type(error).__name__)
+            return None
+
+    # ---------------------------------------------------------------- results
+
+    async def after_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,  # noqa: ARG002
+        args: dict[str, Any],
+        result: Any,
+    ) -> Any:
+        """Return what the agent may read of a result."""
+        is_unseen = self._guard.results is not None and call.tool_name not in self._media and _has_media(result)
+        if is_unseen or not await self._may_read(ctx, call, args, _describe(result)):
+            raise _Refusal(WITHHELD)
+        return result
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,  # noqa: ARG002
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        """Run a call, and check what its tool says of a failure."""
+        try:
+            return await handler(args)
+        except _Refusal:
+            raise
+        except (ModelRetry, ToolFailed, ToolFailedError, ToolRetryError) as error:
+            # These the model reads, and after_tool_execute is not called for them.
+            if not await self._may_read(ctx, call, args, {"error": str(error)}):
+                raise _Refusal(WITHHELD) from None
+            raise
+
+    async def on_tool_execute_error(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,  # noqa: ARG002
+        args: dict[str, Any],
+        error: Exception,
+    ) -> Any:
+        """Raise another error if the agent may not read what this one says: other capabilities may make it a result."""
+        if not await self._may_read(ctx, call, args, {"error": str(error)}):
+            raise RuntimeError(WITHHELD) from None
+        raise error
+
+    async def _may_read(self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, Any], shown: Any) -> bool:
+        made = self._read_call(ctx, call, args)
+        return made is not None and bool(await self._guard.check_result(made, shown))
+
+    # ---------------------------------------------------------------- what no guard sees
+
+    async def before_model_request(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002
+        request_context: ModelRequestContext,
+    ) -> ModelRequestContext:
+        """Let a request go on, unless it gives the model tools that no guard sees."""
+        for tool in request_context.model_request_parameters.native_tools:
+            if tool.kind not in self._hosted | _HARMLESS:
+                raise UsageError(
+                    f"the provider runs the tool {tool.kind!r} itself, where no guard sees its calls; take it away, or "
+                    "name it in hosted",
+                    argument="hosted",
+                )
+        return request_context
+
+
+def resume_held(requests: DeferredToolRequests) -> DeferredToolResults:
+    """Return what makes pydantic-ai look again at the calls that a guard holds, for ``deferred_tool_results``.
+
+    It approves nothing: each of them is checked again, and one that still waits is deferred again. Calls that were
+    deferred by something else are left out; add what you answer for them.
+    """
+    held = [call.tool_call_id for call in requests.approvals if _MEMBER in requests.metadata.get(call.tool_call_id, {})]
+    return DeferredToolResults(approvals=dict.fromkeys(held, True))
+
+
+# ---------------------------------------------------------------- results as they are judged
+
+
+def _describe(value: Any) -> Any:
+    """Describe what a tool returned, as plain data: all of it that may reach the agent."""
+    if isinstance(value, ToolReturn):
+        more = {} if value.content is None else {"content": _describe(value.content)}
+        return {"return_value": _describe(value.return_value), **more}
+    if is_multi_modal_content(value):
+        return {"type": value.kind, "sha256": sha256(to_json(value, fallback=repr)).hexdigest()}
+    if isinstance(value, Mapping):
+        return {str(name): _describe(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_describe(member) for member in value]
+    return to_jsonable_python(value, fallback=repr)
+
+
+def _has_media(value: Any) -> bool:
+    """Return whether a result has a part that is no text."""
+    if isinstance(value, ToolReturn):
+        return _has_media(value.return_value) or _has_media(value.content)
+    members: Sequence[Any] = ()
+    if isinstance(value, Mapping):
+        members = list(value.values())
+    elif isinstance(value, list | tuple):
+        members = value
+    return is_multi_modal_content(value) or any(map(_has_media, members))
