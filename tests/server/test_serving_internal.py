@@ -24,9 +24,9 @@ pytest.importorskip("uvicorn")
 
 def test_answers_are_sent_without_delay():
     """The event loop sends at once only on a socket that is named as TCP; on another, an answer takes 40 ms longer."""
-    from adjudge.server.serving import _listen
+    from adjudge.server.listening import listen
 
-    with closing(_listen(ServerSettings(port=0))) as listener, socket.create_connection(listener.getsockname()):
+    with closing(listen(ServerSettings(port=0))) as listener, socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()
         with closing(accepted):
             assert accepted.proto == socket.IPPROTO_TCP
@@ -91,7 +91,7 @@ def serve_briefly(*, answer_after: float = 0.0) -> Iterator[Any]:
 
     import uvicorn
 
-    from adjudge.server.serving import _configure, _listen
+    from adjudge.server.listening import listen, make_uvicorn_config
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -104,11 +104,11 @@ def serve_briefly(*, answer_after: float = 0.0) -> Iterator[Any]:
         await send({"type": "http.response.body"})
 
     settings = ServerSettings(port=0)
-    config = _configure(app, settings)
+    config = make_uvicorn_config(app, settings)
     assert isinstance(config.http, type)
     config.http = type("Quick", (config.http,), {"head_seconds": 0.3})
     server = uvicorn.Server(config)
-    with closing(_listen(settings)) as listener:
+    with closing(listen(settings)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:

@@ -78,7 +78,11 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
             place="rules:rules_app",
             sentence="List the rules that ship, and check contents by rules alone.",
         ),
-        ListedCommand(name="mcp", place="mcp:mcp_app", sentence="Pin what an MCP server offers, and see what changed."),
+        ListedCommand(
+            name="mcp",
+            place="mcp:mcp_app",
+            sentence="Serve gates to agents over MCP, and pin what a server offers.",
+        ),
         ListedCommand(name="probe", place="probe:probe", sentence="Compare a tool's outputs today with its baselines."),
         ListedCommand(
             name="review",

@@ -169,6 +169,15 @@ def read_server(
     return settings
 
 
+def check_anonymous(settings: ServerSettings, config: Config) -> None:
+    """Raise ``UsageError`` where a server that asks for no key could be reached by others."""
+    if not settings.is_local:
+        raise UsageError(
+            f"{config.path}: [server] host is {settings.host}, which others can reach, so requests need a key; "
+            "leave out --allow-anonymous, or listen on 127.0.0.1"
+        )
+
+
 def _check_values(table: Mapping[str, Any], where: str) -> None:
     for name in _TEXTS:
         value = table.get(name, "-")

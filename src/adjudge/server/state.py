@@ -16,7 +16,7 @@ from starlette.requests import HTTPConnection
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import check_gate_ready, open_approvals, open_gate
 from adjudge.config.ledger import CommandRecorder, open_ledger
-from adjudge.config.server import ServerSettings, read_server
+from adjudge.config.server import ServerSettings, check_anonymous, read_server
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten
 from adjudge.guards.approval.approvals import Approvals
@@ -173,11 +173,8 @@ class StateHolder:
 
     def _open(self, config: Config) -> ServerState:
         settings = read_server(config, host=self.host, port=self.port, uds=self.uds, uds_mode=self.uds_mode)
-        if self.allow_anonymous and not settings.is_local:
-            raise UsageError(
-                f"{config.path}: [server] host is {settings.host}, which others can reach, so requests need a key; "
-                "leave out --allow-anonymous, or listen on 127.0.0.1"
-            )
+        if self.allow_anonymous:
+            check_anonymous(settings, config)
         assert self.ledger is not None  # noqa: S101 - for the type checker; open() comes first
         assert self.keys is not None  # noqa: S101 - as above
         link = make_linker(self.ledger, settings.base_url)

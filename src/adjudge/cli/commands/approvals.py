@@ -499,8 +499,8 @@ async def _check_asked_elsewhere(approvals: Approvals, approval_id: str) -> None
     harness = call.get("harness") if isinstance(call, Mapping) else None
     if harness is not None:
         raise UsageError(
-            f"a hook of {quote(harness)} asked for approval {approval_id}, and the agent could run this command; "
-            "approve it on the page, or write command = true under [approvals] of the hook's configuration"
+            f"{quote(harness)} asked for approval {approval_id} for an agent, which could run this command; approve it "
+            "on the page, or write command = true under [approvals] of the configuration that it was asked under"
         )
 
 

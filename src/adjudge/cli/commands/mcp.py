@@ -1,4 +1,4 @@
-"""``adjudge mcp``: pin what a server of MCP offers, and see what changed since."""
+"""``adjudge mcp``: serve gates and judges to agents, pin what a server of MCP offers, and see what changed since."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.output import print_line, write_json
+from adjudge.cli.output import note, print_line, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_seconds
 from adjudge.formats.text import flatten, show
@@ -49,6 +50,65 @@ def check(file: PinFile, server: ServerWords, timeout: Timeout = 30.0) -> int:
     for line in changes:
         print_line(line)
     return 1 if changes else 0
+
+
+def serve(
+    config: option.ConfigFile = None,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve over HTTP, and not to the client that starts it.")
+    ] = False,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="H", help="With --http, where to listen; by default 127.0.0.1.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="P", help="With --http, the port; by default 8319.")
+    ] = None,
+    allow_anonymous: Annotated[
+        bool,
+        typer.Option("--allow-anonymous", help="With --http, ask for no key. Only on this machine's own addresses."),
+    ] = False,
+    gate: Annotated[
+        list[str] | None, typer.Option("--gate", metavar="NAME", help="Offer this gate alone; can be repeated.")
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="NAME", help="Without a key, whose requests these are, also after a restart."),
+    ] = None,
+    unsafe: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unsafe", metavar="GATE.OPTION", help="Offer a gate that could let an agent's content pass unseen."
+        ),
+    ] = None,
+) -> int:
+    """Serve the gates and judges of adjudge.toml to agents, as tools of MCP.
+
+    The tools are evaluate, check and wait_for_approval. Without --http the server talks to the client that starts it,
+    over standard input and output. With --http, clients need a key with the scope judge (adjudge keys create). No tool
+    approves anything.
+
+    Exit status: 0 the client left, or the server was stopped, 2 a configuration or an address that cannot be used, 3
+    the ledger cannot be used, 130 interrupted.
+    """
+    _check_installed()
+    if not http and (host is not None or port is not None or allow_anonymous):
+        raise UsageError("--host, --port and --allow-anonymous are for a server over HTTP; give --http")
+    from adjudge.server.mcp_serving import serve_mcp
+
+    asyncio.run(
+        serve_mcp(
+            config,
+            http=http,
+            host=host,
+            port=port,
+            allow_anonymous=allow_anonymous,
+            run=run,
+            gates=gate or (),
+            unsafe=unsafe or (),
+            on_ready=lambda url: note(f"adjudge serves MCP on {url}; interrupt it to stop"),
+        )
+    )
+    return 0
 
 
 async def read_server(words: list[str], timeout: float) -> Pins:
@@ -105,4 +165,8 @@ def _check_installed() -> None:
         )
 
 
-mcp_app = make_group("mcp", "Pin what an MCP server offers, and see what changed.", {"pin": pin, "check": check})
+mcp_app = make_group(
+    "mcp",
+    "Serve gates to agents over MCP, and pin what a server offers.",
+    {"serve": serve, "pin": pin, "check": check},
+)

@@ -89,6 +89,8 @@ class ToolVerdict:
     """The request for approval that the call waits for. It is not for the agent, who could try to approve it."""
     because: CallRefusedBecause | None = None
     """Why it was not made, in a word; ``None`` with ``allow``."""
+    word: str | None = None
+    """The word by which people find the request that it waits for; ``None`` if it waits for nobody."""
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(ToolVerdictKind), where="a verdict")

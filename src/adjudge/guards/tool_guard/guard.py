@@ -70,7 +70,11 @@ _LONGEST_REMARK = 300
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 """Seconds between two looks at a call that waits for people."""
 
-_OTHER_TEXTS = {"answer": "The answer was not given", "prompt": "The prompt was not taken"}
+_OTHER_TEXTS = {
+    "answer": "The answer was not given",
+    "prompt": "The prompt was not taken",
+    "content": "The content did not pass",
+}
 
 WITHHELD = "The result was withheld."
 """The sentence for an agent whose tool returned what may not reach it."""
@@ -209,6 +213,14 @@ class ToolGuard(ReadOnly):
         A call that was never held back is refused, so that a framework's word that it was approved opens nothing.
         """
         return await self._answer(self._check_call(call, task, asks_anew=False), call.tool)
+
+    async def check_content(self, gate: str, content: object, *, run_id: str) -> ToolVerdict:
+        """Decide whether some content may pass a gate of ``tools``, which has to stand there under this exact name.
+
+        For an agent that asks about a text by itself. The gate judges, and people are shown, the content as it is; all
+        else is as with the call of a tool of that name without an id: the same content again is the same question.
+        """
+        return await self._answer(self._check_content(gate, content, run_id), gate)
 
     async def check_answer(self, answer: object, *, run_id: str, task: object = None) -> ToolVerdict:
         """Decide whether the agent's answer may be given, by the gate ``answers``; without one it may."""
@@ -349,11 +361,33 @@ class ToolGuard(ReadOnly):
             question = await self._read_call(call)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the call cannot be read: {error}")
+        return await self._check_in_turn(call, question, named[1], task, asks_anew=asks_anew)
+
+    async def _check_content(self, gate: str, content: object, run: str) -> ToolVerdict:
+        call = ToolCall(gate, {}, "", run)
+        named = self._tools.find(gate, None)
+        if named is None or not named[0].is_exact or not isinstance(named[1], Gate):
+            return await self._record_refusal("not_listed", call, "no gate of the guard has this name")
+        try:
+            question = self._read_text(content, "content", {"tool": gate, "run_id": run}, run, label=gate)
+        except AdjudgeError as error:
+            return await self._record_refusal("refused", call, f"the content cannot be read: {error}")
+        return await self._check_in_turn(call, question, named[1], None)
+
+    async def _check_in_turn(
+        self,
+        call: ToolCall,
+        question: _Question,
+        checker: CallChecker | None,
+        task: object,
+        *,
+        asks_anew: bool = True,
+    ) -> ToolVerdict:
         # One text at a time in a run of this process: else a burst of one call asks a judge as often as it is made, and
         # one of the answers is a yes.
         lock = self._locks.setdefault(f"{question.run_id}\n{question.subject}", asyncio.Lock())
         async with lock:
-            return await self._check_question(call, question, named[1], task, asks_anew=asks_anew)
+            return await self._check_question(call, question, checker, task, asks_anew=asks_anew)
 
     async def _check_question(
         self, call: ToolCall, question: _Question, checker: CallChecker | None, task: object, *, asks_anew: bool
@@ -553,22 +587,28 @@ class ToolGuard(ReadOnly):
 
         async def ask() -> ToolVerdict:
             call = ToolCall(f"({kind})", {}, "", run)  # raises for a run that is no name, like every call
-            content = read_content(value, label=kind)
-            question = _Question(
-                run_id=run,
-                call_id="",
-                subject=digest_text(write_plain(content, label=kind)[0]),
-                content=content,
-                about={"part": kind, "run_id": call.run_id},
-                label=kind,
-                start=_OTHER_TEXTS[kind],
-                more={},
-            )
+            question = self._read_text(value, kind, {"part": kind, "run_id": call.run_id}, run)
             if isinstance(checker, Gate):
                 return await self._ask_gate(checker, question, task)
             return await self._record(question, await _ask_prompt_firewall(checker, value))
 
         return await self._answer(ask(), kind)
+
+    def _read_text(
+        self, value: object, kind: str, about: Mapping[str, Any], run: str, *, label: str | None = None
+    ) -> _Question:
+        """Read what is no call into what is judged, shown and bound. Raises ``AdjudgeError``."""
+        content = read_content(value, label=kind)
+        return _Question(
+            run_id=run,
+            call_id="",
+            subject=digest_text(write_plain(content, label=kind)[0]),
+            content=content,
+            about=about,
+            label=label or kind,
+            start=_OTHER_TEXTS[kind],
+            more={},
+        )
 
     async def _check_result(self, call: ToolCall, result: object) -> ToolVerdict:
         named = self._tools.find(call.tool, call.server)
@@ -615,9 +655,10 @@ class ToolGuard(ReadOnly):
     def _make_pending(
         self, gate: Gate, question: _Question, held: HeldCall, decision: Decision | None, approval_id: str
     ) -> ToolVerdict:
-        message = f"{question.start}: {_AFTER['waits'].format(word=held.make_word(gate.name))}"
+        word = held.make_word(gate.name)
+        message = f"{question.start}: {_AFTER['waits'].format(word=word)}"
         message += " The same call passes once it is approved." if self.match == "content" else ""
-        return ToolVerdict("pending", message, decision, approval_id, because="waits")
+        return ToolVerdict("pending", message, decision, approval_id, because="waits", word=word)
 
     async def _record(self, question: _Question, screened: Screened) -> ToolVerdict:
         """Record the answer of what is no gate, and return the verdict."""
