@@ -47,8 +47,11 @@ ADAPTERS = {
     "adjudge.integrations.pydantic_ai",
     "adjudge.integrations.pydantic_evals",
     "adjudge.mcp.client",
+    "adjudge.mcp.elicited_votes",
     "adjudge.mcp.results",
     "adjudge.mcp.server",
+    "adjudge.server.mcp_serving",
+    "adjudge.server.mcp_tools",
 }
 """Each is imported by name by those who use its package, and imports it; see integrations/test_integrations.py."""
 

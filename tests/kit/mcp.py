@@ -33,7 +33,7 @@ def make_server(shop: Shop, *, run: Callable[[str], None] | None = None, **optio
     from adjudge.integrations.mcp import GateExtension
 
     note = shop.ran.append if run is None else run
-    gate = {name: options.pop(name) for name in ("identify", "media", "server") if name in options}
+    gate = {name: options.pop(name) for name in ("identify", "media", "server", "principal") if name in options}
     options.setdefault("extensions", [GateExtension(shop.guard, **gate)])
     security = RequestStateSecurity(keys=[KEY])
     server = MCPServer("files", log_level="CRITICAL", request_state_security=security, **options)
@@ -62,9 +62,16 @@ def make_server(shop: Shop, *, run: Callable[[str], None] | None = None, **optio
 class User:
     """The user of a client, who answers what the server asks, and what happens before the answer."""
 
-    def __init__(self, action: str = "accept", *, before: Callable[[], Awaitable[Any]] | None = None) -> None:
+    def __init__(
+        self,
+        action: str = "accept",
+        *,
+        before: Callable[[], Awaitable[Any]] | None = None,
+        content: Mapping[str, Any] | None = None,
+    ) -> None:
         self.action = action
         self.before = before
+        self.content = {"approve": True} if content is None else dict(content)
         self.questions: list[str] = []
 
     async def answer(self, _: Any, params: Any) -> Any:
@@ -73,7 +80,7 @@ class User:
         self.questions.append(params.message)
         if self.before is not None and len(self.questions) == 1:
             await self.before()
-        content = {"approve": True} if self.action == "accept" else None
+        content = self.content if self.action == "accept" else None
         return mcp_types.ElicitResult(action=self.action, content=content)
 
 
@@ -190,6 +197,23 @@ async def serve_http(settings: Mapping[str, Any]) -> AsyncIterator[str]:
     finally:
         process.terminate()
         await process.communicate()
+
+
+@asynccontextmanager
+async def serve_http_here(server: Any) -> AsyncIterator[str]:
+    """The address of a server over HTTP in this process, which ends with the block."""
+    import uvicorn
+
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    running = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_config=None, timeout_graceful_shutdown=1))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(running.serve(sockets=[listener]))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        finally:
+            running.should_exit = True
 
 
 @asynccontextmanager

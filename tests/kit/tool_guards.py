@@ -107,7 +107,8 @@ async def open_shop(url: str, **options: Any) -> AsyncIterator[Shop]:
     async with Ledger(url) as ledger, Approvals(ledger) as approvals:
         rules = given.get("rules", [{"not_contains": ["rm -rf"]}])
         shell = Gate("shell", rules=rules, ledger=ledger)
-        asks = {"on_failed": "ask", "ask": PEOPLE, "approvals": approvals, "show_content": True, "ledger": ledger}
+        asks = {"on_failed": "ask", "approvals": approvals, "show_content": True, "ledger": ledger}
+        asks["ask"] = PEOPLE | given.get("people", {})
         deletes = Gate("deletes", judge=given.get("judge", Seat("failed")), rubric=GOOD, **asks)
         tools = {"shell": shell, "delete_file": deletes} | options.pop("tools", {})
         async with ToolGuard(tools, **options) as guard:

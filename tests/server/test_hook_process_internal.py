@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from adjudge import UsageError
-from adjudge.server.serving import listen_unix
+from adjudge.server.listening import listen_unix
 from kit.patience import HANG, wait_for
 from kit.server_process import ServerProcess, make_key, run_command, serve
 

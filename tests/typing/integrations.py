@@ -17,7 +17,15 @@ from pydantic_evals import Case, Dataset
 from adjudge import Gate, Judge, JudgeChain
 from adjudge.guards import ToolGuard
 from adjudge.integrations.inspect_ai import ScoreValue, judge_scorer
-from adjudge.integrations.mcp import GateExtension, GateMiddleware, GuardedClient, IdentifyClient, Pins, read_pins
+from adjudge.integrations.mcp import (
+    FindPrincipal,
+    GateExtension,
+    GateMiddleware,
+    GuardedClient,
+    IdentifyClient,
+    Pins,
+    read_pins,
+)
 from adjudge.integrations.openai_agents import FindRun, answer_interruptions, guard_agent
 from adjudge.integrations.opentelemetry import EvaluationEmitter, EvaluatorType
 from adjudge.integrations.pydantic_evals import JudgeEvaluator
@@ -61,9 +69,9 @@ async def call_pinned_tools(client: Client, guard: ToolGuard) -> None:
     GuardedClient(client, guard, server="bank", run_id="run")  # pyrefly: ignore[missing-argument]
 
 
-def guard_tools(guard: ToolGuard, identify: IdentifyClient) -> MCPServer:
+def guard_tools(guard: ToolGuard, identify: IdentifyClient, find_person: FindPrincipal) -> MCPServer:
     """A server of MCP."""
-    MCPServer("files", middleware=[GateMiddleware(guard, identify=identify)])
+    MCPServer("files", middleware=[GateMiddleware(guard, identify=identify, principal=find_person)])
     GateExtension(Gate("door", rules=["secrets"]))  # pyrefly: ignore[bad-argument-type]
     return MCPServer("files", extensions=[GateExtension(guard, server="files", identify=identify, media=["photo"])])
 

@@ -31,7 +31,8 @@ def _describe_voted(payload: Mapping[str, Any]) -> str:
         return str(payload.get("reason"))
     word = "approves" if payload.get("approved") is True else "denies"
     counts = "" if payload.get("accepted") is True else f" (does not count: {payload.get('refused_because')})"
-    return f"{payload.get('by')} {word}{counts}" + (f": {payload['reason']}" if payload.get("reason") else "")
+    way = f" by {payload['channel']}" if payload.get("channel") else ""
+    return f"{payload.get('by')} {word}{way}{counts}" + (f": {payload['reason']}" if payload.get("reason") else "")
 
 
 def _describe_pending_vote(payload: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 try:
     from adjudge.mcp.client import GuardedClient, read_pins
+    from adjudge.mcp.elicited_votes import FindPrincipal
     from adjudge.mcp.pins import Pins
     from adjudge.mcp.server import GateExtension, GateMiddleware, IdentifyClient
 except ModuleNotFoundError as error:
@@ -16,4 +17,4 @@ except ModuleNotFoundError as error:
     message = "adjudge.integrations.mcp needs the package mcp, 2.0 or later; to have it, pip install 'adjudge[mcp]'"
     raise ModuleNotFoundError(message, name=error.name) from None
 
-__all__ = ["GateExtension", "GateMiddleware", "GuardedClient", "IdentifyClient", "Pins", "read_pins"]
+__all__ = ["FindPrincipal", "GateExtension", "GateMiddleware", "GuardedClient", "IdentifyClient", "Pins", "read_pins"]

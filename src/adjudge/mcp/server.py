@@ -29,6 +29,7 @@ from adjudge.errors import UsageError
 from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict, shorten_id
 from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
 from adjudge.hooks import logger
+from adjudge.mcp.elicited_votes import FindPrincipal, VoteDesk, VoteQuestion, has_forms
 from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
 
 IdentifyClient = Callable[[ServerRequestContext[Any, Any]], str | None]
@@ -176,6 +177,10 @@ class _Request:
     """Times that the client was asked to send the call again."""
     is_declined: bool = False
     """True if the client's user did not want to look again."""
+    seen: str | None = None
+    """The digest of what the question showed that the user was asked; ``None`` if it asked for no vote."""
+    answer: object = None
+    """What the client's form says."""
 
 
 def _read_request(params: CallToolRequestParams) -> _Request:
@@ -187,6 +192,7 @@ def _read_request(params: CallToolRequestParams) -> _Request:
         held_id = ""
     answer = (params.input_responses or {}).get(_QUESTION)
     rounds = 0 if state is None else state.get("rounds")
+    seen = None if state is None else state.get("seen")
     return _Request(
         name=params.name,
         arguments={} if params.arguments is None else params.arguments,
@@ -194,6 +200,8 @@ def _read_request(params: CallToolRequestParams) -> _Request:
         held_id=held_id,
         rounds=rounds if isinstance(rounds, int) else _MOST_ROUNDS,
         is_declined=state is not None and answer is not None and getattr(answer, "action", None) != "accept",
+        seen=seen if isinstance(seen, str) else None,
+        answer=getattr(answer, "content", None),
     )
 
 
@@ -219,9 +227,11 @@ class _Checkpoint:
         server: str | None,
         identify: IdentifyClient | None,
         media: Collection[str],
+        principal: FindPrincipal | None,
         rounds: _Rounds | None = None,
     ) -> None:
         self._results = ResultScreen(guard, media)
+        self._votes = VoteDesk(principal=principal)
         self.guard = guard
         self.server = server
         self.rounds = rounds
@@ -265,24 +275,50 @@ class _Checkpoint:
         )
         is_new = request.held_id is None
         verdict = await (self.guard.check(call) if is_new else self.guard.resume(call))
+        verdict, question = await self._let_vote(verdict, call, request, ctx)
         if verdict:
             is_approved = verdict.decision is not None and verdict.decision.approval_id is not None
             return await self.run(call, request.arguments, run, is_approved=is_approved)
         if verdict.kind == "pending":
-            return self._hold(verdict, call, request, ctx)
+            return self._hold(verdict, call, request, ctx, question)
         return refuse(verdict.message)
 
-    def _hold(
+    async def _let_vote(
         self, verdict: ToolVerdict, call: ToolCall, request: _Request, ctx: ServerRequestContext[Any, Any]
+    ) -> tuple[ToolVerdict, VoteQuestion | None]:
+        """Let the client's user decide a held call, if that person may; return what came of it, or what to ask."""
+        approvals, approval_id = self.guard.find_approvals(request.name, self.server), verdict.approval_id
+        if verdict.kind != "pending" or approval_id is None or approvals is None:
+            return verdict, None
+        question = await self._votes.ask(ctx, approvals, approval_id)
+        if question is None:
+            return verdict, None
+        if request.seen is not None:  # what the question showed that this request brings the answer to
+            seen, answer = request.seen, request.answer
+        else:
+            seen, answer = question.seen, await self._votes.elicit(ctx, question)
+        if not await self._votes.take(ctx, approvals, approval_id, seen=seen, answer=answer):
+            return verdict, question
+        return await self.guard.resume(call), None
+
+    def _hold(
+        self,
+        verdict: ToolVerdict,
+        call: ToolCall,
+        request: _Request,
+        ctx: ServerRequestContext[Any, Any],
+        vote: VoteQuestion | None,
     ) -> HandlerResult:
         """Ask the client to send the call again, by its protocol where it can, and otherwise in words."""
         if request.rounds < _MOST_ROUNDS and not request.is_declined and _can_ask(ctx):
-            text = f"{verdict.message} {_LOOK_AGAIN}"
+            text = f"{verdict.message} {_LOOK_AGAIN}" if vote is None else vote.message
+            form = _FORM if vote is None else dict(vote.form)
             question = {
                 "method": "elicitation/create",
-                "params": {"mode": "form", "message": text, "requestedSchema": _FORM},
+                "params": {"mode": "form", "message": text, "requestedSchema": form},
             }
-            state = {_STATE: {"call": call.call_id, "rounds": request.rounds + 1}}
+            seen = {} if vote is None else {"seen": vote.seen}
+            state = {_STATE: {"call": call.call_id, "rounds": request.rounds + 1, **seen}}
             # Never by the state alone: the client would send the call ten times within two seconds, and give up.
             return InputRequiredResult.model_validate(
                 {"inputRequests": {_QUESTION: question}, "requestState": json.dumps(state)}
@@ -334,12 +370,7 @@ class _Checkpoint:
 
 def _can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
     """Return whether the client can be asked by the protocol: it is new enough, and shows forms to its user."""
-    capabilities = ctx.session.client_capabilities
-    return (
-        ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        and capabilities is not None
-        and capabilities.elicitation is not None
-    )
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and has_forms(ctx)
 
 
 # ---------------------------------------------------------------- the extension
@@ -350,7 +381,8 @@ class GateExtension(Extension):
 
     A call runs once if the guard allows it. A refused call is answered with an error result that the model reads. If
     people have to decide, the call is held under a random id of ours. A client of protocol 2026-07-28 that can ask its
-    user gets an ``InputRequiredResult`` and sends the call again; its user's answer approves nothing. An older client
+    user gets an ``InputRequiredResult`` and sends the call again; its user's answer approves nothing, unless
+    ``principal`` knows that user. An older client
     is told in words how to repeat the call. With ``match="content"`` of the guard, the agent just makes the same call
     again.
 
@@ -369,6 +401,10 @@ class GateExtension(Extension):
             client cannot choose, such as a header of your proxy; for a server with one user it can be a constant, and
             then calls that were held are found again after a restart.
         media: Names of tools whose images, audio and binary resources may reach the agent; of others they are withheld.
+        principal: Names the person who signed in to send a request over HTTP, as the gates' ``approvers`` do. Where
+            that person is an approver of a held call, the client's form asks for their vote, and it counts. Return a
+            name only for a sign-in that a person does, such as a token with ``auth_time``: an agent with the same token
+            can answer the form. Without it no answer in a form counts.
     """
 
     identifier = "dev.adjudge/gate"
@@ -380,8 +416,9 @@ class GateExtension(Extension):
         server: str | None = None,
         identify: IdentifyClient | None = None,
         media: Collection[str] = (),
+        principal: FindPrincipal | None = None,
     ) -> None:
-        self._checkpoint = _Checkpoint(guard, server=server, identify=identify, media=media)
+        self._checkpoint = _Checkpoint(guard, server=server, identify=identify, media=media, principal=principal)
 
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -415,9 +452,12 @@ class GateMiddleware:
         server: str | None = None,
         identify: IdentifyClient | None = None,
         media: Collection[str] = (),
+        principal: FindPrincipal | None = None,
     ) -> None:
         self._rounds = _Rounds()
-        self._checkpoint = _Checkpoint(guard, server=server, identify=identify, media=media, rounds=self._rounds)
+        self._checkpoint = _Checkpoint(
+            guard, server=server, identify=identify, media=media, principal=principal, rounds=self._rounds
+        )
         self._descriptions = DescriptionScreen(guard)
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -30,6 +30,7 @@ from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.guards.tool_guard.call import CallRefusedBecause
 from adjudge.guards.tool_guard.guard import ToolGuard
+from adjudge.guards.tool_guard.patterns import ToolKey
 from adjudge.hooks import logger
 from adjudge.ledger.ledger import Ledger
 from adjudge.result import JudgeResult
@@ -290,8 +291,9 @@ def open_agent_tools(
         raise UsageError(f"{config.path} has no gates and no judges, so there is nothing to offer; write [gates.NAME]")
     guard = None
     if opened:
+        patterns: dict[ToolKey, Any] = {**opened}
         guard = ToolGuard(
-            dict(opened),
+            patterns,
             match="content",
             timeout=settings.deadline,
             most_refusals=_MOST_REFUSALS,

@@ -43,7 +43,7 @@ LONGEST_NAME = 200
 class Vote:
     """One person's vote."""
 
-    _layout: ClassVar[Layout] = Layout(omitted=("answer",))
+    _layout: ClassVar[Layout] = Layout(omitted=("answer", "channel"))
 
     by: str
     approved: bool
@@ -55,6 +55,8 @@ class Vote:
     """When it counts, unless its voter takes it back before; ``None`` for a vote that counts."""
     answer: str = ""
     """What who denies has the agent told, beside that it was denied; empty for a vote that counted before."""
+    channel: str = ""
+    """The way on which it came, where that is not one of adjudge's own; only the ledger's entry keeps it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.errors import Argument, DecisionRefused, LedgerError, RefusedBecause, UsageError
-from adjudge.formats.arguments import check_choice, check_flag, check_seconds
+from adjudge.formats.arguments import check_choice, check_flag, check_label, check_seconds
 from adjudge.formats.plain import to_plain
 from adjudge.guards.approval.approval import (
     STATUSES,
@@ -265,6 +265,7 @@ class Approvals:
         require_complete: bool = False,
         undo_seconds: float = 0.0,
         answer: str = "",
+        channel: str = "",
     ) -> Approval:
         """Record a person's decision, and return the request after it.
 
@@ -272,7 +273,8 @@ class Approvals:
         nothing until that time is over, whoever waits. ``seen`` is ``digest_shown`` of what the person was shown, and
         ``require_complete=True`` refuses to approve a request of which anything is cut off, missing or changed. A
         denial needs neither. With a denial, ``answer`` is a line for the agent whose call is denied; a ``ToolGuard``
-        passes it on if it has ``pass_answers``, and every approver can read it.
+        passes it on if it has ``pass_answers``, and every approver can read it. ``channel`` names the
+        way on which the vote came, for the ledger.
 
         The caller has to know who ``by`` is: it is not checked here. Raises ``DecisionRefused`` (a ``UsageError``),
         and records the attempt, if that person is not one of the approvers, has decided before, or is too late, or if
@@ -282,6 +284,8 @@ class Approvals:
         check_flag("approved", approved)
         check_words("reason", reason, LONGEST_REASON)
         check_answer(answer, approved=approved)
+        if channel:
+            check_label("channel", channel)
         check_flag("require_complete", require_complete)
         if undo_seconds != 0:
             check_seconds("undo_seconds", undo_seconds, most=LONGEST_UNDO)
@@ -295,6 +299,7 @@ class Approvals:
             require_complete=require_complete,
             undo_seconds=undo_seconds,
             answer=answer,
+            channel=channel,
         )
         outcome = await self._change(lambda step: step.vote(given_vote))
         await self._notice_time()

@@ -19,6 +19,7 @@ async def cast_vote(
     require_complete: bool,
     undo_seconds: float = 0.0,
     answer: str = "",
+    channel: str = "",
 ) -> Approval:
     """Check a person's vote, record it, and return the request after it.
 
@@ -46,6 +47,7 @@ async def cast_vote(
         require_complete=require_complete,
         undo_seconds=undo_seconds,
         answer=answer.strip(),
+        channel=channel,
     )
 
 

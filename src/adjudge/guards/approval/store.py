@@ -95,14 +95,16 @@ def make_voted_entry(approval: Approval, vote: Vote, refused: str | None) -> App
         "accepted": refused is None,
         "refused_because": refused,
     }
-    return ApprovalEntry(kind="approval.voted", payload=payload | _write_answer(vote.answer))
+    return ApprovalEntry(kind="approval.voted", payload=payload | _write_answer(vote.answer) | _write_channel(vote))
 
 
 def make_pending_vote_entry(approval: Approval, vote: Vote) -> ApprovalEntry:
     """Make the entry for a vote that can still be taken back. It decides nothing: what counts is recorded then."""
     payload = {"schema": PENDING_VOTE_SCHEMA, **_describe_request(approval), "by": vote.by, "approved": vote.approved}
     payload |= {"at": to_plain(vote.at), "final_at": to_plain(vote.final_at), "reason": vote.reason, "voter": "human"}
-    return ApprovalEntry(kind="approval.vote_pending", payload=payload | _write_answer(vote.answer))
+    return ApprovalEntry(
+        kind="approval.vote_pending", payload=payload | _write_answer(vote.answer) | _write_channel(vote)
+    )
 
 
 def make_withdrawn_entry(approval: Approval, vote: Vote, now: datetime) -> ApprovalEntry:
@@ -141,6 +143,10 @@ def make_override_entry(approval: Approval) -> ApprovalEntry:
     payload = {"schema": OVERRIDE_SCHEMA, **_describe_request(approval), "label": approval.status == "approved"}
     payload |= {"by": list(approval.closed_by), "reason": approval.closed_because, "closed_seq": approval.closed_seq}
     return ApprovalEntry(kind="override", payload=payload)
+
+
+def _write_channel(vote: Vote) -> dict[str, str]:
+    return {"channel": vote.channel} if vote.channel else {}
 
 
 def _write_answer(answer: str) -> dict[str, str]:
@@ -225,6 +231,7 @@ class GivenVote:
     require_complete: bool = False
     undo_seconds: float = 0.0
     answer: str = ""
+    channel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +270,12 @@ class ApprovalTransaction:
         approval = self._advance(before, now)
         ended = approval.status != before.status
         vote = Vote(
-            by=given_vote.by, approved=given_vote.approved, at=now, reason=given_vote.reason, answer=given_vote.answer
+            by=given_vote.by,
+            approved=given_vote.approved,
+            at=now,
+            reason=given_vote.reason,
+            answer=given_vote.answer,
+            channel=given_vote.channel,
         )
         refused = find_refusal(approval, given_vote.by) or self._find_gap(approval, given_vote)
         if refused is not None:

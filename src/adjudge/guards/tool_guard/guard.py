@@ -20,6 +20,7 @@ from adjudge.content import check_extent, digest_text, read_content, write_plain
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_label, check_seconds, check_whole_number
 from adjudge.formats.text import flatten, quote, show
+from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.approval.pending import PendingDecision
 from adjudge.guards.approval.request import LONGEST_ANSWER
 from adjudge.guards.decision import Decision
@@ -275,6 +276,15 @@ class ToolGuard(ReadOnly):
         except Exception as error:  # noqa: BLE001 - as in _answer
             logger.error("tool guard %r could not look up a held call: %s", self.name, type(error).__name__)
             return True
+
+    def find_approvals(self, tool: str, server: str | None = None) -> Approvals | None:
+        """Find the approvals of a tool's gate; ``None`` if it has none, or an asker of the program's own.
+
+        For integrations that know a person by their sign-in, and take a vote of theirs.
+        """
+        named = self._tools.find(tool, server)
+        store = named[1].pending_store if named is not None and isinstance(named[1], Gate) else None
+        return store if isinstance(store, Approvals) else None
 
     async def record_pass(self, call: ToolCall, verdict: ToolVerdict) -> None:
         """Record that a call is about to be made, so that ``record_run`` knows it; a refused one is let through.

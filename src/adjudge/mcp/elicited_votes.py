@@ -1,0 +1,151 @@
+"""Votes that the user of an MCP client gives in the client's form, where the server knows who that is.
+
+The form's answer names nobody: an agent can answer it too. So it counts only for a person whom the program takes from
+the sign-in of the HTTP request that brings it, and who is an approver of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from adjudge.errors import AdjudgeError
+from adjudge.formats.blanks import split_hidden
+from adjudge.formats.text import clean
+from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.approvals import Approvals
+from adjudge.guards.approval.casting import cast_vote
+from adjudge.guards.approval.completeness import digest_shown
+from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.guards.approval.voting import find_refusal
+from adjudge.hooks import logger
+
+FindPrincipal = Callable[[ServerRequestContext[Any, Any]], str | None]
+"""Names the person who signed in to send a request, as the gates' ``approvers`` do; ``None`` for nobody."""
+
+CHANNEL = "MCP elicitation"
+"""The name in the ledger of the way on which such a vote came."""
+
+_LONGEST_SHOWN = 4_000
+"""Characters of a request that a client's form shows; a longer one is decided on the page."""
+
+_ANSWER_SECONDS = 120.0
+"""Seconds that a client of the older protocol has to answer, while its call is open."""
+
+_FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "string", "title": "Your decision", "enum": ["approve", "deny", "later"]},
+        "reason": {"type": "string", "title": "Why", "maxLength": LONGEST_REASON},
+    },
+    "required": ["decision"],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteQuestion:
+    """A question whether a call may be made, to somebody who may decide it."""
+
+    message: str
+    seen: str
+    """The digest of what it shows, which the vote is bound to."""
+    form: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteDesk:
+    """Takes votes of clients' users."""
+
+    principal: FindPrincipal | None
+
+    async def ask(self, ctx: ServerRequestContext[Any, Any], approvals: Approvals, ident: str) -> VoteQuestion | None:
+        """Make the question to the sender of a request; ``None`` where that person may not decide, or not this way."""
+        by = self._find_principal(ctx)
+        if by is None:
+            return None
+        try:
+            approval = await approvals.get(ident)
+            if find_refusal(approval, by) is not None or await approvals.find_gaps(ident):
+                return None
+        except AdjudgeError as error:
+            logger.error("approval %s could not be shown: %s", ident, type(error).__name__)
+            return None
+        return _make_question(approval)
+
+    async def take(
+        self, ctx: ServerRequestContext[Any, Any], approvals: Approvals, ident: str, *, seen: str, answer: object
+    ) -> bool:
+        """Record a vote as the sender's, and return whether it counts.
+
+        The person is found anew, by the request that brings the answer.
+        """
+        by = self._find_principal(ctx)
+        members = answer if isinstance(answer, Mapping) else {}
+        decision, reason = members.get("decision"), members.get("reason", "")
+        # A tuple: the answer can be anything, and a list in it has no hash.
+        if by is None or decision not in ("approve", "deny") or not isinstance(reason, str):
+            return False
+        try:
+            await cast_vote(
+                approvals,
+                ident,
+                by,
+                approved=decision == "approve",
+                reason=reason,
+                seen=seen,
+                require_complete=True,
+                channel=CHANNEL,
+            )
+        except AdjudgeError as error:
+            logger.warning("a vote on approval %s did not count: %s", ident, type(error).__name__)
+            return False
+        return True
+
+    async def elicit(self, ctx: ServerRequestContext[Any, Any], question: VoteQuestion) -> object:
+        """Ask a client of the older protocol, and return what it answers; ``None`` for nothing.
+
+        A newer client is asked by the answer to its call.
+        """
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or not has_forms(ctx):
+            return None
+        with anyio.move_on_after(_ANSWER_SECONDS):
+            try:
+                result = await ctx.session.elicit_form(question.message, dict(question.form), ctx.request_id)
+            except Exception as error:  # noqa: BLE001 - a client that cannot be asked leaves the call held
+                logger.info("an MCP client could not be asked: %s", type(error).__name__)
+                return None
+            return result.content if result.action == "accept" else None
+        return None
+
+    def _find_principal(self, ctx: ServerRequestContext[Any, Any]) -> str | None:
+        # Never without HTTP: there nobody signs in, and whoever answers may be the agent.
+        if self.principal is None or ctx.request is None:
+            return None
+        try:
+            name = self.principal(ctx)
+        except Exception as error:  # noqa: BLE001 - the program's own function
+            logger.error("the principal of an MCP request could not be found: %s", type(error).__name__)
+            return None
+        return name if isinstance(name, str) and name else None
+
+
+def has_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Return whether a client shows forms to its user."""
+    capabilities = ctx.session.client_capabilities
+    return capabilities is not None and capabilities.elicitation is not None
+
+
+def _make_question(approval: Approval) -> VoteQuestion | None:
+    """Make the question, if a plain text shows all that would be approved."""
+    content = approval.content or ""
+    text = f"{approval.message}\n\n{content}"
+    is_plain = clean(text) == text and not any(part.kind for part in split_hidden(text))
+    if len(text) > _LONGEST_SHOWN or not is_plain:
+        return None
+    message = f"{text}\n\nApproving it makes this call, once. Say why."
+    return VoteQuestion(message=message, seen=digest_shown(approval), form=_FORM)

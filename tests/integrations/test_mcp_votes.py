@@ -1,0 +1,205 @@
+"""What the user of an MCP client answers in its form: a vote of an approver who signed in, and otherwise nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from kit.mcp import (
+    Shop,
+    User,
+    make_server,
+    open_client,
+    open_http,
+    read_text,
+    require_sign_in,
+    serve_http_here,
+    use,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.timed, pytest.mark.slow]
+
+MODES = ["auto", "legacy"]
+
+YES = {"decision": "approve", "reason": "it is a copy"}
+
+
+@pytest.fixture(autouse=True)
+def package(require) -> None:
+    require("mcp", find_spec("mcp"), "pip install 'adjudge[mcp]'")
+
+
+def find_person(_: Any) -> str | None:
+    """The subject of the token, which the server's sign-in has verified."""
+    from mcp.server.auth.middleware.auth_context import get_access_token
+
+    token = get_access_token()
+    return None if token is None else token.subject
+
+
+async def delete(
+    shop: Shop, user: User, *, token: str = "token-of-ana", mode: str = "auto", path: str = "x", **options: Any
+) -> Any:
+    """The result of deleting a file over HTTP, by a client that has signed in."""
+    given = {"principal": find_person, **require_sign_in(), **options}
+    async with (
+        serve_http_here(make_server(shop, **given)) as url,
+        open_client(open_http(url, token), user, mode=mode) as client,
+    ):
+        return await client.call_tool("delete_file", {"path": path})
+
+
+async def list_votes(shop: Shop) -> list[Mapping[str, Any]]:
+    """The votes that the ledger has."""
+    return [entry.payload or {} async for entry in shop.ledger.query(kind="approval.voted")]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_approver_who_signed_in_approves_in_the_form(mode: str):
+    """The tool runs once, the form shows the call, and the ledger names the person and the way."""
+
+    async def work(shop: Shop) -> None:
+        user = User(content=YES)
+        result = await delete(shop, user, mode=mode)
+        [vote] = await list_votes(shop)
+
+        assert (result.is_error, shop.ran) == (False, ["delete x"])
+        assert len(user.questions) == 1
+        assert '"path":"x"' in user.questions[0].replace(" ", "")
+        assert (vote["by"], vote["approved"], vote["channel"]) == ("ana", True, "MCP elicitation")
+        assert vote["reason"] == "it is a copy"
+
+    use(work)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_approver_denies_in_the_form(mode: str):
+    """The tool does not run, and nobody is asked about this call again."""
+
+    async def work(shop: Shop) -> None:
+        result = await delete(shop, User(content={"decision": "deny"}), mode=mode)
+
+        assert (result.is_error, shop.ran) == (True, [])
+        assert "a person said no" in read_text(result)
+
+    use(work)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("token", "options"),
+    [
+        ("token-of-eve", {}),
+        ("token-of-ana", {"principal": None}),
+        ("token-of-ana", {"principal": lambda _: None}),
+        ("token-of-ana", {"principal": lambda _: 1 / 0}),
+        ("token-of-ana", {"principal": lambda _: True}),
+        ("token-of-ana", {"principal": lambda _: "Ana"}),
+    ],
+)
+def test_nobody_else_approves_in_a_form(mode: str, token: str, options: dict[str, Any]):
+    """Somebody who signed in and is no approver, and everybody where the program does not know who that is."""
+
+    async def work(shop: Shop) -> None:
+        claims = {**YES, "by": "ana", "principal": "ana", "approve": True}
+        result = await delete(shop, User(content=claims), token=token, mode=mode, **options)
+
+        assert (result.is_error, shop.ran) == (True, [])
+        assert await list_votes(shop) == []
+
+    use(work)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"approve": True},
+        {"decision": "approve"},
+        {"decision": "approve", "reason": "  "},
+        {"decision": "later", "reason": "x"},
+        {"decision": ["approve"], "reason": "x"},
+        {"decision": "approve", "reason": 1},
+        {"decision": "Approve", "reason": "x"},
+    ],
+)
+def test_an_answer_that_is_no_vote_leaves_the_call_held(content: dict[str, Any]):
+    """What was refused can be approved only with a reason."""
+
+    async def work(shop: Shop) -> None:
+        result = await delete(shop, User(content=content), mode="legacy")
+
+        assert (result.is_error, shop.ran) == (True, [])
+        assert [vote for vote in await list_votes(shop) if vote["accepted"]] == []
+
+    use(work)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_form_that_is_closed_is_no_vote(action: str, mode: str):
+    """The request stays open, for people elsewhere."""
+
+    async def work(shop: Shop) -> None:
+        result = await delete(shop, User(action, content=YES), mode=mode)
+
+        assert (result.is_error, shop.ran) == (True, [])
+        assert len(await shop.approvals.list()) == 1
+
+    use(work)
+
+
+def test_without_http_nobody_is_known():
+    """In this process, and over standard input and output, whoever answers may be the agent."""
+
+    async def work(shop: Shop) -> None:
+        server = make_server(shop, principal=lambda _: "ana")
+        async with open_client(server, User(content=YES)) as client:
+            result = await client.call_tool("delete_file", {"path": "x"})
+
+        assert (result.is_error, shop.ran) == (True, [])
+        assert await list_votes(shop) == []
+
+    use(work)
+
+
+@pytest.mark.parametrize("path", ["x" * 5_000, "a\u202eb", "a\u200bb", "a" + " " * 200 + "b"])
+def test_what_a_form_cannot_show_is_decided_elsewhere(path: str):
+    """Too long for it, or with characters that nobody sees."""
+
+    async def work(shop: Shop) -> None:
+        result = await delete(shop, User(content=YES), path=path)
+
+        assert (result.is_error, shop.ran) == (True, [])
+        assert await list_votes(shop) == []
+
+    use(work)
+
+
+def test_one_of_two_approvers_is_not_enough():
+    """The vote counts, and the call waits for the other."""
+
+    async def work(shop: Shop) -> None:
+        user = User(content=YES)
+        result = await delete(shop, user, mode="legacy")
+        [request] = await shop.approvals.list()
+
+        assert (result.is_error, shop.ran, request.missing) == (True, [], 1)
+        assert [vote["accepted"] for vote in await list_votes(shop)] == [True]
+
+    use(work, gates={"people": {"required": 2}})
+
+
+def test_the_middleware_takes_votes_too():
+    """As the extension does."""
+    from adjudge.integrations.mcp import GateMiddleware
+
+    async def work(shop: Shop) -> None:
+        gate = GateMiddleware(shop.guard, principal=find_person)
+        result = await delete(shop, User(content=YES), extensions=[], middleware=[gate])
+
+        assert (result.is_error, shop.ran) == (False, ["delete x"])
+
+    use(work)
