@@ -199,3 +199,15 @@ def test_a_server_comes_from_where_it_should(server: str, source: str | None, *,
     call = ToolCall("pay", {}, "t1", "s1", server=server, remarks=remarks)
 
     assert asyncio.run(KnownSources({"bank": "user"}).screen_call(call, {})).allowed is is_allowed
+
+
+def test_a_result_that_was_left_out_ends_the_trust_where_results_are_checked(tmp_path: Path):
+    """Nobody knows what the agent has read."""
+
+    async def work(desk: Desk) -> Any:
+        await desk.call("ls")
+        call = ToolCall("Bash", {"command": "ls"}, "t1", "s1", cwd="/work")
+        await desk.hook.answer(RanEvent(call=call, name="PostToolUse", left_out=True))
+        return await desk.call("ls", call_id="t2"), await desk.list_kinds()
+
+    assert run(tmp_path, work) == ("deny", ["call.passed", "call.unchecked"])

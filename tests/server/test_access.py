@@ -44,6 +44,7 @@ ADDRESSES = [
     ("POST", "/v1/tools/promotion"),
     ("POST", "/v1/tools/reuse"),
     ("POST", "/v1/tools/check"),
+    ("POST", "/v1/tools/reopen"),
     ("POST", "/v1/tools/resume"),
     ("POST", "/v1/hooks/claude"),
     ("POST", "/v1/hooks/codex"),

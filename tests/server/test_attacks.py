@@ -99,6 +99,7 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
     **dict.fromkeys(
         [
             ("POST", "/v1/approvals/{approval}/votes"),
+            ("POST", "/v1/tools/reopen"),
             ("GET", "/approvals/news"),
             ("GET", "/approvals/{id}/content"),
             ("POST", "/approvals/judge"),

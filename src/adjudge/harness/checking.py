@@ -93,8 +93,7 @@ class HookGuard(CallGuard):
         return NO_OPINION
 
     async def _answer_ran(self, event: RanEvent) -> dict[str, Any]:
-        verdict = await self.guard.check_result(event.call, event.response)
-        is_held = not verdict and not self.observes
+        is_held = not await self._may_be_read(event) and not self.observes
         withheld = withhold(self.harness, event) if is_held else None
         is_checked = await self.guard.record_run(event.call, failed=event.failed, exposed=is_held and withheld is None)
         if withheld is not None:
@@ -102,6 +101,11 @@ class HookGuard(CallGuard):
         if is_checked and not is_held:
             return NO_OPINION
         return tell_user(_UNCHECKED) if self.harness == "claude" else NO_OPINION
+
+    async def _may_be_read(self, event: RanEvent) -> bool:
+        if event.left_out:
+            return self.guard.results is None
+        return bool(await self.guard.check_result(event.call, event.response))
 
     def _answer_text(self, verdict: ToolVerdict, event: AnswerEvent | None = None) -> dict[str, Any]:
         if verdict or self.observes:

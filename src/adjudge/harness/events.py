@@ -58,6 +58,8 @@ class RanEvent:
     response: Any = None
     """What the tool returned, or the error of one that failed."""
     failed: bool = False
+    left_out: bool = False
+    """True if there was a response that was too long to be sent, so that nothing can say what the agent has read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,9 @@ from adjudge.harness.guard_server import GuardServer, NotChecked, ask_server, re
 LARGEST_EVENT = 20_000_000
 """Bytes of an event that are read at most; a result of a tool can be long."""
 
+LARGEST_SENT = 900_000
+"""Bytes of an event from which on a tool's result is left out; a server takes 1,000,000 unless it says otherwise."""
+
 MARK = " checked"
 """What stands behind an answer that was written whole: a text that was cut in the middle can be JSON too."""
 
@@ -47,7 +50,13 @@ def answer_event(
         raise NotChecked("the event is no object")
     if "tool_name" in event:
         check_cwd(event.get("cwd"), config, server.key)
-    answer: dict[str, Any] = ask_server(server, find_hook_path(harness, managed=managed), raw, seconds=seconds)
+    path = find_hook_path(harness, managed=managed)
+    if len(raw) > LARGEST_SENT and str(event.get("hook_event_name", "")).startswith("PostToolUse"):
+        # A server takes no body of any length. Without this, a result that is long enough would be read by the agent
+        # and be on no record.
+        path += f"{'&' if '?' in path else '?'}left_out=true"
+        raw = json.dumps({**event, "tool_response": None, "error": None}).encode("ascii")
+    answer: dict[str, Any] = ask_server(server, path, raw, seconds=seconds)
     return answer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -235,3 +236,38 @@ def test_the_doctor_sees_whether_the_tool_ran(line: Line, config: Path, tmp_path
 
     assert ran.status == status
     assert "9.9.9" in ran.out + ran.err
+
+
+# ---------------------------------------------------------------- reopening
+
+
+def stop(config: Path, run: str = "s1") -> None:
+    """Have ten calls of a session refused."""
+    from adjudge import Gate, Ledger
+    from adjudge.guards import ToolCall, ToolGuard
+
+    async def work() -> None:
+        async with Ledger(f"sqlite:///{config.parent / 'ledger.db'}") as ledger:
+            guard = ToolGuard({"Bash": Gate("shell", rules=[{"not_contains": "curl"}], ledger=ledger)})
+            for number in range(10):
+                await guard.check(ToolCall("Bash", {"command": f"curl {number}"}, f"t{number}", run))
+
+    asyncio.run(work())
+
+
+def test_a_session_is_not_reopened_where_the_agent_could_do_it(line: Line, config: Path):
+    """Until the configuration switches the command on, and for its approvers alone."""
+    stop(config)
+    arguments = ("hook", "reopen", "s1", "--config", config, "--reason", "my own test")
+    off = line(*arguments)
+    text = config.read_text("utf-8")
+    config.write_text(text + '[approvals]\ncommand = true\napprovers = ["nobody-else"]\n', encoding="utf-8")
+    other = line(*arguments)
+    config.write_text(text + f'[approvals]\ncommand = true\napprovers = ["{ME}"]\n', encoding="utf-8")
+    unknown = line("hook", "reopen", "s2", "--config", config, "--reason", "my own test")
+    empty = line("hook", "reopen", "s1", "--config", config, "--reason", "")
+    done = line(*arguments)
+    again = line(*arguments)
+
+    assert [ran.status for ran in (off, other, unknown, empty, done, again)] == [2, 2, 2, 2, 0, 2]
+    assert "reopened" in done.out

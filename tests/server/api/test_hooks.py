@@ -276,6 +276,31 @@ def test_every_recorded_event_is_answered(agent: Any, harness: str):
     assert set(statuses) == {200}
 
 
+# ---------------------------------------------------------------- a run that was stopped
+
+
+def test_an_approver_reopens_a_run_that_was_stopped(agent: Any, ana: Any, server: RunningServer):
+    """Nobody else, and with a reason; the ledger says who. A run of which nothing was refused is not one."""
+    for number in range(10):
+        ask(agent, make_call("run-11", arguments={"command": f"curl {number}"}, call_id=f"c{number}"))
+    stopped = ask(agent, make_call("run-11", call_id="c10"))
+    body = {"run_id": "run-11", "reason": "a test of downloads"}
+    others = [
+        agent,
+        server.open_client(key=server.make_key("read")),
+        server.open_client(key=server.make_key("approve")),
+    ]
+    refused = [client.post("/v1/tools/reopen", json=body).status_code for client in others]
+    still = ask(agent, make_call("run-11", call_id="c11"))
+    wrong = [ana.post("/v1/tools/reopen", json=body | one).status_code for one in ({"reason": ""}, {"run_id": "run-0"})]
+    reopened = ana.post("/v1/tools/reopen", json=body)
+
+    assert (stopped["because"], still["because"]) == ("stopped", "stopped")
+    assert (refused, wrong, reopened.status_code) == ([403] * 3, [422] * 2, 200)
+    assert (reopened.json()["by"], reopened.json()["run"]) == ("Ana", "run-11")
+    assert ask(agent, make_call("run-11", call_id="c12"))["allowed"] is True
+
+
 # ---------------------------------------------------------------- the key, and many at once
 
 

@@ -16,7 +16,7 @@ from adjudge.cli.command_groups import make_group
 from adjudge.cli.output import complain, note, print_line
 from adjudge.cli.spelling import spell
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.text import show
+from adjudge.formats.text import flatten, show
 
 if TYPE_CHECKING:
     from adjudge.config.hook import OpenedHook
@@ -219,6 +219,46 @@ def _explain_place(harness: str, *, managed: bool) -> None:
     note(f"to see that it works: adjudge hook doctor {harness}")
 
 
+def reopen(
+    run: Annotated[str, typer.Argument(metavar="RUN", hidden=True)],
+    config: Config,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why the session may go on.")],
+) -> int:
+    """Let a session go on that was stopped after refusals, or after a call that was not checked. For people.
+
+    RUN is the session's id, as adjudge ledger list shows it. The ledger records who reopened it: the account that this
+    runs under, which has to be one of the approvers of [approvals].
+
+    The agent could run this command too, so it needs command = true under [approvals] of the configuration. Without
+    it, ask the server with an approver's key (POST /v1/tools/reopen).
+
+    Exit status: 0 reopened, 2 not permitted here, or nothing to reopen, 3 the ledger cannot be used.
+    """
+    from adjudge.cli.commands.ledger import find_user
+    from adjudge.config.file import read_config
+    from adjudge.config.ledger import open_ledger
+    from adjudge.guards.tool_guard.trust import reopen_stopped_run
+
+    read = read_config(config)
+    by = find_user()
+    if not read.approvals.get("command", False):
+        raise UsageError(
+            "the agent could run this command; reopen the session with an approver's key (POST /v1/tools/reopen of the "
+            f"server), or write command = true under [approvals] of {config}"
+        )
+    approvers = read.approvals.get("approvers", ())
+    if by not in approvers:
+        names = ", ".join(map(show, approvers)) or "nobody"
+        raise UsageError(f"{show(by)} is no approver of {config}, which has {names}; run this under one's account")
+
+    async def work() -> int:
+        async with open_ledger(read) as ledger:
+            return await reopen_stopped_run(ledger, run, by=by, reason=reason)
+
+    print_line(f"session {flatten(run, 200)} is reopened by {flatten(by, 80)}, entry {asyncio.run(work())}")
+    return 0
+
+
 def doctor(
     harness: HarnessName,
     config: Config,
@@ -268,5 +308,5 @@ def _read_harness(name: str) -> Harness:
 hook_app = make_group(
     "hook",
     "Put gates in front of the tools of Claude Code and Codex.",
-    {"install": install, "doctor": doctor, "check": check_event},
+    {"install": install, "doctor": doctor, "reopen": reopen, "check": check_event},
 )

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 from adjudge.content import check_extent, digest_text, read_content, write_plain
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_label, check_seconds, check_whole_number
+from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_seconds, check_whole_number
 from adjudge.formats.text import flatten, quote, show
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.approval.pending import PendingDecision
@@ -33,9 +33,9 @@ from adjudge.guards.tool_guard.files import NamedFiles, read_named_files
 from adjudge.guards.tool_guard.held_call import HeldCall
 from adjudge.guards.tool_guard.patterns import ToolKey, ToolPatterns
 from adjudge.guards.tool_guard.screens import CallScreen, ResultScreen, Screened, make_screened
-from adjudge.guards.tool_guard.trust import RunTrust, TrustReader
+from adjudge.guards.tool_guard.trust import RunTrust, TrustReader, reopen_run
 from adjudge.hooks import logger
-from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, RUN_REOPENED, name_call
+from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, name_call
 from adjudge.ledger.database import IN_MEMORY
 from adjudge.ledger.ledger import Ledger
 
@@ -329,10 +329,7 @@ class ToolGuard(ReadOnly):
         ``by`` is a person, whom your program knows. Raises ``UsageError`` where a name, the person or the reason is
         empty, and ``LedgerError``.
         """
-        for argument, text in (("run_id", run_id), ("by", by), ("reason", reason)):
-            check_label(argument, text, where="ToolGuard.reopen")
-        payload = {"schema": "adjudge/run-reopened/1", "run": run_id, "by": by, "reason": reason}
-        return await self.ledger.append(payload, kind=RUN_REOPENED, subject=digest_text(run_id))
+        return await reopen_run(self.ledger, run_id, by=by, reason=reason)
 
     async def aclose(self) -> None:
         """Close the ledger if it was opened here."""

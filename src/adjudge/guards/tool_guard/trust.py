@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
+from adjudge.content import digest_text
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_label
+from adjudge.formats.text import show
 from adjudge.ledger.columns import CALL_UNCHECKED, RUN_REOPENED, name_asked, name_trust
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
@@ -65,6 +69,29 @@ class RunTrust:
         # Else a judge that content can silence is asked until it answers otherwise.
         self.undecided[entry.subject] += 1
         return self.undecided[entry.subject] >= _MOST_UNDECIDED
+
+    @property
+    def is_clean(self) -> bool:
+        """Return whether nothing was refused, denied or unchecked, so that there is nothing to reopen."""
+        return not (self.refusals or self.denials or self.unchecked or self.undecided)
+
+
+async def reopen_run(ledger: Ledger, run_id: str, *, by: str, reason: str) -> int:
+    """Let a run that was stopped go on, and return the place of the entry.
+
+    Raises ``UsageError`` where a name, the person or the reason is empty, and ``LedgerError``.
+    """
+    for argument, text in (("run_id", run_id), ("by", by), ("reason", reason)):
+        check_label(argument, text, where="ToolGuard.reopen")
+    payload = {"schema": "adjudge/run-reopened/1", "run": run_id, "by": by, "reason": reason}
+    return await ledger.append(payload, kind=RUN_REOPENED, subject=digest_text(run_id))
+
+
+async def reopen_stopped_run(ledger: Ledger, run_id: str, *, by: str, reason: str) -> int:
+    """Do as ``reopen_run``, for a person who types the run's name; ``UsageError`` where nothing was refused in it."""
+    if (await TrustReader(ledger).read(run_id)).is_clean:
+        raise UsageError(f"nothing of the run {show(run_id)} was refused, so it is not stopped", argument="run_id")
+    return await reopen_run(ledger, run_id, by=by, reason=reason)
 
 
 class TrustReader:

@@ -16,8 +16,10 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.guards.tool_guard.call import LONGEST_ID, CallRefusedBecause, ToolCall, ToolVerdict, ToolVerdictKind
-from adjudge.harness.events import SOURCE, Harness, read_event_object
+from adjudge.guards.tool_guard.trust import reopen_stopped_run
+from adjudge.harness.events import SOURCE, Harness, RanEvent, read_event_object
 from adjudge.server.api.endpoint import (
     JudgingRoute,
     StrictModel,
@@ -74,6 +76,9 @@ class HookRoute(JudgingRoute):
 router = make_router("hooks", route=HookRoute)
 
 Asking = Annotated[Caller, Depends(require("hook"))]
+
+Reopening = Annotated[Caller, Depends(require("approve"))]
+"""Not somebody who is limited to gates: a run makes calls of any."""
 
 
 class ToolCallBody(StrictModel):
@@ -142,6 +147,26 @@ async def resume_call(request: Request, body: ToolResumeBody, state: CurrentStat
     return _answer(request, state, verdict, is_allowed=is_allowed)
 
 
+class ReopenBody(StrictModel):
+    """A run that may go on."""
+
+    run_id: str = Field(min_length=1, max_length=LONGEST_ID)
+    reason: str = Field(min_length=1, max_length=LONGEST_REASON, description="Why it may go on.")
+
+
+@router.post("/tools/reopen")
+async def reopen_run(body: ReopenBody, state: CurrentState, caller: Reopening) -> Response:
+    """Let a run go on that was stopped after refusals, or after a call that was not checked; its calls are judged anew.
+
+    For approvers: a key of the scope ``hook`` cannot.
+    """
+    if caller.approver is None:
+        raise Problem(403, "this key or account has no approver's name; give it one with --approver", code="forbidden")
+    with explaining_usage():
+        seq = await reopen_stopped_run(state.ledger, body.run_id, by=caller.approver, reason=body.reason)
+    return answer({"schema": "adjudge/run-reopened/1", "run": body.run_id, "by": caller.approver, "seq": seq})
+
+
 @router.post("/hooks/{harness}", response_model=dict[str, Any])
 async def answer_hook(
     request: Request,
@@ -150,6 +175,9 @@ async def answer_hook(
     state: CurrentState,
     caller: Asking,
     *,
+    left_out: Annotated[
+        bool, Query(description="Whether the result of the tool was too long, and is not in the event.")
+    ] = False,
     managed: Annotated[
         bool, Query(description="Whether managed hooks alone count, so that nothing changes a call.")
     ] = False,
@@ -158,6 +186,8 @@ async def answer_hook(
     hook = _find_hooks(state).find_hook(harness, is_local=is_unix(request.scope))
     with explaining_usage():
         read = read_event_object(harness, event)
+        if isinstance(read, RanEvent):
+            read = replace(read, left_out=left_out)
         async with state.queue.enter(caller.identity):
             written = await replace(hook, managed=managed).answer(read)
     log_troubles(state)
