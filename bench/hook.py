@@ -3,7 +3,8 @@
 
 20 calls in each round, one after the other, medians of 3 interleaved rounds, each by the command that ``adjudge hook
 install`` writes, started by a shell as a harness does. ``beside the server's answer`` is the command less one request
-to the server by a process that runs already. Target, on an idle machine: 150 ms of wall time.
+to the server by a process that runs already. Target, on an idle machine: 150 ms of wall time. CPU is the processor time
+of the command and its children, which other work on the machine changes least; the server's own is not in it.
 """
 
 from __future__ import annotations
@@ -118,8 +119,8 @@ def run_command(command: str) -> Callable[[bytes], None]:
     return ask
 
 
-def measure(options: argparse.Namespace) -> dict[str, list[float]]:
-    """Milliseconds of each round, by contender."""
+def measure(options: argparse.Namespace) -> dict[str, list[tuple[float, float]]]:
+    """Milliseconds of each round, on the wall and of the processor, by contender."""
     with tempfile.TemporaryDirectory() as name:
         folders = {kind: Path(name) / kind for kind in ("alone", "served")}
         for kind, folder in folders.items():
@@ -139,19 +140,22 @@ def measure(options: argparse.Namespace) -> dict[str, list[float]]:
             return time_rounds(contenders, options)
 
 
-def time_rounds(contenders: dict[str, Callable[[bytes], None]], options: argparse.Namespace) -> dict[str, list[float]]:
+def time_rounds(
+    contenders: dict[str, Callable[[bytes], None]], options: argparse.Namespace
+) -> dict[str, list[tuple[float, float]]]:
     """The median call of every round."""
-    found: dict[str, list[float]] = {name: [] for name in contenders}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
     number = 0
     for place in range(-1, options.rounds):  # the first is not counted
         for name in common.rotate(list(contenders), place):
-            spent = []
+            wall, used = [], []
             for _ in range(options.n if place >= 0 else 2):
                 number += 1
-                started = time.perf_counter()
+                started, before = time.perf_counter(), common.cpu()
                 contenders[name](make_event(number))
-                spent.append((time.perf_counter() - started) * 1e3)
-            found[name] += [statistics.median(spent)] if place >= 0 else []
+                wall.append((time.perf_counter() - started) * 1e3)
+                used.append((common.cpu() - before) * 1e3)
+            found[name] += [(statistics.median(wall), statistics.median(used))] if place >= 0 else []
     return found
 
 
@@ -161,13 +165,18 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     found = measure(parser.parse_args())
-    cost = {name: statistics.median(rows) for name, rows in found.items()}
-    cost["beside the server's answer"] = cost["hook with a server"] - cost["the server's answer"]
-    common.print_table(["call", "wall ms"], [[name, f"{value:.0f}"] for name, value in cost.items()])
+    cost = {name: statistics.median(wall for wall, _ in rows) for name, rows in found.items()}
+    used = {name: statistics.median(cpu for _, cpu in rows) for name, rows in found.items()}
+    for figures in (cost, used):
+        figures["beside the server's answer"] = figures["hook with a server"] - figures["the server's answer"]
+    common.print_table(
+        ["call", "wall ms", "CPU ms"], [[name, f"{cost[name]:.0f}", f"{used[name]:.0f}"] for name in cost]
+    )
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     print(f"load for each processor in the last minute: {load:.1f}")
-    figures = {"wall_ms": {name: round(value, 1) for name, value in cost.items()}, "load": round(load, 1)}
-    common.print_verdict("hook", figures, met=cost["beside the server's answer"] <= MOST_MS)
+    rounded = [{name: round(value, 1) for name, value in figures.items()} for figures in (cost, used)]
+    shown = {"wall_ms": rounded[0], "cpu_ms": rounded[1], "load": round(load, 1)}
+    common.print_verdict("hook", shown, met=cost["beside the server's answer"] <= MOST_MS)
 
 
 if __name__ == "__main__":
