@@ -22,8 +22,9 @@ for _name in (*house.modules(), "re2", "rfc8785", "yaml"):
 
 INSTALLED = any(point.value == "adjudge.testing.plugin" for point in entry_points(group="pytest11"))
 """Whether pytest finds the plugin by itself: where the wheel is installed. Elsewhere it is named."""
-PLUGIN = ("-p", "no:schemathesis", *(() if INSTALLED else ("-p", "adjudge.testing.plugin")))
-"""What each suite is run with; schemathesis' plugin alone takes a second to import, in every interpreter."""
+_WITHOUT = ("-p", "no:schemathesis", "-p", "no:langsmith_plugin")
+PLUGIN = _WITHOUT if INSTALLED else (*_WITHOUT, "-p", "adjudge.testing.plugin")
+"""What each suite is run with; these two plugins take a second to import, in every interpreter."""
 
 MODEL = """
 from adjudge.models import Reply

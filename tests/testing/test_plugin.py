@@ -640,7 +640,7 @@ def test_workers_record_replay_and_report_together(suite, require):
 
 
 @pytest.mark.integration
-def test_a_suite_that_does_not_judge_loads_next_to_nothing(suite):
+def test_a_suite_that_does_not_judge_loads_next_to_nothing(suite, monkeypatch):
     """With the plugin, such a suite imports the plugin's own few modules of adjudge and nothing heavy."""
     suite.makepyfile(
         test_plain="import sys\n"
@@ -650,10 +650,11 @@ def test_a_suite_that_does_not_judge_loads_next_to_nothing(suite):
         "    assert ours == ['adjudge', *(f'adjudge.{name}' for name in own)]\n"
         "    assert not {'aiohttp', 'asyncio', 'msgspec', 'rich', 'typer', 'yaml', 'sqlalchemy'} & set(sys.modules)\n"
     )
-    command = [*PLUGIN, *[part for name in ("anyio", "asyncio", "xdist", "xdist.looponfail", "hypothesispytest", "cov",
-               "timeout", "cacheprovider") for part in ("-p", f"no:{name}")]]  # fmt: skip
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
-    suite.runpytest_subprocess(*command).assert_outcomes(passed=1)
+    done = suite.runpytest_subprocess("-p", "adjudge.testing.plugin", "-p", "no:cacheprovider")
+
+    done.assert_outcomes(passed=1)
 
 
 @pytest.mark.integration
