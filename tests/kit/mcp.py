@@ -80,8 +80,8 @@ class User:
         self.questions.append(params.message)
         if self.before is not None and len(self.questions) == 1:
             await self.before()
-        content = self.content if self.action == "accept" else None
-        return mcp_types.ElicitResult(action=self.action, content=content)
+        # Whatever the action is: some clients send what was filled in along with "decline".
+        return mcp_types.ElicitResult(action=self.action, content=self.content)
 
 
 def open_client(server: Any, user: User | None = None, **options: Any) -> Any:

@@ -180,7 +180,7 @@ class _Request:
     seen: str | None = None
     """The digest of what the question showed that the user was asked; ``None`` if it asked for no vote."""
     answer: object = None
-    """What the client's form says."""
+    """What the client's form says; ``None`` unless its user accepted it."""
 
 
 def _read_request(params: CallToolRequestParams) -> _Request:
@@ -191,6 +191,7 @@ def _read_request(params: CallToolRequestParams) -> _Request:
     if held_id is not None and not (isinstance(held_id, str) and _CALL_ID.fullmatch(held_id)):
         held_id = ""
     answer = (params.input_responses or {}).get(_QUESTION)
+    is_accepted = getattr(answer, "action", None) == "accept"
     rounds = 0 if state is None else state.get("rounds")
     seen = None if state is None else state.get("seen")
     return _Request(
@@ -199,9 +200,10 @@ def _read_request(params: CallToolRequestParams) -> _Request:
         is_task=params.task is not None,
         held_id=held_id,
         rounds=rounds if isinstance(rounds, int) else _MOST_ROUNDS,
-        is_declined=state is not None and answer is not None and getattr(answer, "action", None) != "accept",
+        is_declined=state is not None and answer is not None and not is_accepted,
         seen=seen if isinstance(seen, str) else None,
-        answer=getattr(answer, "content", None),
+        # A client may send what was filled in so far along with "decline": it is no vote.
+        answer=getattr(answer, "content", None) if is_accepted else None,
     )
 
 
