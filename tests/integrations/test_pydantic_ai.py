@@ -248,6 +248,44 @@ def test_arguments_are_checked_as_the_tool_gets_them(tmp_path: Path):
     use_shop(work, tmp_path)
 
 
+def test_no_argument_is_hidden_from_the_check(tmp_path: Path):
+    """The types of a tool's arguments hide some from pydantic's JSON: an approval would be good for any value."""
+    from dataclasses import dataclass, field
+
+    from pydantic import BaseModel, Field, SecretStr
+
+    class Target(BaseModel, extra="allow"):
+        to: str = Field(exclude=True)
+        pin: SecretStr
+
+    @dataclass(slots=True)
+    class Note:
+        text: str = field(metadata={"exclude": True})
+
+    async def work(shop: Shop) -> None:
+        ran = []
+
+        def shell(targets: list[Target], note: Note) -> str:
+            """Run a command."""
+            ran.append((targets[0].to, targets[0].pin.get_secret_value(), note.text, targets[0].model_extra))
+            return "ran"
+
+        shell.__annotations__ |= {"targets": list[Target], "note": Note}
+        fine = {"to": "a", "pin": "1", "more": "b"}
+        given: list[dict[str, Any]] = [
+            {"targets": [fine], "note": {"text": "c"}},
+            *({"targets": [{**fine, name: "rm -rf"}], "note": {"text": "c"}} for name in fine),
+            {"targets": [fine], "note": {"text": "rm -rf"}},
+        ]
+        calls = [Call("shell", f"c{number}", arguments) for number, arguments in enumerate(given)]
+        read = await ask(shop, [calls, DONE], tools=[shell])
+
+        assert read == ["ran", REFUSED, REFUSED, REFUSED, REFUSED]
+        assert ran == [("a", "1", "c", {"more": "b"})]
+
+    use_shop(work, tmp_path)
+
+
 @pytest.mark.parametrize("kind", ["ToolFailed", "ModelRetry", "RuntimeError"])
 def test_what_a_tool_says_when_it_fails_is_screened(kind: str, tmp_path: Path):
     """Also where another capability makes a result of the error."""

@@ -7,6 +7,7 @@ again when it goes on, so the call is looked up in the guard each time; what the
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -16,6 +17,7 @@ from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
 from adjudge.hooks import logger
 
 try:
+    from pydantic import BaseModel, Secret, SecretBytes, SecretStr
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
     from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed, ToolFailedError, ToolRetryError
@@ -51,10 +53,11 @@ class _Refusal(ToolFailed):
 class GateCapability(AbstractCapability[Any]):
     """Check every call of an agent's tools with a guard, whatever toolset they are of.
 
-    An allowed call runs with the arguments that were checked: those that pydantic-ai has validated, as JSON. The model
-    reads why a call was refused as the failure of its tool. A call that people have to decide about is deferred, so the
-    agent's ``output_type`` needs ``DeferredToolRequests``. Go on with ``resume_held(requests)`` once somebody has
-    decided: the guard reads the approval, and neither an approval nor arguments that the program gives to pydantic-ai.
+    An allowed call runs with the arguments that were checked: those that pydantic-ai has validated, as JSON, with what
+    ``SecretStr`` and ``Field(exclude=True)`` hide elsewhere. The model reads why a call was refused as the failure of
+    its tool. A call that people have to decide about is deferred, so the agent's ``output_type`` needs
+    ``DeferredToolRequests``. Go on with ``resume_held(requests)`` once somebody has decided: the guard reads the
+    approval, and neither an approval nor arguments that the program gives to pydantic-ai.
 
     The conversation is the run of the guard: ``conversation_id``, which pydantic-ai finds in the message history.
 
@@ -119,7 +122,7 @@ class GateCapability(AbstractCapability[Any]):
         try:
             return ToolCall(
                 tool=call.tool_name,
-                arguments=to_jsonable_python(dict(args)),
+                arguments=_write_arguments(args),
                 call_id=shorten_id(call.tool_call_id),
                 # Without a conversation an approval would be good for every other one that has none.
                 run_id=shorten_id(f"conversation:{ctx.conversation_id}") if ctx.conversation_id else "",
@@ -210,6 +213,33 @@ def resume_held(requests: DeferredToolRequests) -> DeferredToolResults:
     """
     held = [call.tool_call_id for call in requests.approvals if _MEMBER in requests.metadata.get(call.tool_call_id, {})]
     return DeferredToolResults(approvals=dict.fromkeys(held, True))
+
+
+# ---------------------------------------------------------------- arguments as they are judged
+
+
+def _write_arguments(value: Any) -> Any:
+    """Write validated arguments as JSON, with all that the tool gets.
+
+    pydantic's own JSON leaves out what a type hides, such as ``SecretStr`` and ``Field(exclude=True)``: nobody would
+    see it, and an approval would be good for any other value of it.
+    """
+    if isinstance(value, BaseModel):
+        return _write_arguments({**value.__dict__, **(value.model_extra or {})})
+    if is_dataclass(value) and not isinstance(value, type):
+        return _write_arguments({each.name: getattr(value, each.name) for each in fields(value)})
+    if isinstance(value, Secret | SecretStr | SecretBytes):
+        return _write_arguments(value.get_secret_value())
+    if isinstance(value, Mapping):
+        return {_write_name(name): _write_arguments(member) for name, member in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_write_arguments(member) for member in value]
+    return to_jsonable_python(value)
+
+
+def _write_name(name: Any) -> str:
+    [written] = to_jsonable_python({name: None})
+    return str(written)
 
 
 # ---------------------------------------------------------------- results as they are judged
