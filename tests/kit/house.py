@@ -6,8 +6,9 @@ import ast
 import subprocess
 from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
@@ -70,6 +71,16 @@ def name_module(path: Path) -> str:
 def modules() -> Mapping[str, Path]:
     """Every module of the package by its dotted name."""
     return MappingProxyType({name_module(path): path for path in package_files()})
+
+
+def load_module(name: str) -> ModuleType | None:
+    """Import a module of the package; ``None`` for one that needs a package which is absent."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] == "adjudge":
+            raise
+        return None
 
 
 @cache

@@ -7,7 +7,6 @@ the members that keep them.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import pkgutil
 import types
 import typing
@@ -18,6 +17,7 @@ from typing import Any, Literal
 
 import adjudge
 from adjudge.rules import Rules
+from kit import house
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, 250000, tzinfo=UTC)
 
@@ -27,10 +27,11 @@ def find_records() -> Mapping[str, type[Any]]:
     """Every dataclass of the package that has ``to_dict``, by its name; the adapters for other packages have none."""
     found: dict[str, type[Any]] = {}
     for module in pkgutil.walk_packages(adjudge.__path__, "adjudge."):
-        needs_package = module.name.startswith(("adjudge.integrations.", "adjudge.mcp."))
-        if module.name.endswith("__main__") or (needs_package and module.name != "adjudge.mcp.pins"):
+        if module.name.endswith("__main__") or module.name.startswith("adjudge.integrations."):
             continue
-        loaded = importlib.import_module(module.name)
+        loaded = house.load_module(module.name)
+        if loaded is None:
+            continue
         for kind in vars(loaded).values():
             if isinstance(kind, type) and kind.__module__ == loaded.__name__ and "to_dict" in vars(kind):
                 assert found.setdefault(kind.__name__, kind) is kind, f"two records are called {kind.__name__}"

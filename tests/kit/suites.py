@@ -15,10 +15,12 @@ import pytest
 from kit import house
 
 # pytester drops the modules that a run in this process brought, and some break when they are loaded a second time. Not
-# what needs another package: it may be absent, and with Inspect comes a zipfile that reads zstd, for all other tests.
-for _name in (*house.modules(), "re2", "rfc8785", "yaml"):
-    if not _name.startswith(("adjudge.cli", "adjudge.__main__", "adjudge.integrations.", "adjudge.mcp.")):
-        import_module(_name)
+# the integrations: with Inspect comes a zipfile that reads zstd, for every other test as well.
+for _name in house.modules():
+    if not _name.startswith(("adjudge.cli", "adjudge.__main__", "adjudge.integrations.")):
+        house.load_module(_name)
+for _name in ("re2", "rfc8785", "yaml"):
+    import_module(_name)
 
 INSTALLED = any(point.value == "adjudge.testing.plugin" for point in entry_points(group="pytest11"))
 """Whether pytest finds the plugin by itself: where the wheel is installed. Elsewhere it is named."""
