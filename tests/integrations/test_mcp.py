@@ -490,6 +490,30 @@ def test_arguments_that_another_extension_changes_are_noticed():
     use(work)
 
 
+def test_an_equal_argument_of_another_type_is_another_argument():
+    """For Python 1 and True are equal; what a tool does with them may differ."""
+    from mcp.server.extension import Extension
+
+    from adjudge.integrations.mcp import GateExtension
+
+    class Rewriting(Extension):
+        identifier = "org.example/rewriting"
+
+        async def intercept_tool_call(self, params: Any, ctx: Any, call_next: Any) -> Any:
+            params.arguments["more"] = True
+            return await call_next(ctx)
+
+    async def work(shop: Shop) -> None:
+        extensions = [GateExtension(shop.guard), Rewriting()]
+        changed = await call(shop, "shell", {"cmd": "ls", "more": 1}, extensions=extensions)
+        same = await call(shop, "shell", {"cmd": "ls", "more": True}, extensions=extensions)
+
+        assert read_text(changed) == "The result was withheld."
+        assert read_text(same) != "The result was withheld."
+
+    use(work)
+
+
 # ---------------------------------------------------------------- how it is made
 
 

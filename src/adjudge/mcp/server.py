@@ -157,8 +157,13 @@ class _Rounds:
         if kept.call.run_id != run_id:
             return None  # and it stays: another client must not end it
         del self._rounds[name]
-        is_same = kept.call.tool == tool and kept.call.arguments == arguments
+        is_same = kept.call.tool == tool and _write_arguments(kept.call.arguments) == _write_arguments(arguments)
         return kept if is_same and time.monotonic() < kept.until else None
+
+
+def _write_arguments(arguments: Mapping[str, Any] | str) -> str:
+    """Write arguments to compare them: for ``==``, 1 and 1.0 and True are one argument, and a tool tells them apart."""
+    return json.dumps(arguments, sort_keys=True, default=repr)
 
 
 # ---------------------------------------------------------------- a call
@@ -341,13 +346,13 @@ class _Checkpoint:
         is_approved: bool,
     ) -> HandlerResult:
         """Run an allowed call, and return what the agent may read of its result."""
-        checked = copy.deepcopy(arguments)
+        checked = _write_arguments(arguments)
         try:
             result = await run()
         except Exception as error:
             await self._results.screen_error(call, error)
             raise
-        if arguments != checked:
+        if _write_arguments(arguments) != checked:
             logger.error("the arguments of %r were changed after the check; list the gate last", call.tool[:80])
             return refuse(WITHHELD)
         return await self._screen(call, result, is_approved=is_approved)
