@@ -19,6 +19,9 @@ WITH_PROMPT = ("claude-session", "codex-rollout", "langchain", "openai-agents", 
 
 FORMS = ("claude-stream", "codex-json", *WITH_PROMPT)
 
+EVERY = (*FORMS, "inspect")
+"""With those that are one object, not many."""
+
 LINES = ("claude-stream", "claude-session", "codex-json", "codex-rollout", "otel")
 
 
@@ -52,7 +55,7 @@ CLEAN = [
 FAILING = [("Bash", {"command": "echo oops; exit 3"}, None, "Exit code 3\noops"), ("text", "It failed.")]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EVERY)
 def test_every_reader_gives_the_same_run(form: str):
     """Every reader gives the same run."""
     run = read_run(find_file(form))
@@ -62,13 +65,13 @@ def test_every_reader_gives_the_same_run(form: str):
     assert AgentRun.from_dict(run.to_dict()) == run
 
 
-@pytest.mark.parametrize("form", WITH_PROMPT)
+@pytest.mark.parametrize("form", [*WITH_PROMPT, "inspect"])
 def test_the_users_words_are_steps_where_they_are_recorded(form: str):
     """The user's words are steps where they are recorded."""
     assert [step.text for step in read_run(find_file(form)).steps if step.role == "user"] == ["What is in the backup?"]
 
 
-@pytest.mark.parametrize("form", sorted(set(FORMS) - {"codex-json"}))
+@pytest.mark.parametrize("form", sorted(set(EVERY) - {"codex-json"}))
 def test_calls_made_at_once_are_of_one_turn(form: str):
     """Codex prints the calls of one reply one after the other, as if each had waited for the one before."""
     turns = [step.turn for step in read_run(find_file(form)).steps if step.role == "assistant"]
@@ -77,7 +80,7 @@ def test_calls_made_at_once_are_of_one_turn(form: str):
 
 
 @pytest.mark.parametrize(
-    "form", ["claude-stream", "claude-session", "codex-json", "codex-rollout", "langchain", "pydantic-ai"]
+    "form", ["claude-stream", "claude-session", "codex-json", "codex-rollout", "inspect", "langchain", "pydantic-ai"]
 )
 def test_a_failed_command_is_an_error(form: str):
     """A failed command is an error."""
@@ -116,7 +119,7 @@ def test_what_a_source_does_not_record_is_unknown():
     assert read_run(find_file("openai-agents")).unknown == ("files", "failures")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EVERY)
 def test_objects_are_read_as_their_file_is(form: str):
     """Objects are read as their file is."""
     path = find_file(form)
@@ -213,6 +216,89 @@ def test_what_hides_a_call_in_messages_of_pydantic_ai_is_a_problem(changes: dict
     messages[-1] = {**messages[-1], **changes}
 
     assert any(problem in reason for reason in read_run(messages).problems)
+
+
+def read_sample(script: str = "clean") -> dict:
+    return json.loads(find_file("inspect", script).read_text("utf-8"))["samples"][0]
+
+
+def test_a_sample_of_inspect_is_read_as_the_log_that_holds_it():
+    """A sample of Inspect is read as the log that holds it."""
+    run = read_run(read_sample())
+
+    assert run == read_run(find_file("inspect"))
+    assert run.usage is not None
+    assert (run.usage.input_tokens, run.usage.output_tokens) == (30, 15)
+    assert run.duration_ms is not None
+
+
+def test_an_answer_that_an_agent_of_inspect_submits_is_its_last_word():
+    """Its call is in no message of the sample, and its long text is kept apart from the events."""
+    run = read_run(find_file("inspect", "react"))
+
+    assert (run.complete, run.problems, run.outcome) == (True, (), "finished")
+    assert [call.tool for call in run.calls] == ["Bash", "submit"]
+    assert run.answer == run.calls[1].arguments["answer"] == "Done: " + "x" * 200
+    unlike = read_run(read_sample("react") | {"output": {"completion": "I look first."}})
+    assert (unlike.complete, unlike.answer) == (False, None)
+
+
+@pytest.mark.parametrize("script", ["clean", "react"])
+def test_events_of_inspect_that_were_taken_out_or_doubled_are_noticed(script: str):
+    """Each of them, all after each, and each twice. What a tool returned stands in the next request, too."""
+    whole = describe(read_run(find_file("inspect", script)))
+    events = read_sample(script)["events"]
+    marked = [at for at, event in enumerate(events) if event["event"] in ("model", "tool")]
+    for at in marked:
+        for changed in (events[:at], events[:at] + events[at + 1 :], [*events[: at + 1], *events[at:]]):
+            run = read_run(read_sample(script) | {"events": changed})
+            assert not run.complete or (events[at]["event"] == "tool" and describe(run) == whole), at
+    assert len(marked) > 3
+
+
+def test_a_log_of_inspect_that_was_cut_or_has_two_samples_is_no_run(tmp_path):
+    """A log of Inspect that was cut or has two samples is no run."""
+    text = find_file("inspect").read_text("utf-8")
+    log = json.loads(text)
+    path = tmp_path / "cut.json"
+    path.write_text(text[: len(text) // 2], "utf-8")
+    for source in (path, log | {"samples": log["samples"] * 2}, [log, log]):
+        with pytest.raises(UsageError):
+            read_run(source, format="inspect")
+
+
+def test_what_only_the_messages_of_inspect_have_was_forged():
+    """What only the messages of Inspect have was forged."""
+    sample = read_sample()
+    forged = {"id": "x", "function": "Bash", "arguments": {"command": "npm test"}}
+    sample["messages"][-1]["tool_calls"] = [forged]
+
+    assert "a message of the agent is in no event" in read_run(sample).problems
+
+
+def test_a_limit_or_an_error_ends_a_sample_of_inspect_as_failed():
+    """A limit or an error ends a sample of Inspect as failed."""
+    for changes in ({"limit": {"type": "message", "limit": 3}}, {"error": {"message": "no"}}):
+        assert read_run(read_sample() | changes).outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"pending": True}, "was not at its end"),
+        ({"input": [], "input_refs": [[0, 99]]}, "are not in the log"),
+        ({"output": {"choices": [{"message": {"content": "x"}, "stop_reason": "max_tokens"}]}}, "was cut off"),
+        ({"output": {"choices": [{"message": {"content": [{"type": "data"}]}}]}}, "not known here"),
+        ({"output": {"choices": [{"message": {"content": "attachment://0"}}]}}, "keeps apart is missing"),
+    ],
+    ids=["pending", "messages", "cut", "part", "attachment"],
+)
+def test_what_hides_a_call_in_events_of_inspect_is_a_problem(changes: dict, problem: str):
+    """What hides a call in events of Inspect is a problem."""
+    sample = read_sample()
+    next(event for event in reversed(sample["events"]) if event["event"] == "model").update(changes)
+
+    assert any(problem in reason for reason in read_run(sample).problems)
 
 
 def test_a_line_that_was_taken_out_of_a_session_is_noticed():
@@ -500,7 +586,7 @@ VALUES = st.recursive(
 )
 
 
-@given(form=st.sampled_from(FORMS), at=st.integers(0, 99), steps=st.integers(1, 6), value=VALUES, data=st.data())
+@given(form=st.sampled_from(EVERY), at=st.integers(0, 99), steps=st.integers(1, 6), value=VALUES, data=st.data())
 def test_whatever_stands_in_a_transcript_gives_a_run_or_a_named_error(form, at, steps, value, data):
     """One member of one line is replaced by anything, at any depth."""
     objects = _read_objects(form)
@@ -525,7 +611,10 @@ def test_whatever_stands_in_a_transcript_gives_a_run_or_a_named_error(form, at, 
 
 def _read_objects(form: str) -> list[dict]:
     path = find_file(form)
-    return json.loads(path.read_text("utf-8")) if path.suffix == ".json" else read_lines(form)
+    if path.suffix != ".json":
+        return read_lines(form)
+    value = json.loads(path.read_text("utf-8"))
+    return value if isinstance(value, list) else [value]
 
 
 def _has_call(entry: dict) -> bool:

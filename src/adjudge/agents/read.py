@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from adjudge.agents.claude import is_claude, read_claude
 from adjudge.agents.codex import is_codex, read_codex
+from adjudge.agents.inspect import is_inspect, read_inspect
 from adjudge.agents.langchain import is_langchain, read_langchain
 from adjudge.agents.openai import is_openai, read_openai
 from adjudge.agents.otel import is_otel, read_otel
@@ -17,11 +18,12 @@ from adjudge.agents.source import Document, read_document
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 
-RunFormat = Literal["claude", "codex", "langchain", "openai", "otel", "pydantic_ai", "adjudge"]
+RunFormat = Literal["claude", "codex", "inspect", "langchain", "openai", "otel", "pydantic_ai", "adjudge"]
 
 _READERS: Mapping[str, tuple[Callable[[dict[str, Any]], bool], Callable[[Document], AgentRun]]] = {
     "claude": (is_claude, read_claude),
     "codex": (is_codex, read_codex),
+    "inspect": (is_inspect, read_inspect),
     "langchain": (is_langchain, read_langchain),
     "pydantic_ai": (is_pydantic_ai, read_pydantic_ai),
     "openai": (is_openai, read_openai),
@@ -45,7 +47,8 @@ def read_run(
     Args:
         source: The path of a file, its lines, or its objects, as ``RunResult.to_input_list()`` returns them.
         format: ``claude`` for Claude Code (``--output-format stream-json``, and session files), ``codex`` for Codex
-            (``--json``, and rollout files), ``langchain`` for messages of LangChain or a state that holds them, as
+            (``--json``, and rollout files), ``inspect`` for one sample of Inspect with its events, or a log of one
+            sample, as JSON, ``langchain`` for messages of LangChain or a state that holds them, as
             ``messages_to_dict`` and ``model_dump`` write them, ``openai`` for the items of the OpenAI Agents SDK,
             ``otel`` for spans of OpenTelemetry's GenAI conventions (OTLP as JSON, or as the SDK of Python writes
             them), ``pydantic_ai`` for what ``all_messages_json()`` writes, ``adjudge`` for what ``AgentRun.to_dict``

@@ -1,0 +1,248 @@
+"""Runs of agents in Inspect: one sample of a log, with its events.
+
+Sources: inspect-ai 0.3.285 (``EvalSample``, its events and how they are condensed), and logs recorded with it. The
+events are read rather than the messages: a solver may take messages out, and sub-agents have theirs apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjudge.agents.run import AgentRun
+from adjudge.agents.source import MOST_BYTES, Document
+from adjudge.agents.step import Role
+from adjudge.agents.transcript import (
+    Transcript,
+    add_usages,
+    read_arguments,
+    read_kind,
+    read_name,
+    read_number,
+    read_text,
+    read_usage,
+)
+from adjudge.errors import UsageError
+from adjudge.formats.text import quote
+from adjudge.result import Usage
+
+_ATTACHED = "attachment://"
+
+_ROLES: dict[str, Role] = {"user": "user", "system": "system"}
+
+_IGNORED = frozenset({"reasoning", "image", "audio", "video", "document"})
+"""Parts of a message that are neither words nor calls."""
+
+_CUT_OFF = frozenset({"max_tokens", "model_length", "content_filter"})
+
+
+def is_inspect(entry: dict[str, Any]) -> bool:
+    """Return whether an object is a sample of a log of Inspect, or a log that holds samples."""
+    if isinstance(entry.get("samples"), list) and isinstance(entry.get("eval"), dict):
+        return True
+    return isinstance(entry.get("messages"), list) and "epoch" in entry and "target" in entry
+
+
+def read_inspect(document: Document) -> AgentRun:
+    """Read a run from one sample, or from a log of one sample."""
+    entry = document.objects[0]
+    samples = entry["samples"] if isinstance(entry.get("samples"), list) else [entry]
+    if len(document.objects) + len(document.unreadable) != 1 or len(samples) != 1 or not isinstance(samples[0], dict):
+        raise UsageError(f"{document.name} does not hold one sample; hand in one, which is one run", argument="source")
+    return _Reader(samples[0]).make_run()
+
+
+class _Reader:
+    def __init__(self, sample: dict[str, Any]) -> None:
+        self.transcript = Transcript("inspect")
+        self.sample = sample
+        events = sample.get("events")
+        self.events = [event for event in (events if isinstance(events, list) else []) if isinstance(event, dict)]
+        self.spans = {read_kind(event, "id"): event for event in self.events if event.get("event") == "span_begin"}
+        self.usages: list[Usage | None] = []
+        self._seen: set[str] = set()
+        self._attached = 0
+
+    def make_run(self) -> AgentRun:
+        transcript, sample = self.transcript, self.sample
+        self._read_events()
+        self._check_messages()
+        stopped = sample.get("error") is not None or sample.get("limit") is not None
+        answer = transcript.get_last_text()
+        if answer is None and not stopped:
+            answer = self._find_submitted()
+        if answer is None and not stopped:
+            transcript.report("it ends before the agent's last word")
+        seconds = read_number(sample.get("total_time"))
+        return transcript.make_run(
+            answer=answer,
+            outcome="failed" if stopped or answer is None else "finished",
+            usage=add_usages(self.usages),
+            duration_ms=None if seconds is None else seconds * 1000,
+            metadata={"session": read_name(sample.get("uuid"))},
+        )
+
+    def _read_events(self) -> None:
+        names: set[str] = set()
+        for event in self.events:
+            name = read_kind(event, "uuid")
+            if name and name in names:
+                self.transcript.report("an event stands there twice")
+            names.add(name)
+            spans = self._list_spans(event)
+            if "scorers" in spans or "scorer" in spans:  # a grader's requests are not the agent's
+                continue
+            if event.get("pending"):
+                self.transcript.report("an event was not at its end when the log was written")
+            agent = "sub-agent" if "tool" in spans else None
+            if event.get("event") == "model":
+                self._read_request(event, agent)
+            elif event.get("event") == "tool":
+                self._read_tool(event, agent)
+        if not self.usages:
+            self.transcript.report("no requests to a model were logged, so nobody knows which tools were called")
+
+    def _list_spans(self, event: dict[str, Any]) -> set[str]:
+        """List the types of the spans that an event is in; a loop of spans ends where it begins again."""
+        kinds, passed, name = set(), set(), event.get("span_id")
+        while isinstance(name, str) and name in self.spans and name not in passed:
+            passed.add(name)
+            kinds.add(read_kind(self.spans[name]))
+            name = self.spans[name].get("parent_id")
+        return kinds
+
+    def _read_request(self, event: dict[str, Any], agent: str | None) -> None:
+        for message in self._list_input(event):
+            self._read_message(message, agent)
+        output = event.get("output")
+        output = output if isinstance(output, dict) else {}
+        choices = output.get("choices")
+        self.usages.append(
+            read_usage(
+                output.get("usage"), cached="input_tokens_cache_read", written="input_tokens_cache_write", added=True
+            )
+        )
+        for choice in (choices if isinstance(choices, list) else [])[:1]:
+            message = choice.get("message") if isinstance(choice, dict) else None
+            if not isinstance(message, dict):
+                self.transcript.report("the output of a request cannot be read")
+                continue
+            if read_kind(choice, "stop_reason") in _CUT_OFF:
+                self.transcript.report("a message of the agent was cut off")
+            self._seen.add(read_kind(message, "id"))
+            self._read_reply(message, agent)
+
+    def _list_input(self, event: dict[str, Any]) -> list[dict[str, Any]]:
+        """List what a model was sent: inline, or as ranges of the messages that all events share."""
+        shared = self.sample.get("events_data")
+        shared = shared.get("messages") if isinstance(shared, dict) else None
+        shared = shared if isinstance(shared, list) else []
+        inline, ranges = event.get("input"), event.get("input_refs")
+        found: list[Any] = list(inline) if isinstance(inline, list) else []
+        for span in ranges if isinstance(ranges, list) else []:
+            bounds = span if isinstance(span, list) and len(span) == 2 else [0, -1]
+            if not all(type(bound) is int for bound in bounds) or not 0 <= bounds[0] <= bounds[1] <= len(shared):
+                self.transcript.report("the messages of a request are not in the log")
+                continue
+            found += shared[bounds[0] : bounds[1]]
+        if not found:
+            self.transcript.report("the messages of a request are not in the log")
+        return [message for message in found if isinstance(message, dict)]
+
+    def _read_message(self, message: dict[str, Any], agent: str | None) -> None:
+        """Read a message that the model was sent; what was read before stands in each later request again."""
+        role, name = read_kind(message, "role"), read_kind(message, "id")
+        if name and name in self._seen:
+            return
+        self._seen.add(name)
+        if role == "tool":
+            if not self.transcript.has_result(message.get("tool_call_id")):
+                self._add_result(message.get("tool_call_id"), message.get("content"), message)
+        elif role == "assistant":
+            if message.get("source") == "generate":
+                self.transcript.report("a message of the agent is in no event")
+            self._read_reply(message, agent)
+        elif role not in _ROLES:
+            self.transcript.report(f"a message is of a kind that is not known here: {quote(role, 60)}")
+        elif agent is None:
+            self.transcript.add_text(_ROLES[role], read_text(self._resolve(message.get("content"))))
+
+    def _read_reply(self, message: dict[str, Any], agent: str | None) -> None:
+        reply = read_kind(message, "id") or None
+        content = self._resolve(message.get("content"))
+        for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            self._read_part(part if isinstance(part, dict) else {}, agent, reply)
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else []:
+            made = call if isinstance(call, dict) else {}
+            arguments = self._resolve(made.get("arguments"))
+            self.transcript.add_call(made.get("function"), arguments, made.get("id"), agent=agent, reply=reply)
+
+    def _read_part(self, part: dict[str, Any], agent: str | None, reply: str | None) -> None:
+        kind = read_kind(part)
+        if kind == "text":
+            if agent is None:
+                self.transcript.add_text("assistant", read_text(part.get("text")), reply=reply)
+        elif kind == "tool_use":  # a call that the provider made
+            arguments = read_arguments(part.get("arguments"))
+            self.transcript.add_call(part.get("name"), arguments, part.get("id"), agent=agent, reply=reply)
+            failed = part.get("error") is not None
+            self.transcript.add_result(
+                part.get("id"), read_text(part.get("error" if failed else "result")), failed=failed
+            )
+        elif kind not in _IGNORED:
+            self.transcript.report(f"a message has a part that is not known here: {quote(kind, 60)}")
+
+    def _read_tool(self, event: dict[str, Any], agent: str | None) -> None:
+        name = event.get("id")
+        if not self.transcript.has_call(name):
+            self.transcript.report("a tool was executed that no message of the agent calls")
+            self.transcript.add_call(event.get("function"), self._resolve(event.get("arguments")), name, agent=agent)
+        if not event.get("pending"):
+            self._add_result(name, event.get("result"), event)
+
+    def _add_result(self, name: Any, content: Any, holder: dict[str, Any]) -> None:
+        error, seconds = holder.get("error"), read_number(holder.get("working_time"))
+        failed = error is not None or bool(holder.get("failed"))
+        shown = error.get("message") if isinstance(error, dict) else content
+        duration = None if seconds is None else seconds * 1000
+        self.transcript.add_result(name, read_text(self._resolve(shown)), failed=failed, duration_ms=duration)
+        if duration is not None and isinstance(name, str) and self.transcript.has_call(name):
+            self.transcript.note_failure(name, "", duration)
+
+    def _check_messages(self) -> None:
+        """Compare the conversation with the events: what only it has was forged, or its events were taken out."""
+        messages = self.sample.get("messages")
+        for message in messages if isinstance(messages, list) else []:
+            if read_kind(message, "role") != "assistant":
+                continue
+            calls = message.get("tool_calls")
+            named = [call.get("id") if isinstance(call, dict) else None for call in (calls or [])] if calls else []
+            if read_kind(message, "id") not in self._seen or not all(map(self.transcript.has_call, named)):
+                self.transcript.report("a message of the agent is in no event")
+
+    def _find_submitted(self) -> str | None:
+        """Find the answer that an agent gave by its last call, as those of ``react`` do: the output ends with it.
+
+        Without the comparison, words before a call would count as the answer of a run that was cut off after it.
+        """
+        call = self.transcript.steps[-1].call if self.transcript.steps else None
+        words = read_kind(self.sample.get("output"), "completion").rstrip("\r\n")
+        return words if call is not None and call.result and words.endswith(call.result) else None
+
+    def _resolve(self, value: Any) -> Any:
+        """Put the long texts of a value back in, which a log keeps apart. A few bytes may name one many times."""
+        if isinstance(value, list):
+            return [self._resolve(member) for member in value]
+        if isinstance(value, dict):
+            return {name: self._resolve(member) for name, member in value.items()}
+        if not isinstance(value, str) or not value.startswith(_ATTACHED):
+            return value
+        attachments = self.sample.get("attachments")
+        text = attachments.get(value.removeprefix(_ATTACHED)) if isinstance(attachments, dict) else None
+        if not isinstance(text, str):
+            self.transcript.report("a text that the log keeps apart is missing")
+            return value
+        self._attached += len(text)
+        if self._attached > MOST_BYTES:
+            raise UsageError(f"the run comes to more than {MOST_BYTES:,} characters", argument="source")
+        return text
