@@ -407,6 +407,51 @@ def test_a_call_in_the_users_name_is_no_call():
     assert not run.complete
 
 
+def make_chat_call(call_id: str, command: str) -> dict:
+    arguments = json.dumps({"command": command})
+    return {"id": call_id, "type": "function", "function": {"name": "Bash", "arguments": arguments}}
+
+
+CHAT = [
+    {"role": "user", "content": "What is in the backup?"},
+    {"role": "assistant", "content": "I look first.", "tool_calls": [make_chat_call("c1", "ls backup")]},
+    {"role": "tool", "tool_call_id": "c1", "content": "a.txt\nb.txt"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [make_chat_call("c2", "cat backup/a.txt"), make_chat_call("c3", "cat backup/b.txt")],
+    },
+    {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "alpha"}]},
+    {"role": "tool", "tool_call_id": "c3", "content": "beta"},
+    {"role": "assistant", "content": "The backup holds alpha and beta."},
+]
+"""Messages of Chat Completions, written by hand from the types of the openai package."""
+
+
+def test_messages_of_chat_completions_give_the_same_run():
+    """Many programs keep them, whatever model they ask."""
+    run = read_run(CHAT)
+
+    assert describe(run) == CLEAN
+    assert (run.answer, run.complete, run.problems) == (CLEAN[-1][1], True, ())
+    assert [step.turn for step in run.steps if step.role == "assistant"] == [1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        {"tool_calls": [make_chat_call("c9", "rm -rf /")]},
+        {"tool_calls": [{"id": "c9", "type": "shell", "shell": {"command": "rm -rf /"}}]},
+        {"tool_calls": ["rm -rf /"]},
+        {"tool_calls": {"id": "c9"}},
+        {"function_call": {"name": "Bash", "arguments": '{"command": "rm -rf /"}'}},
+    ],
+)
+def test_a_message_with_calls_that_nobody_answered_is_not_complete(calls: dict):
+    """In whatever form they are: a call that is passed over would be one that was not made."""
+    assert not read_run([*CHAT[:-1], {**CHAT[-1], **calls}]).complete
+
+
 def test_a_held_run_waits():
     """A held run waits."""
     lines = read_lines("claude-stream")

@@ -1,6 +1,7 @@
-"""Runs of the OpenAI Agents SDK: the items that ``RunResult.to_input_list()`` returns.
+"""Runs of the OpenAI Agents SDK, the items that ``RunResult.to_input_list()`` returns, and Chat Completions' messages.
 
-Sources: recorded with openai-agents 0.24.0. The items do not say whether a tool failed, nor what a run took.
+Sources: recorded with openai-agents 0.24.0; messages by the types of openai 3.54.0 (``ChatCompletionMessageParam``).
+Neither says whether a tool failed, nor what a run took.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from adjudge.formats.text import quote
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
 """Items that are calls with a name, and the member that holds their arguments."""
 
+_CHAT_CALLS = {"function": "arguments", "custom": "input"}
+"""The same for the calls in a message of Chat Completions."""
+
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 
 _IGNORED = frozenset({"reasoning", "item_reference", "mcp_list_tools", "compaction"})
@@ -26,7 +30,7 @@ def is_openai(entry: dict[str, Any]) -> bool:
     kind = read_kind(entry)
     if kind in _CALLS or kind.endswith("_call_output"):
         return "role" not in entry
-    return read_kind(entry, "role") in _ROLES and "content" in entry and _is_message(entry)
+    return read_kind(entry, "role") in (*_ROLES, "tool") and "content" in entry and _is_message(entry)
 
 
 def _is_message(item: dict[str, Any]) -> bool:
@@ -53,6 +57,9 @@ def _read_item(transcript: Transcript, number: int, item: dict[str, Any]) -> Non
         transcript.add_text(_ROLES[role], read_text(item.get("content")))
         if item.get("status") == "incomplete":
             transcript.report(f"item {number} is a message that was cut off")
+        _read_chat_calls(transcript, number, item)
+    elif _is_message(item) and role == "tool":
+        transcript.add_result(item.get("tool_call_id"), read_text(item.get("content")))
     elif kind in _CALLS:
         call_id = item.get("call_id") or item.get("id")
         transcript.add_call(item.get("name"), read_arguments(item.get(_CALLS[kind])), call_id)
@@ -67,6 +74,21 @@ def _read_item(transcript: Transcript, number: int, item: dict[str, Any]) -> Non
         read_hosted(transcript, kind, item)
     elif kind not in _IGNORED:
         transcript.report(f"item {number} is of a kind that is not known here: {quote(kind, 60)}")
+
+
+def _read_chat_calls(transcript: Transcript, number: int, message: dict[str, Any]) -> None:
+    """Read the calls in a message of Chat Completions. One that is passed over would be a call that nobody made."""
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, list | tuple) or message.get("function_call") is not None:
+        transcript.report(f"item {number} has calls in a form that is not known here")
+        return
+    for call in calls:
+        kind = read_kind(call) if isinstance(call, dict) else ""
+        made = call.get(kind) if kind in _CHAT_CALLS else None
+        if not isinstance(made, dict):
+            transcript.report(f"item {number} has a call of a kind that is not known here: {quote(kind, 60)}")
+            continue
+        transcript.add_call(made.get("name"), read_arguments(made.get(_CHAT_CALLS[kind])), call.get("id"))
 
 
 def read_hosted(transcript: Transcript, kind: str, item: dict[str, Any]) -> None:
