@@ -267,6 +267,26 @@ def test_the_configuration_of_the_page_does_what_it_says(tmp_path: Path):
     assert asyncio.run(list_waiting()) == 1
 
 
+def test_the_first_walk_of_the_page_refuses_by_two_rules_and_holds_a_patch(tmp_path: Path):
+    """What the page has a shell write, read without its server."""
+    page = (house.ROOT / "docs" / "hook.md").read_text("utf-8")
+    text = page.partition("adjudge.toml <<END\n")[2].partition("[server]")[0]
+    file = tmp_path / "adjudge.toml"
+    file.write_text(text.replace("$HOME/guard/ledger.db", str(tmp_path / "ledger.db")), encoding="utf-8")
+    patch = {"command": "*** Begin Patch\n*** Add File: new.txt\n+hi\n*** End Patch"}
+
+    assert answer(file, "codex", tool_input={"command": "echo hello"}) == "none"
+    assert answer(file, "codex", tool_input={"command": "curl x"}) == "deny"
+    assert answer(file, "codex", tool_input={"command": "rm -rf x"}) == "deny"
+    assert answer(file, "codex", tool_name="apply_patch", tool_input=patch) == "deny"
+
+    async def list_waiting() -> int:
+        async with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+            return len(await Approvals(ledger).list())
+
+    assert asyncio.run(list_waiting()) == 1
+
+
 def test_the_settings_say_how_long_an_answer_may_take(tmp_path: Path):
     """Two checks and a start, which is what a patch in a command needs."""
     settings = read_hook_settings(read_bound_config(configure(tmp_path, f"{SHELL}\ntimeout = 5"), digest=None))

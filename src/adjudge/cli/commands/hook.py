@@ -290,7 +290,8 @@ def doctor(
         print_line(f"{seen.version}: the call was refused by adjudge")
         return 0
     if seen.outcome == "ran":
-        print_line(f"{seen.version}: THE TOOL RAN; the hook was not asked, or not listened to")
+        remedy = "; trust the hook first: start codex, and type /hooks" if name == "codex" else ""
+        print_line(f"{seen.version}: THE TOOL RAN; the hook was not asked, or not listened to{remedy}")
         return 1
     complain(f"{seen.version}: neither a refusal nor a result was seen: {show(seen.detail)}")
     return _UNREADABLE
