@@ -282,6 +282,22 @@ def test_a_limit_or_an_error_ends_a_sample_of_inspect_as_failed():
         assert read_run(read_sample() | changes).outcome == "failed"
 
 
+def test_events_of_inspect_in_the_span_of_a_tool_are_a_sub_agents_and_a_graders_are_not_read():
+    """Events of Inspect in the span of a tool are a sub-agent's, and a grader's are not read."""
+    runs = {}
+    for kind in ("tool", "scorer"):
+        sample = read_sample()
+        first = next(event for event in sample["events"] if event["event"] == "model")
+        first["span_id"] = "inner"
+        outer = {"event": "span_begin", "id": "outer", "type": kind, "name": "x"}
+        inner = {"event": "span_begin", "id": "inner", "parent_id": "outer", "type": "agent", "name": "x"}
+        runs[kind] = read_run(sample | {"events": [outer, inner, *sample["events"]]})
+
+    assert [call.agent for call in runs["tool"].calls] == ["sub-agent", None, None]
+    assert ("text", "I look first.") not in describe(runs["tool"])
+    assert "a tool was executed that no message of the agent calls" in runs["scorer"].problems
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
