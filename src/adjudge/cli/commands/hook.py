@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -189,7 +190,7 @@ def install(
         note(f"written to {place}")
     else:
         note(f"nothing was written; --write writes {place}")
-    _explain_place(name, managed=managed)
+    _explain_place(name, path, managed=managed)
     return 0
 
 
@@ -206,9 +207,9 @@ def _show_difference(before: str, after: str, place: Path) -> None:
         print_line(line)
 
 
-def _explain_place(harness: str, *, managed: bool) -> None:
+def _explain_place(harness: str, config: Path, *, managed: bool) -> None:
     if managed:
-        note("no other hook counts now; restart Claude Code, then run adjudge hook doctor claude")
+        note("no other hook counts now; restart Claude Code")
     elif harness == "claude":
         note("a help against mistakes: a project's settings can switch this hook off; --managed cannot be switched off")
     else:
@@ -216,7 +217,7 @@ def _explain_place(harness: str, *, managed: bool) -> None:
             "a help against mistakes: Codex skips a hook, without a word, until you trust it with /hooks, and again "
             "after each change; a project that you trust can switch hooks off (features.hooks = false)"
         )
-    note(f"to see that it works: adjudge hook doctor {harness}")
+    note(f"to see that it works: {shlex.join(['adjudge', 'hook', 'doctor', harness, '--config', str(config)])}")
 
 
 def reopen(
@@ -290,7 +291,7 @@ def doctor(
         print_line(f"{seen.version}: the call was refused by adjudge")
         return 0
     if seen.outcome == "ran":
-        remedy = "; trust the hook first: start codex, and type /hooks" if name == "codex" else ""
+        remedy = "; most often Codex does not trust it yet: start codex, and type /hooks" if name == "codex" else ""
         print_line(f"{seen.version}: THE TOOL RAN; the hook was not asked, or not listened to{remedy}")
         return 1
     complain(f"{seen.version}: neither a refusal nor a result was seen: {show(seen.detail)}")
