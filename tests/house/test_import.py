@@ -39,6 +39,7 @@ HEAVY = {
 }
 
 ADAPTERS = {
+    "adjudge.integrations.claude",
     "adjudge.integrations.inspect_ai",
     "adjudge.integrations.langchain",
     "adjudge.integrations.mcp",

@@ -12,6 +12,7 @@ import pytest
 from kit import house
 
 PACKAGES = {
+    "claude": "claude-agent-sdk",
     "inspect_ai": "inspect-ai",
     "langchain": "langchain",
     "mcp": "adjudge[mcp]",
@@ -22,7 +23,7 @@ PACKAGES = {
 }
 """The adapters that import a package, and what a user installs to have it."""
 
-IMPORTED = {"openai_agents": "agents"}
+IMPORTED = {"claude": "claude_agent_sdk", "openai_agents": "agents"}
 """What an adapter imports, where it is not called like it."""
 
 PROGRAM = """

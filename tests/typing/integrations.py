@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, assert_type
 
 from agents import Agent, RunState
+from claude_agent_sdk import ClaudeAgentOptions
 from inspect_ai import Task
 from inspect_ai.scorer import Scorer
 from mcp import Client
@@ -16,6 +17,7 @@ from pydantic_evals import Case, Dataset
 
 from adjudge import Gate, Judge, JudgeChain
 from adjudge.guards import ToolGuard
+from adjudge.integrations.claude import guard_options
 from adjudge.integrations.inspect_ai import ScoreValue, judge_scorer
 from adjudge.integrations.mcp import (
     FindPrincipal,
@@ -82,3 +84,9 @@ async def guard_an_agent(agent: Agent, guard: ToolGuard, find_run: FindRun, stat
     guard_agent(agent, guard, run_id="run", cwd="/srv")
     guard_agent(agent, guard)  # pyrefly: ignore[missing-argument]
     assert_type(await answer_interruptions(state), int)
+
+
+def guard_a_session(guard: ToolGuard) -> ClaudeAgentOptions:
+    """An agent of the Claude Agent SDK."""
+    guard_options(ClaudeAgentOptions(setting_sources=[]))  # pyrefly: ignore[missing-argument]
+    return guard_options(ClaudeAgentOptions(setting_sources=[]), guard, wait=60)

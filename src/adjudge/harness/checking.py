@@ -67,6 +67,8 @@ class HookGuard(CallGuard):
     pending: PendingAnswer = "deny"
     managed: bool = False
     """True if no hook counts but those of managed settings, so that nothing can change a call after it was checked."""
+    waits: float = 0.0
+    """Seconds that the answer to a call waits for people."""
 
     async def answer(self, event: HookEvent) -> dict[str, Any]:
         """Return the answer to an event. Raises ``AdjudgeError`` where it could not be checked or recorded."""
@@ -79,7 +81,7 @@ class HookGuard(CallGuard):
         return self._answer_text(await self.guard.check_answer(event.answer, run_id=event.run_id), event)
 
     async def _answer_call(self, event: CallEvent) -> dict[str, Any]:
-        verdict = await self.guard.check(event.call)
+        verdict = await self.guard.wait(event.call, seconds=self.waits)
         if verdict and event.patch is not None:
             verdict = await self.guard.check(event.patch)
         if not verdict and not await self.lets_through(event.call, event.patch):
