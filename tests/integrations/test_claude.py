@@ -18,18 +18,27 @@ from kit.guarded_framework import DONE, HOLD, Call, delete, list_scenarios, make
 from kit.tool_guards import Shop, open_shop
 from kit.waiting_framework import WaitingFramework, count_open
 
-pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is absent; to have it, pip install claude-agent-sdk")
+try:
+    from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+    from adjudge.integrations.claude import guard_options
+except ModuleNotFoundError:
+    ClaudeAgentOptions = None
 
-from adjudge.integrations.claude import guard_options
+pytestmark = pytest.mark.skipif(
+    ClaudeAgentOptions is None,
+    reason="claude-agent-sdk brings Claude Code, 365 MB; to have it, install the group claude",
+)
 
-ISOLATED = ClaudeAgentOptions(setting_sources=[])
+
+def make_options() -> Any:
+    """Options that load no settings."""
+    return ClaudeAgentOptions(setting_sources=[])
 
 
 def list_hooks(shop: Shop, event: str, **options: Any) -> list[Any]:
     """The functions that the SDK calls for an event."""
-    hooks = guard_options(ISOLATED, shop.guard, **options).hooks or {}
+    hooks = guard_options(make_options(), shop.guard, **options).hooks or {}
     return [hook for matcher in hooks.get(event, []) for hook in matcher.hooks]  # type: ignore[call-overload]
 
 
@@ -219,10 +228,10 @@ def test_arguments_that_cannot_be_are_refused(url: str):
     async def work() -> None:
         async with open_shop(url) as shop:
             with pytest.raises(UsageError):
-                guard_options(ISOLATED, Gate("calls", rules=["secrets"]))  # type: ignore[arg-type]
+                guard_options(make_options(), Gate("calls", rules=["secrets"]))  # type: ignore[arg-type]
             for wait in (-1, 15 * 24 * 3600, float("nan")):
                 with pytest.raises(UsageError) as raised:
-                    guard_options(ISOLATED, shop.guard, wait=wait)
+                    guard_options(make_options(), shop.guard, wait=wait)
                 assert raised.value.argument == "wait"
 
     asyncio.run(work())

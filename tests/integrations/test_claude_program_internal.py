@@ -22,16 +22,18 @@ from kit.coding_agents import list_results, make_command, make_rewriting_hooks
 from kit.environment import FULL
 from kit.tool_guards import Shop, open_shop
 
-sdk = pytest.importorskip(
-    "claude_agent_sdk", reason="claude-agent-sdk is absent; to have it, pip install claude-agent-sdk"
-)
+try:
+    import claude_agent_sdk as sdk
 
-from adjudge.integrations import claude  # noqa: E402
+    from adjudge.integrations import claude
+except ModuleNotFoundError:
+    sdk = None
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.timed,
     pytest.mark.slow,
+    pytest.mark.skipif(sdk is None, reason="claude-agent-sdk is absent; to have it, install the group claude"),
     pytest.mark.skipif(not FULL, reason="the real programs are tried with ADJUDGE_FULL=1"),
 ]
 

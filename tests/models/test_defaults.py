@@ -45,6 +45,9 @@ HISTORY = {
 }
 """Names that pages mention and nobody is told to ask, by page."""
 
+NO_MODELS = {"claude-agent-sdk", "claude-agent-sdk.md"}
+"""A package and its page, which are called like models."""
+
 IN_CODE = {
     "is_same_model": {"gpt-5", "gpt-5-mini", "gpt-6.1-terra-2026-09-01"},  # which names are another model
 }
@@ -95,7 +98,7 @@ def test_no_page_example_or_message_names_another_model():
         if path == house.find_definition("DEFAULT_MODELS"):
             continue
         mentioned = HISTORY.get(name, set()) | in_code.get(path, set())
-        others = find_names(path.read_text(encoding="utf-8")) - known - mentioned
+        others = find_names(path.read_text(encoding="utf-8")) - known - mentioned - NO_MODELS
         if others:
             found[name] = sorted(others)
 
