@@ -100,33 +100,33 @@ class Script:
 
 async def ask_everything(judge: Judge, script: Script) -> dict[str, Any]:
     """One answer to each kind of question, as plain data."""
-    said: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     for name, content in (("good", "It left on Monday."), ("bad", "It is bad."), ("json", {"a": [1, "é\u2028"]})):
         script.next = ONE
-        said[f"sentence, {name}"] = await judge.evaluate(content, criteria="Answers the question.", threshold=0.8)
+        answers[f"sentence, {name}"] = await judge.evaluate(content, criteria="Answers the question.", threshold=0.8)
         script.next = TWO
-        said[f"mapping, {name}"] = await judge.evaluate(content, criteria=CRITERIA, reference="Monday", task="When?")
+        answers[f"mapping, {name}"] = await judge.evaluate(content, criteria=CRITERIA, reference="Monday", task="When?")
         script.next = grade("correct")
-        said[f"rubric, {name}"] = await judge.evaluate(content, RUBRIC, context=["passage one", "passage two"])
+        answers[f"rubric, {name}"] = await judge.evaluate(content, RUBRIC, context=["passage one", "passage two"])
     shipped = load_rubric("code-quality")
     script.next = grade(*(item.name for item in shipped.criteria))
-    said["shipped"] = await judge.evaluate("def f(): pass", shipped)
+    answers["shipped"] = await judge.evaluate("def f(): pass", shipped)
     script.next = ONE
-    said["conversation"] = await judge.evaluate([{"role": "user", "content": "When?"}], criteria="Is polite.")
-    said["instructions"] = await judge.evaluate("Hi.", criteria="Is polite.", instructions="Be strict.")
+    answers["conversation"] = await judge.evaluate([{"role": "user", "content": "When?"}], criteria="Is polite.")
+    answers["instructions"] = await judge.evaluate("Hi.", criteria="Is polite.", instructions="Be strict.")
     script.next = {"safe": True}
-    said["ready-made"] = await judge.ask('Is this safe? Reply {"safe": true} or {"safe": false}.')
+    answers["ready-made"] = await judge.ask('Is this safe? Reply {"safe": true} or {"safe": false}.')
     script.next = {"reasoning": "r", "preferred": "tie"}
-    said["pair"] = await compare("one", "two", judge=judge, criteria="Is clearer.")
+    answers["pair"] = await compare("one", "two", judge=judge, criteria="Is clearer.")
     script.next = {"safe": True, "rejected": []}
-    said["firewall of prompts"] = await PromptFirewall(judge).check(["Be kind.", "Be brief."])
+    answers["firewall of prompts"] = await PromptFirewall(judge).check(["Be kind.", "Be brief."])
     script.next = {"safe": False, "threats": [{"field": "path", "type": "path_traversal", "reason": "r"}]}
-    said["firewall of inputs"] = await InputFirewall(judge).check({"path": "../a.txt"})
+    answers["firewall of inputs"] = await InputFirewall(judge).check({"path": "../a.txt"})
     script.next = REVIEW
-    said["tool"] = await EmergentJudge(judge).review_creation(TOOL)
+    answers["tool"] = await EmergentJudge(judge).review_creation(TOOL)
     script.next = {"similarityScore": 0.8, "contractViolated": False, "violations": [], "reasoning": "r"}
-    said["probe"] = await evaluate_probe(PROBE, judge, actual={"a": 2})
-    return {name: value.to_dict() for name, value in said.items()}
+    answers["probe"] = await evaluate_probe(PROBE, judge, actual={"a": 2})
+    return {name: value.to_dict() for name, value in answers.items()}
 
 
 async def record_ledger(folder: Path) -> None:

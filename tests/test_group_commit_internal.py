@@ -61,21 +61,23 @@ def test_many_threads_lose_nothing_and_meet_no_second_writer():
 
     for future in started:
         future.result()
-    assert [[number for who, number in written if who == caller] for caller in range(4)] == [list(range(2_000))] * 4
+    assert [[number for writer, number in written if writer == caller] for caller in range(4)] == [
+        list(range(2_000))
+    ] * 4
 
 
 @in_loop
 async def test_everybody_is_answered_in_their_own_loop_and_one_who_left_is_not():
     """A value, an error, one who was cancelled, and one whose loop is closed."""
     loop = asyncio.get_running_loop()
-    told, refused, left = [loop.create_future() for _ in range(3)]
+    answered, refused, left = [loop.create_future() for _ in range(3)]
     closed = asyncio.new_event_loop()
     gone = closed.create_future()
     closed.close()
     left.cancel()
-    answers = [(gone, 0, None), (told, 7, None), (left, 8, None), (refused, None, ValueError("full"))]
+    answers = [(gone, 0, None), (answered, 7, None), (left, 8, None), (refused, None, ValueError("full"))]
     await asyncio.to_thread(resolve_futures, answers)
-    assert await told == 7
+    assert await answered == 7
     with pytest.raises(ValueError, match="full"):
         await refused
     assert left.cancelled()

@@ -25,10 +25,10 @@ def judge(script: Any = GOOD, *, name: str = "a", delay: float = 0.0, **options:
     return Judge(ScriptedModel(script, name=name, delay=delay), **options)
 
 
-def evaluate(asked: Judge | JudgeChain, content: object = "Hello.", **how: Any) -> JudgeResult:
+def evaluate(asked: Judge | JudgeChain, content: object = "Hello.", **options: Any) -> JudgeResult:
     """What is said of some content, on a virtual clock."""
-    how.setdefault("criteria", "Good.")
-    return run_virtual(asked.evaluate(content, **how))
+    options.setdefault("criteria", "Good.")
+    return run_virtual(asked.evaluate(content, **options))
 
 
 async def say_later(heard: list[JudgeResult], result: JudgeResult) -> None:
@@ -70,11 +70,11 @@ def test_every_door_tells():
     async def many() -> list[JudgeResult]:
         return [item async for item in judge(on_result=hear).evaluate_many(["x", "y", "z"], criteria="Good.")]
 
-    found = [run_virtual(asked().ask("Is it?")), *run_virtual(many())]
+    results = [run_virtual(asked().ask("Is it?")), *run_virtual(many())]
     assert threads == [threading.current_thread()] * 4
-    found += [asked().ask_sync("Is it?"), judge(on_result=hear).evaluate_sync("x", criteria="Good.")]
+    results += [asked().ask_sync("Is it?"), judge(on_result=hear).evaluate_sync("x", criteria="Good.")]
 
-    assert [item.id for item in heard] == [item.id for item in found]
+    assert [item.id for item in heard] == [item.id for item in results]
     assert {thread.name for thread in threads[4:]} == {"adjudge-sync"}
 
 
@@ -110,8 +110,8 @@ def test_a_chain_tells_its_seats_and_then_itself():
     """At every depth: each hook hears what the chain's result holds of its own judge, once."""
     heard: list[tuple[str, JudgeResult]] = []
 
-    def hear(who: str) -> Any:
-        return lambda result: heard.append((who, result))
+    def hear(name: str) -> Any:
+        return lambda result: heard.append((name, result))
 
     inner = JudgeChain([judge(BAD, on_result=hear("b"))], name="inner", on_result=hear("inner"))
     chain = JudgeChain(
@@ -194,10 +194,10 @@ def test_a_slow_hook_makes_nobody_late(strategy: dict[str, Any]):
     seats = [judge(BAD, delay=1, name="a", on_result=dawdle), judge(delay=2, name="b", on_result=dawdle)]
     chain = JudgeChain(seats, timeout=3.0, deadline=4.0, on_result=dawdle, **strategy)
     plain = JudgeChain([judge(BAD, delay=1, name="a"), judge(delay=2, name="b")], timeout=3.0, deadline=4.0, **strategy)
-    told, untold = evaluate(chain), evaluate(plain)
+    with_hook, without_hook = evaluate(chain), evaluate(plain)
 
-    assert (told.outcome, told.undecided_because) == (untold.outcome, untold.undecided_because)
-    assert told.duration_ms < 5_000
+    assert (with_hook.outcome, with_hook.undecided_because) == (without_hook.outcome, without_hook.undecided_because)
+    assert with_hook.duration_ms < 5_000
     assert evaluate(judge(delay=1, timeout=2.0, on_result=dawdle)).passed
 
 
@@ -258,11 +258,11 @@ def test_a_ledger_records_what_a_judge_and_a_chain_say(tmp_path: Path):
         async with Ledger(url) as ledger:
             alone = judge(on_result=ledger.append)
             chain = JudgeChain([judge(BAD, name="b")], on_result=ledger.append)
-            said = [await alone.evaluate("x", criteria="Good."), await chain.evaluate("x", criteria="Good.")]
-            said.append(alone.evaluate_sync("y", criteria="Good."))
+            result = [await alone.evaluate("x", criteria="Good."), await chain.evaluate("x", criteria="Good.")]
+            result.append(alone.evaluate_sync("y", criteria="Good."))
             entries = [entry async for entry in ledger.query(kind="result")]
             assert await ledger.verify()
-        return [item.id for item in said], [entry.payload for entry in entries]
+        return [item.id for item in result], [entry.payload for entry in entries]
 
     ids, payloads = asyncio.run(work())
 
@@ -332,10 +332,10 @@ def test_nothing_is_sent_that_a_judge_redacts(redact: Any):
     """Content, task, context, reference, and what a warning quotes; the digests are those of what was handed in."""
     model = ScriptedModel(GOOD)
     warning = {"regex": SECRET, "absent": True, "severity": "warning"}
-    given = {name: f"{SECRET} {name}" for name in ("task", "context", "reference")}
+    options = {name: f"{SECRET} {name}" for name in ("task", "context", "reference")}
     content = {"from": SECRET}
-    result = evaluate(Judge(model, redact=redact), content, rules=[warning], **given)
-    plain = evaluate(judge(), content, rules=[warning], **given)
+    result = evaluate(Judge(model, redact=redact), content, rules=[warning], **options)
+    plain = evaluate(judge(), content, rules=[warning], **options)
     (request,) = model.requests
 
     assert result.passed

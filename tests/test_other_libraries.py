@@ -24,9 +24,9 @@ FOUND = os.environ | {"PYTHONPATH": str(Path(adjudge.__file__).parents[1])}
 """Where this very package is found, whatever the working directory."""
 
 
-def evaluate(reply, content="The content.", **how):
+def evaluate(reply, content="The content.", **options):
     model = ScriptedModel(reply)
-    return asyncio.run(Judge(model, reask=0).evaluate(content, **{"criteria": "Good.", **how})), model
+    return asyncio.run(Judge(model, reask=0).evaluate(content, **{"criteria": "Good.", **options})), model
 
 
 @pytest.mark.parametrize("score", [95, -3, float("nan")])
@@ -87,11 +87,11 @@ def test_content_cannot_close_its_tag_and_open_a_rubric():
 def test_the_order_of_a_jury_changes_nothing(strategy):
     """A jury of two in judges said True for True/False and False for False/True; here no order changes an outcome."""
     for outcomes in (("passed", "failed"), ("passed", "failed", "undecided"), ("passed", "passed", "failed")):
-        said = {
+        verdicts = {
             run_virtual(JudgeChain([Seat(each) for each in order], strategy=strategy).ask("Safe?")).outcome
             for order in permutations(outcomes)
         }
-        assert len(said) == 1
+        assert len(verdicts) == 1
 
 
 def test_two_rules_of_one_kind_both_count():

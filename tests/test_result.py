@@ -62,16 +62,16 @@ def chain(*seats: JudgeResult, **more) -> JudgeChainResult:
 
 def test_passed_is_true_for_passed_alone():
     """Whoever only asks ``if result.passed`` fails closed."""
-    said = [JudgeResult(outcome="passed", judge="j"), JudgeResult(outcome="failed", judge="j"), undecided()]
+    results = [JudgeResult(outcome="passed", judge="j"), JudgeResult(outcome="failed", judge="j"), undecided()]
 
-    assert [result.passed for result in said] == [True, False, False]
+    assert [result.passed for result in results] == [True, False, False]
 
 
 @pytest.mark.parametrize("outcome", ["passed", "failed"])
 def test_a_decided_result_has_no_reason(outcome):
     """No reader or policy can build a pass that says why it could not decide."""
-    said = complaint(JudgeResult, outcome=outcome, judge="j", undecided_because="error")
-    assert names(said, f"'{outcome}'", "undecided_because='error'", "exactly when the outcome is 'undecided'")
+    message = complaint(JudgeResult, outcome=outcome, judge="j", undecided_because="error")
+    assert names(message, f"'{outcome}'", "undecided_because='error'", "exactly when the outcome is 'undecided'")
 
 
 def test_an_undecided_result_has_a_reason_and_no_score():
@@ -89,8 +89,8 @@ def test_a_share_is_a_number_in_0_to_1(name, value):
     """NaN would be sure, 5 too, and a text would break whoever compares it; a boolean is no number."""
     assert names(complaint(JudgeResult, outcome="passed", judge="j", **{name: value}), name, repr(value), "0 to 1")
     if name != "confidence":
-        said = complaint(CriterionResult, name="a", passed=True, **{"score": 0.5, name: value})
-        assert names(said, name, "'a'", repr(value), "0 to 1")
+        message = complaint(CriterionResult, name="a", passed=True, **{"score": 0.5, name: value})
+        assert names(message, name, "'a'", repr(value), "0 to 1")
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, 0.0, 0.5, 1.0, 1 + 1e-12])
@@ -184,10 +184,10 @@ def test_raise_if_failed_returns_a_result_that_passed():
 )
 def test_a_result_explains_itself_in_one_line(result, line):
     """Outcome, numbers or reason, what gated, and the detail; the repr adds who judged."""
-    said = result.explain()
-    assert names(said, *line.split(" … "))
-    assert "\n" not in said
-    assert repr(result) == f"<JudgeResult {result.judge!r} {said}>"
+    explanation = result.explain()
+    assert names(explanation, *line.split(" … "))
+    assert "\n" not in explanation
+    assert repr(result) == f"<JudgeResult {result.judge!r} {explanation}>"
 
 
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\u202ereversed\nforged: passed"
@@ -285,10 +285,10 @@ def test_members_a_later_version_adds_are_ignored():
 )
 def test_what_nobody_wrote_is_not_read(change):
     """A damaged or forged record is a usage error in one printable line, and not a crash."""
-    said = complaint(read_result, {**JudgeResult(**FULL).to_dict(), **change})
+    message = complaint(read_result, {**JudgeResult(**FULL).to_dict(), **change})
 
-    assert said.isprintable()
-    assert len(said) < 300
+    assert message.isprintable()
+    assert len(message) < 300
 
 
 @pytest.mark.parametrize("data", [[], None, "x", 7])
@@ -462,6 +462,6 @@ def test_an_unknown_cost_stays_unknown(one, two, sum_):
 def test_a_result_is_true_only_when_it_passed():
     """``if judge.evaluate_sync(...)`` lets nothing through that did not pass."""
     outcomes = [("passed", None), ("failed", None), ("undecided", "timeout")]
-    results = [JudgeResult(outcome=said, undecided_because=why, judge="j") for said, why in outcomes]  # type: ignore[arg-type]
+    results = [JudgeResult(outcome=outcome, undecided_because=because, judge="j") for outcome, because in outcomes]  # type: ignore[arg-type]
 
     assert [bool(item) for item in results] == [True, False, False]

@@ -92,8 +92,8 @@ def test_a_program_ends_quietly(program, lines):
         [sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, timeout=50, check=False
     )
     # In its development mode Python tells of what takes long, and on a busy machine anything may.
-    said = [line for line in done.stderr.splitlines() if not re.fullmatch(r"Executing .* took [\d.]+ seconds", line)]
-    assert (done.returncode, done.stdout.split(), said) == (0, ["passed"] * lines, [])
+    match = [line for line in done.stderr.splitlines() if not re.fullmatch(r"Executing .* took [\d.]+ seconds", line)]
+    assert (done.returncode, done.stdout.split(), match) == (0, ["passed"] * lines, [])
 
 
 def test_a_ready_made_prompt_has_a_sync_door():

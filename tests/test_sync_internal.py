@@ -175,9 +175,11 @@ def judges_that(end: Callable[[], None]) -> list[tuple[str, Callable[[], Any]]]:
     ]
 
 
-def is_clear(said: object) -> bool:
+def is_clear(outcome: object) -> bool:
     """Whether a call ended with a result, or with the error that says what has happened; never with an exit."""
-    return isinstance(said, JudgeResult | str) or (isinstance(said, AdjudgeError) and "event loop" in str(said))
+    return isinstance(outcome, JudgeResult | str) or (
+        isinstance(outcome, AdjudgeError) and "event loop" in str(outcome)
+    )
 
 
 @ends
@@ -194,12 +196,12 @@ def test_what_ends_the_loop_fails_who_waits_and_not_who_comes_next(end):
         other = threading.Thread(target=lambda: others.append(within(30, lambda: run_sync(wait()))), daemon=True)  # noqa: B023
         other.start()
         assert waiting.wait(HANG)
-        said = within(30, call)
-        assert is_clear(said), (where, said)
-        if isinstance(said, AdjudgeError):
+        outcome = within(30, call)
+        assert is_clear(outcome), (where, outcome)
+        if isinstance(outcome, AdjudgeError):
             other.join(HANG)
             assert [is_clear(item) for item in others] == [True], (where, others)
-            assert any(word in str(said) for word in ("KeyboardInterrupt", "SystemExit", "stopped"))
+            assert any(word in str(outcome) for word in ("KeyboardInterrupt", "SystemExit", "stopped"))
         after = [within(30, lambda: Judge(ScriptedModel(GOOD)).evaluate_sync("Hello.", criteria="Good.")) for _ in "12"]
         # Where a thread stops the loop, that may be while the first of the two is under way.
         assert is_clear(after[0]) if end is stop_from_a_thread else after[0].passed, where
@@ -213,24 +215,24 @@ def test_many_threads_survive_a_loop_that_ends_again_and_again():
         stop()
 
     def judge() -> list[Any]:
-        said: list[Any] = []
+        answers: list[Any] = []
         for _ in range(20):
             try:
-                said.append(Judge(ScriptedModel(GOOD)).evaluate_sync("Hello.", criteria="Good."))
+                answers.append(Judge(ScriptedModel(GOOD)).evaluate_sync("Hello.", criteria="Good."))
             except AdjudgeError as error:
-                said.append(error)
-        return said
+                answers.append(error)
+        return answers
 
-    threads = [threading.Thread(target=lambda: found.extend(within(50, judge)), daemon=True) for _ in range(4)]
-    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: outcomes.extend(within(50, judge)), daemon=True) for _ in range(4)]
+    outcomes: list[Any] = []
     for thread in threads:
         thread.start()
     for _ in range(10):
         assert is_clear(within(30, lambda: run_sync(end_it())) or "")
     for thread in threads:
         thread.join(HANG)
-    assert len(found) == 80
-    assert all(is_clear(said) for said in found)
+    assert len(outcomes) == 80
+    assert all(is_clear(answers) for answers in outcomes)
 
 
 def test_a_new_loop_has_connections_of_its_own():

@@ -84,7 +84,7 @@ def make_asking_gate(during: Callable[[], object]) -> tuple[Gate, Book]:
     """A gate that asks a person about everything, who approves once something was done."""
 
     class Slow:
-        async def request(self, decision: Any, message: str, /, **how: Any) -> str:
+        async def request(self, decision: Any, message: str, /, **options: Any) -> str:
             return "a-1"
 
         async def wait(self, approval: str, /) -> tuple[bool, str, str]:
@@ -95,9 +95,9 @@ def make_asking_gate(during: Callable[[], object]) -> tuple[Gate, Book]:
     return Gate("door", rules=[lambda text: False], on_failed="ask", approvals=Slow(), ledger=book), book
 
 
-def call(function: Callable[..., Any], *given: Any) -> Any:
-    said = function(*given)
-    return asyncio.run(said) if inspect.iscoroutine(said) else said
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    returned = function(*arguments)
+    return asyncio.run(returned) if inspect.iscoroutine(returned) else returned
 
 
 @pytest.mark.parametrize("kind", HELD)
@@ -331,8 +331,8 @@ def respond(during: Callable[[Any], Any], **options: Any) -> list[Any]:
 def test_a_response_that_goes_on_while_it_is_judged_is_not_sent():
     """What another task of the application adds was not judged."""
 
-    async def during(given: Any) -> None:
-        await given[0]({"type": "http.response.body", "body": b" and a secret", "more_body": False})
+    async def during(arguments: Any) -> None:
+        await arguments[0]({"type": "http.response.body", "body": b" and a secret", "more_body": False})
 
     sent = respond(during)
 
@@ -343,8 +343,8 @@ def test_a_response_that_goes_on_while_it_is_judged_is_not_sent():
 def test_headers_that_are_changed_while_a_response_is_judged_are_not_sent():
     """By them the body was read, and by them a client reads it."""
 
-    async def during(given: Any) -> None:
-        given[1][:] = [(b"content-type", b"text/html")]
+    async def during(arguments: Any) -> None:
+        arguments[1][:] = [(b"content-type", b"text/html")]
 
     sent = respond(during)
 

@@ -203,11 +203,11 @@ def test_commands_that_do_not_exist(line: Line, arguments: list[str], sentence: 
 @pytest.mark.parametrize("group", ["batch", "gate", "approvals", "ledger", "keys", "tools", "dataset"])
 def test_the_help_of_a_group_has_whole_sentences(line: Line, group: str):
     """What a command does is not cut off where it becomes interesting."""
-    said = line(group, "--help").out.partition("Commands:")[2]
+    description = line(group, "--help").out.partition("Commands:")[2]
 
-    assert said.strip()
-    assert "..." not in said
-    assert said.rstrip().endswith(".")
+    assert description.strip()
+    assert "..." not in description
+    assert description.rstrip().endswith(".")
 
 
 def test_nothing_at_all_is_answered_with_help(line: Line):
@@ -343,6 +343,6 @@ def test_a_function_that_ends_the_program_is_no_pass(line: Line, kind: str):
 )
 def test_nothing_is_suggested_where_nothing_is_near(line: Line, arguments: list[str], near: str | None):
     """A wrong hint is worse than none."""
-    said = line(*arguments).sentence
+    message = line(*arguments).sentence
 
-    assert (f"did you mean {near};" in said) if near else ("did you mean" not in said)
+    assert (f"did you mean {near};" in message) if near else ("did you mean" not in message)

@@ -60,8 +60,8 @@ def test_a_misspelt_word_is_answered_with_the_nearest(line: Line, path: tuple[st
                 continue
             if any(other[:-1] == wrong[:-1] and other != wrong for other in options):  # as near: --labelx, --labels
                 continue
-            said = line(*path, wrong).sentence
-            assert f"did you mean {name if name.startswith('--') else repr(name)};" in said, (wrong, said)
+            message = line(*path, wrong).sentence
+            assert f"did you mean {name if name.startswith('--') else repr(name)};" in message, (wrong, message)
 
 
 POLITE = ("--criteria", "Is polite.")

@@ -217,15 +217,15 @@ def test_a_file_that_cannot_be_read(line: Line):
     Path("folder").mkdir()
     Path("binary.toml").write_bytes(b"\xff\xfe\x00")
     Path("broken.toml").write_text("[judges\n", encoding="utf-8")
-    said = {
+    runs = {
         name: line("rubric", "list", "--config", name) for name in ("gone.toml", "folder", "binary.toml", "broken.toml")
     }
 
-    assert {ran.status for ran in said.values()} == {2}
-    assert names(said["gone.toml"].sentence, "gone.toml does not exist", "--config")
-    assert names(said["folder"].sentence, "folder", "Is a directory", "--config")
-    assert names(said["binary.toml"].sentence, "binary.toml", "byte 0", "UTF-8")
-    assert said["broken.toml"].sentence.startswith("broken.toml is not valid TOML: ")
+    assert {ran.status for ran in runs.values()} == {2}
+    assert names(runs["gone.toml"].sentence, "gone.toml does not exist", "--config")
+    assert names(runs["folder"].sentence, "folder", "Is a directory", "--config")
+    assert names(runs["binary.toml"].sentence, "binary.toml", "byte 0", "UTF-8")
+    assert runs["broken.toml"].sentence.startswith("broken.toml is not valid TOML: ")
 
 
 def test_code_is_named_by_the_user_alone(line: Line, monkeypatch: pytest.MonkeyPatch):

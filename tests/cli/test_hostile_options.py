@@ -115,19 +115,19 @@ def test_the_library_says_so_too(seq: Any, url: str):
     """``read``, ``erase`` and ``query`` raise ``UsageError``; nothing of a database comes through."""
 
     async def ask() -> list[str]:
-        said = []
+        messages = []
         async with Ledger(url) as ledger:
             for call in (lambda: ledger.read(seq), lambda: ledger.erase(seq, "asked", "ana")):
                 try:
                     await call()
                 except UsageError as error:
-                    said.append(str(error))
-            for wanted in ({"subject": "\udcff"}, {"kind": "a\0b"}, {"judge": 3}):
+                    messages.append(str(error))
+            for filters in ({"subject": "\udcff"}, {"kind": "a\0b"}, {"judge": 3}):
                 try:
-                    [item async for item in ledger.query(**wanted)]
+                    [item async for item in ledger.query(**filters)]
                 except UsageError as error:
-                    said.append(str(error))
-        return said
+                    messages.append(str(error))
+        return messages
 
     assert len(asyncio.run(ask())) == 5
 

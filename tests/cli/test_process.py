@@ -355,16 +355,16 @@ def test_a_shell_is_given_its_completion(place: Path, shell: str, order: str):
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "completion"),
     [("adjudge jud", "judge"), ("adjudge judge --thresh", "--threshold"), ("adjudge ledger ver", "verify")],
 )
 @pytest.mark.parametrize("order", ["bash_complete", "complete_bash"])
-def test_a_line_is_completed(place: Path, line: str, found: str, order: str):
+def test_a_line_is_completed(place: Path, line: str, completion: str, order: str):
     """Commands, commands of commands, and options."""
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
     ran = run(place, env={"_ADJUDGE_COMPLETE": order, **words})
 
-    assert (ran.status, ran.out.split(), ran.err) == (0, [found], "")
+    assert (ran.status, ran.out.split(), ran.err) == (0, [completion], "")
 
 
 @pytest.mark.parametrize(("asked", "status"), [("tcsh_source", 2), ("bash", 2), ("bash_run", 2), ("", 0)])

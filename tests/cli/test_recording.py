@@ -203,7 +203,7 @@ def test_a_key_signs(line: Line, require: Any):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[ledger]\nurl = 3\n", "adjudge.toml … [ledger]: url … a text in quotes … got 3"),
         ('[ledger]\nurI = "a.db"\n', "adjudge.toml … [ledger] … unknown key 'urI' … did you mean 'url'?"),
@@ -224,14 +224,14 @@ def test_a_key_signs(line: Line, require: Any):
         ('[ledger]\nurl = "sqlite:///no/such/folder.db"\n', "cannot be written … No such file or directory"),
     ],
 )
-def test_a_ledger_that_is_written_wrong_is_a_sentence(line: Line, text: str, said: str):
+def test_a_ledger_that_is_written_wrong_is_a_sentence(line: Line, text: str, message: str):
     """It is said before anybody is asked, and nothing is decided: exit status 2."""
     configure(text + GATES)
     with serve(score=1.0) as provider:
         judged = line("judge", "good.txt", "--criteria", "Is polite.", "--judge", provider.spec)
 
     assert (judged.status, line("gate", "check", "short", "good.txt").status) == (2, 2)
-    assert names(judged.sentence, *said.split(" … "))
+    assert names(judged.sentence, *message.split(" … "))
     assert provider.bodies == []
 
 
@@ -256,8 +256,8 @@ def test_a_result_that_is_not_recorded_is_said(line: Line, files: list[str], sta
 
     assert done.status == status
     assert "pass" in done.out
-    (said,) = [item for item in done.err.splitlines() if "not recorded" in item]
-    assert names(said, "adjudge: not recorded", "ValueError", "an entry")
+    (message,) = [item for item in done.err.splitlines() if "not recorded" in item]
+    assert names(message, "adjudge: not recorded", "ValueError", "an entry")
     assert "SECRET" not in done.err
     assert read() == []
 

@@ -154,17 +154,17 @@ def test_a_row_that_no_document_could_hold(line: Line, row: str):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a = " + "1" * 5000, "it holds a number or a time that cannot be read"),
         ("[judges.x]\n" + ".".join(["a"] * 60_000) + " = 1", "a dotted key has more than 50 parts"),
     ],
 )
-def test_a_configuration_that_would_take_long(text: str, said: str):
+def test_a_configuration_that_would_take_long(text: str, message: str):
     """The guards of rubrics in TOML."""
     Path("adjudge.toml").write_text(text, encoding="utf-8")
 
-    with pytest.raises(UsageError, match=f"^adjudge.toml is not valid TOML: {said}$"):
+    with pytest.raises(UsageError, match=f"^adjudge.toml is not valid TOML: {message}$"):
         read_config(None)
 
 
@@ -276,9 +276,9 @@ def test_an_answer_is_read_to_a_limit():
 def test_a_local_server_is_found_however_it_frames_its_answer(answer: bytes):
     """Ended by its length, by chunks or by the end of the connection."""
     with listen(answer):
-        found = [spec.partition("#")[2] for spec, _ in _local.find_local(5)]
+        models = [spec.partition("#")[2] for spec, _ in _local.find_local(5)]
 
-    assert found == ["small"]
+    assert models == ["small"]
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def provide_command() -> Any:
 
 def test_every_option_that_stands_for_an_argument_exists(command: Any):
     """Nobody is sent to an option that no command has."""
-    options = {name for found in list_commands(command) for param in found.params for name in param.opts}
+    options = {name for leaf in list_commands(command) for param in leaf.params for name in param.opts}
     named = {name for names in spelling._OTHER_NAMES.values() for name in names}
 
     assert named - options == set()

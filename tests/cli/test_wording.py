@@ -32,7 +32,7 @@ def provide_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("run", "bad.jsonl", *ASK, "--out", "x"), "--on-bad-row skip leaves it out"),
         (("run", "good.jsonl", *ASK, "--out", "run"), "resume it with --resume, or name another folder"),
@@ -49,11 +49,11 @@ def provide_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
         (("run", "-", *ASK, "--sample", "2", "--out", "x"), "can be read once only … name a file"),
     ],
 )
-def test_messages_speak_of_options(line: Line, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str):
+def test_messages_speak_of_options(line: Line, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str):
     """Whatever part of the library found what is wrong."""
     cli.feed(monkeypatch, b'{"content": "good"}\n')
     ran = line(*words)
 
     assert ran.status == 2
-    assert names(ran.err, *said.split(" … "))
+    assert names(ran.err, *message.split(" … "))
     assert PYTHON.search(ran.err) is None, ran.err

@@ -29,6 +29,7 @@ from adjudge.tools import ToolCandidate
 from kit import tools
 from kit.answering import answering
 from kit.firewalls import CLEAN, SAFE, reject
+from kit.patience import HANG
 
 pytestmark = pytest.mark.timed
 
@@ -79,27 +80,27 @@ def others(tmp_path_factory) -> dict[str, Held]:
 OTHERS = ("another content", "another gate", "another task", "no task", "another time")
 
 
-def get_answer(said: object, ask: Callable[[Client], Any], *, verb: str = "POST") -> Any:
+def get_answer(body: object, ask: Callable[[Client], Any], *, verb: str = "POST") -> Any:
     """What a client makes of an answer."""
-    with answering((200, {}, json.dumps(said).encode()), verb=verb) as (url, _):
-        client = Client(url, timeout=5.0)
+    with answering((200, {}, json.dumps(body).encode()), verb=verb) as (url, _):
+        client = Client(url, timeout=HANG)
         try:
             return ask(client)
         finally:
             client.close()
 
 
-def resume(said: Decision, asked: Decision | str, **given: Any) -> Decision:
-    return get_answer(said.to_dict(), lambda client: client.gate("held").resume_sync(asked, **given))
+def resume(answer: Decision, asked: Decision | str, **options: Any) -> Decision:
+    return get_answer(answer.to_dict(), lambda client: client.gate("held").resume_sync(asked, **options))
 
 
 @pytest.mark.parametrize("asks", ["decision", "id"])
-@pytest.mark.parametrize("given", [{}, {"content": "the content"}, {"content": "the content", "task": "the task"}])
-def test_an_answer_about_what_was_asked_goes_on(asks: str, given: dict[str, Any], held: Held):
+@pytest.mark.parametrize("options", [{}, {"content": "the content"}, {"content": "the content", "task": "the task"}])
+def test_an_answer_about_what_was_asked_goes_on(asks: str, options: dict[str, Any], held: Held):
     """With the decision or its id, with what is used or without."""
     asked: Any = held.waits if asks == "decision" else held.waits.approval_id
 
-    assert resume(held.approved, asked, **given) == held.approved
+    assert resume(held.approved, asked, **options) == held.approved
 
 
 @pytest.mark.parametrize("asks", ["decision", "id"])
@@ -107,8 +108,8 @@ def test_an_answer_about_what_was_asked_goes_on(asks: str, given: dict[str, Any]
 def test_an_approval_of_something_else_blocks(asks: str, about: str, held: Held, others: dict[str, Held]):
     """Whichever of its parts is another, and whether its id is its own or the one that was asked about."""
     asked: Any = held.waits if asks == "decision" else held.waits.approval_id
-    for said in (others[about].approved, others[about].waits):
-        decision = resume(said, asked, content="the content", task="the task")
+    for answer in (others[about].approved, others[about].waits):
+        decision = resume(answer, asked, content="the content", task="the task")
 
         assert (decision.allowed, decision.pending, decision.decided_by) == (False, False, "policy")
         assert "does not count" in decision.detail
@@ -118,21 +119,21 @@ def test_an_approval_of_something_else_blocks(asks: str, about: str, held: Held,
 @pytest.mark.parametrize("about", ["another content", "another gate", "another task", "no task"])
 def test_an_approval_with_an_id_put_in_blocks(about: str, held: Held, others: dict[str, Held]):
     """Its parts are compared as well, with what is about to be used."""
-    said = replace(others[about].approved, approval_id=held.waits.approval_id)
+    answer = replace(others[about].approved, approval_id=held.waits.approval_id)
     for asked in (held.waits, str(held.waits.approval_id)):
-        decision = resume(said, asked, content="the content", task="the task")
+        decision = resume(answer, asked, content="the content", task="the task")
 
         assert (decision.allowed, decision.decided_by) == (False, "policy")
 
 
 @pytest.mark.parametrize(
-    "given", [{"content": "other"}, {"content": "the content", "task": "other"}, {"task": None}, {"context": "any"}]
+    "options", [{"content": "other"}, {"content": "the content", "task": "other"}, {"task": None}, {"context": "any"}]
 )
-def test_what_is_about_to_be_used_has_to_be_what_was_approved(given: dict[str, Any], held: Held):
+def test_what_is_about_to_be_used_has_to_be_what_was_approved(options: dict[str, Any], held: Held):
     """The client compares by itself: a server that was changed could leave it out."""
     for asked in (held.waits, str(held.waits.approval_id)):
-        assert resume(held.approved, asked, **given).allowed is False
-        assert resume(held.waits, asked, **given).pending is False
+        assert resume(held.approved, asked, **options).allowed is False
+        assert resume(held.waits, asked, **options).pending is False
 
 
 def test_a_denial_stays_the_servers_own(held: Held):
@@ -145,24 +146,24 @@ def test_a_denial_stays_the_servers_own(held: Held):
 @pytest.mark.parametrize(("about", "data"), [("another task", {"task": "the task"}), ("no task", {"task": "the task"})])
 def test_people_who_are_asked_about_another_task_are_not_waited_for(about, data, others: dict[str, Held]):
     """What waits is blocked at the check."""
-    said = others[about].waits.to_dict()
-    decision = get_answer(said, lambda client: client.gate("held").check_sync("the content", **data))
+    document = others[about].waits.to_dict()
+    decision = get_answer(document, lambda client: client.gate("held").check_sync("the content", **data))
 
     assert (decision.allowed, decision.pending) == (False, False)
 
 
 def test_a_pending_decision_that_is_about_what_was_sent_waits(held: Held):
     """With its task."""
-    said = held.waits.to_dict()
-    decision = get_answer(said, lambda client: client.gate("held").check_sync("the content", task="the task"))
+    document = held.waits.to_dict()
+    decision = get_answer(document, lambda client: client.gate("held").check_sync("the content", task="the task"))
 
     assert decision == held.waits
 
 
 def test_a_decision_that_waits_for_no_approval_blocks(held: Held):
     """Nobody could be asked for it."""
-    said = replace(held.waits, approval_id=None).to_dict()
-    decision = get_answer(said, lambda client: client.gate("held").check_sync("the content", task="the task"))
+    document = replace(held.waits, approval_id=None).to_dict()
+    decision = get_answer(document, lambda client: client.gate("held").check_sync("the content", task="the task"))
 
     assert (decision.allowed, decision.pending) == (False, False)
 
@@ -171,9 +172,9 @@ def test_a_decision_that_waits_for_no_approval_blocks(held: Held):
 def test_a_list_of_pending_decisions_holds_nothing_else(about: str, held: Held, others: dict[str, Held]):
     """Nor one that could be taken for allowed."""
     other = held.approved if about == "an allowed one" else others[about].waits
-    said = {"schema": "adjudge/decisions/1", "decisions": [held.waits.to_dict(), other.to_dict()]}
+    document = {"schema": "adjudge/decisions/1", "decisions": [held.waits.to_dict(), other.to_dict()]}
     with pytest.raises(ServerError):
-        get_answer(said, lambda client: client.gate("held").pending_sync(), verb="GET")
+        get_answer(document, lambda client: client.gate("held").pending_sync(), verb="GET")
 
 
 def list_approvals(folder: Path) -> list[Any]:
@@ -190,26 +191,26 @@ def list_approvals(folder: Path) -> list[Any]:
 def test_an_approval_is_the_one_that_was_asked_about(tmp_path: Path):
     """To look at, and to decide."""
     first, second = list_approvals(tmp_path)
-    said = second.to_dict()
+    document = second.to_dict()
 
-    assert get_answer(said, lambda client: client.approvals().get_sync(second.id), verb="GET") == second
-    assert get_answer(said, lambda client: client.approvals().decide_sync(second.id, False)) == second
+    assert get_answer(document, lambda client: client.approvals().get_sync(second.id), verb="GET") == second
+    assert get_answer(document, lambda client: client.approvals().decide_sync(second.id, False)) == second
     with pytest.raises(ServerError, match="another approval"):
-        get_answer(said, lambda client: client.approvals().get_sync(first.id), verb="GET")
+        get_answer(document, lambda client: client.approvals().get_sync(first.id), verb="GET")
     with pytest.raises(ServerError, match="another approval"):
-        get_answer(said, lambda client: client.approvals().decide_sync(first.id, False))
+        get_answer(document, lambda client: client.approvals().decide_sync(first.id, False))
 
 
-def judge_content(content: str = "the content", **how: Any) -> dict[str, Any]:
+def judge_content(content: str = "the content", **options: Any) -> dict[str, Any]:
     judge = Judge(lambda content: True, name="calm")
-    return judge.evaluate_sync(content, **({"criteria": "Polite."} | how)).to_dict()
+    return judge.evaluate_sync(content, **({"criteria": "Polite."} | options)).to_dict()
 
 
 TWO = {"polite": "Polite.", "short": "Short."}
 
 
 @pytest.mark.parametrize(
-    ("said", "asked"),
+    ("document", "asked"),
     [
         (judge_content("other content"), {"criteria": "Polite."}),
         (judge_content(), {"criteria": TWO}),
@@ -221,10 +222,12 @@ TWO = {"polite": "Polite.", "short": "Short."}
         ),
     ],
 )
-def test_a_pass_by_other_criteria_than_were_sent_is_none(said: dict[str, Any], asked: dict[str, Any]):
+def test_a_pass_by_other_criteria_than_were_sent_is_none(document: dict[str, Any], asked: dict[str, Any]):
     """Or about another content."""
-    assert said["outcome"] == "passed"
-    assert get_answer(said, lambda client: client.judge().evaluate_sync("the content", **asked)).outcome == "undecided"
+    assert document["outcome"] == "passed"
+    assert (
+        get_answer(document, lambda client: client.judge().evaluate_sync("the content", **asked)).outcome == "undecided"
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,36 +235,38 @@ def test_a_pass_by_other_criteria_than_were_sent_is_none(said: dict[str, Any], a
 )
 def test_a_pass_by_the_criteria_that_were_sent_counts(asked: dict[str, Any]):
     """However they are written."""
-    said = judge_content(**asked)
+    document = judge_content(**asked)
 
-    assert get_answer(said, lambda client: client.judge().evaluate_sync("the content", **asked)).passed
+    assert get_answer(document, lambda client: client.judge().evaluate_sync("the content", **asked)).passed
 
 
 def test_arguments_that_passed_are_those_that_were_sent():
     """Another value, or another name, is rejected."""
-    said = InputFirewall(Judge(ScriptedModel(CLEAN))).check_sync({"to": "ana"}).to_dict()
+    document = InputFirewall(Judge(ScriptedModel(CLEAN))).check_sync({"to": "ana"}).to_dict()
 
-    assert said["passed"] is True
-    assert get_answer(said, lambda client: client.input_firewall().check_sync({"to": "ana"})).passed is True
+    assert document["passed"] is True
+    assert get_answer(document, lambda client: client.input_firewall().check_sync({"to": "ana"})).passed is True
     for other in ({"to": "ben"}, {"from": "ana"}, {"to": "ana", "cc": "ben"}):
-        assert get_answer(said, lambda client, other=other: client.input_firewall().check_sync(other)).passed is False
+        assert (
+            get_answer(document, lambda client, other=other: client.input_firewall().check_sync(other)).passed is False
+        )
 
 
 def test_rules_that_are_kept_or_rejected_are_those_that_were_sent():
     """Each by its place and its words."""
-    said = PromptFirewall(Judge(ScriptedModel(SAFE))).check_sync(["Be kind.", "Be short."]).to_dict()
+    document = PromptFirewall(Judge(ScriptedModel(SAFE))).check_sync(["Be kind.", "Be short."]).to_dict()
 
-    def check(said: object, rules: list[str]) -> tuple[str, ...]:
-        return get_answer(said, lambda client: client.prompt_firewall().check_sync(rules)).allowed
+    def check(document: object, rules: list[str]) -> tuple[str, ...]:
+        return get_answer(document, lambda client: client.prompt_firewall().check_sync(rules)).allowed
 
-    assert check(said, ["Be kind.", "Be short."]) == ("Be kind.", "Be short.")
+    assert check(document, ["Be kind.", "Be short."]) == ("Be kind.", "Be short.")
     for other in (
         ["Be kind."],
         ["Be short.", "Be kind."],
         ["Be kind.", "Be rude."],
         ["Be kind.", "Be short.", "More."],
     ):
-        assert check(said, other) == ()
+        assert check(document, other) == ()
     strict = PromptFirewall(Judge(ScriptedModel(reject(2))), on_unsafe="drop_flagged")
     gone = strict.check_sync(["Be kind.", "Be short."]).to_dict()
     assert check(gone, ["Be kind.", "Be short."]) == ("Be kind.",)
@@ -272,20 +277,20 @@ def test_a_review_is_of_the_tool_that_was_sent():
     """Nothing else is approved, and no output of another question is valid."""
     model = ScriptedModel(tools.approval())
     candidate = tools.candidate()
-    said = asyncio.run(EmergentJudge(Judge(model)).review_creation(candidate)).to_dict()
+    document = asyncio.run(EmergentJudge(Judge(model)).review_creation(candidate)).to_dict()
     other = ToolCandidate.from_dict({**candidate.to_dict(), "source": candidate.source + "\n# changed\n"})
 
-    assert get_answer(said, lambda client: client.emergent_judge().review_creation_sync(candidate)).approved is True
-    assert get_answer(said, lambda client: client.emergent_judge().review_creation_sync(other)).approved is False
+    assert get_answer(document, lambda client: client.emergent_judge().review_creation_sync(candidate)).approved is True
+    assert get_answer(document, lambda client: client.emergent_judge().review_creation_sync(other)).approved is False
 
 
 def test_an_output_is_valid_for_the_question_that_was_asked():
     """The answer holds the digest of tool, output, schema and history."""
     asked = ("tool-1", {"sum": 3}, tools.INTEGER)
-    said = answer_reuse(*asked)
+    document = answer_reuse(*asked)
 
     def check(*asked: Any, **more: Any) -> bool:
-        return get_answer(said, lambda client: client.emergent_judge().validate_reuse_sync(*asked, **more)).valid
+        return get_answer(document, lambda client: client.emergent_judge().validate_reuse_sync(*asked, **more)).valid
 
     assert check(*asked) is True
     assert check("tool-2", *asked[1:]) is False
@@ -296,13 +301,13 @@ def test_an_output_is_valid_for_the_question_that_was_asked():
 
 def answer_reuse(tool: str, output: object, schema: object) -> dict[str, Any]:
     """A real server's answer, which the digest of the client's own body is compared with."""
-    got: list[Any] = []
+    requests: list[Any] = []
     with answering((200, {}, b"{}")) as (url, received):
-        client = Client(url, timeout=5.0)
+        client = Client(url, timeout=HANG)
         client.emergent_judge().validate_reuse_sync(tool, output, schema)
         client.close()
-        got += received
-    body = json.loads(got[0][1])
+        requests += received
+    body = json.loads(requests[0][1])
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     return {"schema": "adjudge/reuse-verdict/1", "valid": True, "schema_errors": [], "request": digest}
 

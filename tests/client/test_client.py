@@ -19,6 +19,7 @@ from adjudge.ledger import verify_export
 from adjudge.tools import tool_digest, validate_reuse
 from kit import tools
 from kit.answering import HEAD, answering
+from kit.patience import HANG
 from kit.server import CONFIG, run_server
 
 pytestmark = pytest.mark.timed
@@ -218,11 +219,11 @@ def test_results_of_a_server_are_read(client, server):
         async with reader:
             return [result async for result in reader.results().query(gate="publish", outcome="failed", when="day")]
 
-    found = asyncio.run(read())
+    decisions = asyncio.run(read())
     results = Client(server.url, key=server.make_key("read")).results()
-    assert list(results.query_sync(gate="publish", outcome="failed")) == found
-    assert found[0].id == blocked.id
-    assert (found[0].allowed, found[0].decided_by, found[0].state) == (False, "rule", "failed")
+    assert list(results.query_sync(gate="publish", outcome="failed")) == decisions
+    assert decisions[0].id == blocked.id
+    assert (decisions[0].allowed, decisions[0].decided_by, decisions[0].state) == (False, "rule", "failed")
     assert list(results.query_sync(gate="nowhere")) == []
     (entry,) = results.entries_sync(blocked.id)
     assert (entry.seq, entry.kind) == (blocked.ledger_seq, "decision")
@@ -236,8 +237,8 @@ def test_a_ledger_of_a_server_is_verified_and_exported_without_an_event_loop(cli
     ledger = Client(server.url, key=server.make_key("read")).ledger()
     head = ledger.head_sync()
 
-    found = ledger.verify_sync(head)
-    assert (found.valid, found.pinned_head, found.entries >= head.seq) == (True, True, True)
+    verification = ledger.verify_sync(head)
+    assert (verification.valid, verification.pinned_head, verification.entries >= head.seq) == (True, True, True)
     assert ledger.verify_sync(f"{head.seq}:{'0' * 64}").code == "head_changed"
     assert [entry.seq for entry in ledger.query_sync(subject=decision.subject)] == [decision.ledger_seq]
     with pytest.raises(UsageError, match="head"):
@@ -282,7 +283,7 @@ VALID = {
 def test_only_a_verification_that_compared_the_head_counts(changes):
     """Whatever else is answered is an error, never a ledger that verifies."""
     with answering((200, {}, json.dumps(VALID | changes).encode()), verb="GET") as (url, _):
-        client = Client(url, timeout=5.0)
+        client = Client(url, timeout=HANG)
         with pytest.raises(ServerError):
             client.ledger().verify_sync(f"1:{'0' * 64}")
         client.close()
@@ -350,7 +351,7 @@ def test_a_review_by_a_server_that_cannot_be_reached_approves_nothing():
 
     other = tools.creation(tools.candidate(source="return 4"))
     with answering((200, {}, json.dumps(other.to_dict()).encode())) as (url, _):
-        client = Client(url, timeout=5.0)
+        client = Client(url, timeout=HANG)
         assert client.emergent_judge().review_creation_sync(tools.candidate()).approved is False
         client.close()
 
@@ -388,7 +389,7 @@ def answer_of(content: str, **changes: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "body",
     [
         b"",
         b"{}",
@@ -404,10 +405,10 @@ def answer_of(content: str, **changes: Any) -> bytes:
         b"[" * 100_000,
     ],
 )
-def test_only_a_decision_about_this_content_at_this_gate_counts(said):
+def test_only_a_decision_about_this_content_at_this_gate_counts(body):
     """Whatever else is answered, by a proxy, a cache or another server: blocked."""
-    with answering((200, {}, said)) as (url, _):
-        client = Client(url, timeout=5.0)
+    with answering((200, {}, body)) as (url, _):
+        client = Client(url, timeout=HANG)
         decision = client.gate("publish").check_sync("short")
         client.close()
 
@@ -417,11 +418,11 @@ def test_only_a_decision_about_this_content_at_this_gate_counts(said):
 WRONG = [b"", b"<html>all is well</html>", b"{}", b"[]", b"null", b"7", b'{"a": 1, "a": 2}', b'{"a": NaN}', b"\xff"]
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_an_answer_of_another_shape_is_an_error_of_the_server(said, tmp_path):
+@pytest.mark.parametrize("body", WRONG)
+def test_an_answer_of_another_shape_is_an_error_of_the_server(body, tmp_path):
     """The same error everywhere: it is no mistake of the caller, and no error of Python's."""
-    with answering((200, {"Adjudge-Head": "none"}, said), verb="GET") as (url, _):
-        client = Client(url, timeout=5.0)
+    with answering((200, {"Adjudge-Head": "none"}, body), verb="GET") as (url, _):
+        client = Client(url, timeout=HANG)
         approvals, labels, ledger = client.approvals(), client.label_queue("first"), client.ledger()
         results = client.results()
         for ask in (
@@ -443,11 +444,11 @@ def test_an_answer_of_another_shape_is_an_error_of_the_server(said, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_an_answer_of_another_shape_decides_and_labels_nothing(said):
+@pytest.mark.parametrize("body", WRONG)
+def test_an_answer_of_another_shape_decides_and_labels_nothing(body):
     """A review does not approve, and what was to be written raises."""
-    with answering((200, {}, said)) as (url, _):
-        client = Client(url, timeout=5.0)
+    with answering((200, {}, body)) as (url, _):
+        client = Client(url, timeout=HANG)
         labels, judge = client.label_queue("first"), client.emergent_judge()
         for ask in (
             lambda: client.approvals().decide_sync("x", True),
@@ -526,18 +527,18 @@ def test_only_status_200_is_an_answer(status):
 def test_a_busy_server_is_asked_again_for_the_same_request():
     """With one Idempotency-Key for all tries, so that nothing is judged twice."""
     busy = (503, {"Retry-After": "0"}, b'{"detail": "busy"}')
-    with answering(busy, busy, (200, {}, answer_of("short"))) as (url, got):
-        client = Client(url, timeout=5.0)
+    with answering(busy, busy, (200, {}, answer_of("short"))) as (url, requests):
+        client = Client(url, timeout=HANG)
         decision = client.gate("publish").check_sync("short")
         client.close()
 
     assert decision.allowed is True
-    assert len({headers["Idempotency-Key"] for headers, _ in got}) == 1
-    assert len(got) == 3
+    assert len({headers["Idempotency-Key"] for headers, _ in requests}) == 1
+    assert len(requests) == 3
 
 
 @pytest.mark.parametrize(
-    "how",
+    "options",
     [
         {"url": "ftp://x"},
         {"url": "127.0.0.1:8318"},
@@ -549,10 +550,10 @@ def test_a_busy_server_is_asked_again_for_the_same_request():
         {"url": "https://x", "timeout": 0},
     ],
 )
-def test_an_address_and_a_key_are_checked_before_anything_is_sent(how):
+def test_an_address_and_a_key_are_checked_before_anything_is_sent(options):
     """A key goes over https, or within this machine, and breaks no header."""
     with pytest.raises(UsageError):
-        Client(how.pop("url"), **how)
+        Client(options.pop("url"), **options)
 
 
 def test_a_key_is_in_no_text_of_a_client(server):

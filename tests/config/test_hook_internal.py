@@ -200,6 +200,14 @@ def test_code_is_refused_unless_it_was_allowed(tmp_path: Path, more: str):
     assert read_bound_config(file, digest=None, allow_python=True).path == file
 
 
+def test_code_is_the_servers_where_one_is_asked(tmp_path: Path):
+    """The hook runs none of it."""
+    server = '[hook.server]\naddress = "unix:/run/hook.sock"\nkey = "/guard/key"\n'
+    file = configure(tmp_path, SHELL, more=f'{GATES}[judges.mine]\nseats = ["python:mine:ask"]\n{server}')
+
+    assert read_bound_config(file, digest=None).path == file
+
+
 def test_a_configuration_is_bound_by_its_digest_and_by_what_it_names(tmp_path: Path):
     """A rubric or module beside it that changes is another configuration; the ledger's file is not."""
     rubric, module = tmp_path / "guard" / "calls.yaml", tmp_path / "guard" / "mine.py"

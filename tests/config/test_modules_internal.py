@@ -89,10 +89,10 @@ def provide_importer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield
     for name in set(sys.modules) - before:
-        found = getattr(sys.modules[name], "__file__", None) or ""
+        path = getattr(sys.modules[name], "__file__", None) or ""
         if (
             name.partition(".")[0] in ("verdicts", "helper", "helpers", "pack", "other", "redaction")
-            or "stolen" in found
+            or "stolen" in path
         ):
             del sys.modules[name]
 
@@ -308,18 +308,18 @@ def test_a_name_in_an_environment_variable_still_runs_nothing(line: Line, monkey
 
 
 def run_in_process(tmp_path: Path, start: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    words, given = cli.command(tmp_path)
+    words, variables = cli.command(tmp_path)
     if start == "python -m":
         words = [sys.executable, "-m", "adjudge"]
     if start == "python -P -m":
         words = [sys.executable, "-P", "-m", "adjudge"]
     if start == "python -c":
         words = [sys.executable, "-c", "from adjudge.cli import main; main()"]
-    library = given["PYTHONPATH"]
+    library = variables["PYTHONPATH"]
     more = {name: value.format(library=library) for name, value in environment.items()}
     arguments = [*words, "judge", "answer.txt", "--criteria", "Is good.", *TRUSTED]
     return subprocess.run(
-        arguments, env=given | more, capture_output=True, text=True, check=False, timeout=HANG, cwd=tmp_path
+        arguments, env=variables | more, capture_output=True, text=True, check=False, timeout=HANG, cwd=tmp_path
     )
 
 
@@ -339,8 +339,8 @@ STARTS: dict[str, tuple[str, dict[str, str], int]] = {
 @pytest.mark.parametrize("start", STARTS)
 def test_however_it_is_started_the_pull_request_s_module_does_not_judge(line: Line, tmp_path: Path, start: str):
     """The trusted module judges, or the command refuses; the other module never runs."""
-    how, environment, status = STARTS[start]
-    ran = run_in_process(tmp_path, how, **environment)
+    command, environment, status = STARTS[start]
+    ran = run_in_process(tmp_path, command, **environment)
 
     assert (ran.returncode, Path("stolen").exists()) == (status, False), ran.stderr
     if status == 2:
@@ -353,8 +353,8 @@ def test_a_module_that_the_environment_finds_in_the_working_directory_is_refused
 ):
     """The file means its own folder, where there is none; Python alone would take the pull request's."""
     Path(".trusted/verdicts.py").unlink()
-    how, environment, _ = STARTS[start]
-    ran = run_in_process(tmp_path, how, **environment)
+    command, environment, _ = STARTS[start]
+    ran = run_in_process(tmp_path, command, **environment)
 
     assert (ran.returncode, Path("stolen").exists()) == (2, False), ran.stderr
     assert names(ran.stderr, "verdicts", "would be imported from", ".trusted")
@@ -395,10 +395,10 @@ def test_a_suite_that_is_run_from_another_folder_finds_its_modules(line: Line, t
     write(str(root / "tests" / "test_it.py"), SUITE)
     words = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(root / "pytest.ini")]
     _, environment = cli.command(tmp_path)
-    given = environment | {"PYTHONWARNINGS": "default"}
+    variables = environment | {"PYTHONWARNINGS": "default"}
     ran = subprocess.run(
         [*words, str(root / "tests")],
-        env=given,
+        env=variables,
         capture_output=True,
         text=True,
         check=False,

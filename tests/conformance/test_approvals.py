@@ -44,63 +44,68 @@ def check_case(case: Mapping[str, Any], url: str) -> None:
     assert set(expected) - {"why"} <= set(actual), case["id"]
 
 
-def replay_approval(given: Mapping[str, Any], url: str) -> dict[str, Any]:
+def replay_approval(inputs: Mapping[str, Any], url: str) -> dict[str, Any]:
     """The two approvers are distinct and on the list; the same one twice is one."""
-    names = given.get("responses_by") or [f"person-{n}" for n, _ in enumerate(given["responses"])]
-    how: dict[str, Any] = {"approvers": given.get("approvers") or names or ["somebody"], "required": given["required"]}
-    how |= {"expires_in": SOON} if given.get("expired") else {}
-    how |= {"on_expiry": "approve"} if given.get("autoApproveOnTimeout") else {}
+    names = inputs.get("responses_by") or [f"person-{n}" for n, _ in enumerate(inputs["responses"])]
+    options: dict[str, Any] = {
+        "approvers": inputs.get("approvers") or names or ["somebody"],
+        "required": inputs["required"],
+    }
+    options |= {"expires_in": SOON} if inputs.get("expired") else {}
+    options |= {"on_expiry": "approve"} if inputs.get("autoApproveOnTimeout") else {}
 
     async def work(approvals: Approvals) -> dict[str, Any]:
-        ident = await approvals.request(make_result(), "Publish it?", **how)
-        for name, approved in zip(names, given.get("responses") or [True] * len(names), strict=True):
+        ident = await approvals.request(make_result(), "Publish it?", **options)
+        for name, approved in zip(names, inputs.get("responses") or [True] * len(names), strict=True):
             await try_to(approvals, ident, name, approved)
-        if given.get("expired"):
+        if inputs.get("expired"):
             await approvals.wait(ident)
-        found = await approvals.get(ident)
-        return {"approved": bool(found)} | ({"status": "awaiting"} if found.status == "open" else {})
+        approval = await approvals.get(ident)
+        return {"approved": bool(approval)} | ({"status": "awaiting"} if approval.status == "open" else {})
 
     return use(url, work)
 
 
-def replay_judge(given: Mapping[str, Any], url: str) -> dict[str, Any]:
+def replay_judge(inputs: Mapping[str, Any], url: str) -> dict[str, Any]:
     """It approves with enough confidence; otherwise nobody answers, and the request is denied."""
-    assert given["fallback"] == "auto-reject"
-    says = {"because": "error"} if "throws" in given else {}
-    judge = Seat("undecided", **says) if says else passed(confidence=given["confidence"])
+    assert inputs["fallback"] == "auto-reject"
+    says = {"because": "error"} if "throws" in inputs else {}
+    judge = Seat("undecided", **says) if says else passed(confidence=inputs["confidence"])
 
     async def work(approvals: Approvals) -> dict[str, Any]:
-        how: dict[str, Any] = {"approvers": ["ana"], "first": judge, "content": "x", "expires_in": SOON}
-        ident = await approvals.request(make_result(), "Publish it?", **how)
+        options: dict[str, Any] = {"approvers": ["ana"], "first": judge, "content": "x", "expires_in": SOON}
+        ident = await approvals.request(make_result(), "Publish it?", **options)
         await approvals.wait(ident)
-        found = await approvals.get(ident)
-        reason = "<low_confidence_default>" if "0.7 is needed" in found.first_said else found.first_said.split(":")[0]
-        via = {"judge": "judge", "policy": "fallback"}[found.decided_by or ""]
-        return {"approved": bool(found), "via": via} | ({"reason": reason} if not found else {})
+        approval = await approvals.get(ident)
+        reason = (
+            "<low_confidence_default>" if "0.7 is needed" in approval.first_said else approval.first_said.split(":")[0]
+        )
+        via = {"judge": "judge", "policy": "fallback"}[approval.decided_by or ""]
+        return {"approved": bool(approval), "via": via} | ({"reason": reason} if not approval else {})
 
     return use(url, work)
 
 
-def replay_timeout(given: Mapping[str, Any], url: str) -> dict[str, Any]:
+def replay_timeout(inputs: Mapping[str, Any], url: str) -> dict[str, Any]:
     """A judge that hangs holds nobody up; the expiry approves because that was asked for by name, and says so."""
-    assert (given["judge"], given["on_timeout"]) == ("hangs", "accept")
-    how: dict[str, Any] = {"expires_in": given["timeout_ms"] / 1000, "on_expiry": "approve"}
+    assert (inputs["judge"], inputs["on_timeout"]) == ("hangs", "accept")
+    options: dict[str, Any] = {"expires_in": inputs["timeout_ms"] / 1000, "on_expiry": "approve"}
 
     async def work(approvals: Approvals) -> dict[str, Any]:
         judge = passed(confidence=1.0, delay=3600)
         ident = await approvals.request(
-            make_result(), "Publish it?", approvers=["ana"], first=judge, content="x", **how
+            make_result(), "Publish it?", approvers=["ana"], first=judge, content="x", **options
         )
         answer = await approvals.wait(ident)
         assert judge.cancelled == 1
         return {"approved": answer.approved, "decided_by": "timeout-accept" if answer.by is None else "human"}
 
-    said = use(url, work)
+    replayed = use(url, work)
     (closed,) = [entry.payload for entry in find(url, kind="approval.closed")]
     assert closed is not None
     assert closed["decided_by"] == "policy"
     assert "on_expiry='approve'" in closed["closed_because"]
-    return said
+    return replayed
 
 
 REPLAYS = {"approval": replay_approval, "hitl.llm_judge": replay_judge, "human_node.timeout": replay_timeout}

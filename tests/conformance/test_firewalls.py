@@ -27,8 +27,8 @@ FEATURES = ("prompt_firewall", "input_firewall")
 
 def is_remark(case: Case) -> bool:
     """Whether what is recommended is only said in words: then what the original does is held as far as it can be."""
-    said = case["expect"]["recommended"]
-    return said != "same" and set(said) <= REMARKS
+    recommended = case["expect"]["recommended"]
+    return recommended != "same" and set(recommended) <= REMARKS
 
 
 CASES: list[Case] = read_vectors(features=FEATURES)
@@ -40,9 +40,9 @@ def find(feature: str) -> list[Any]:
 
 def expectation(case: Case) -> dict[str, Any]:
     """What is expected of adjudge, without remarks."""
-    said = case["expect"]["recommended"]
-    said = case["expect"]["original"] if said == "same" else said
-    return {key: value for key, value in said.items() if key not in REMARKS}
+    recommended = case["expect"]["recommended"]
+    recommended = case["expect"]["original"] if recommended == "same" else recommended
+    return {key: value for key, value in recommended.items() if key not in REMARKS}
 
 
 def check_known(keys: Any, *known: str) -> None:
@@ -55,24 +55,24 @@ def make_model(spec: Mapping[str, Any]) -> ScriptedModel:
     return ScriptedModel(RuntimeError(spec["throws"]) if "throws" in spec else spec["reply"], name=spec["name"])
 
 
-def make_chain(given: Mapping[str, Any]) -> tuple[JudgeChain, list[ScriptedModel]]:
-    spec = given.get("chain") or {"adapters": [given["adapter"]] if "adapter" in given else []}
+def make_chain(inputs: Mapping[str, Any]) -> tuple[JudgeChain, list[ScriptedModel]]:
+    spec = inputs.get("chain") or {"adapters": [inputs["adapter"]] if "adapter" in inputs else []}
     check_known(spec, "adapters", "strategy")
     models = [make_model(item) for item in spec["adapters"]] or [ScriptedModel({"safe": False})]
     options = {"strategy": spec["strategy"]} if "strategy" in spec else {}
-    return JudgeChain(models, fail_open=given.get("fail_open", False), **options), models
+    return JudgeChain(models, fail_open=inputs.get("fail_open", False), **options), models
 
 
 @pytest.mark.parametrize("case", find("prompt_firewall"))
 def test_the_prompt_firewall_keeps_what_cases_keep(case: Case):
     """Which rules are allowed, which are rejected and for whose reasons, and whether a policy decided."""
-    given, expected = case["given"], expectation(case)
-    check_known(given, "rules", "adapter", "chain", "fail_open")
+    inputs, expected = case["given"], expectation(case)
+    check_known(inputs, "rules", "adapter", "chain", "fail_open")
     check_known(expected, "allowed", "rejected", "fallback_triggered", "status", "rejected_count")
-    verdict = run_virtual(PromptFirewall(make_chain(given)[0]).check(given["rules"]))
+    verdict = run_virtual(PromptFirewall(make_chain(inputs)[0]).check(inputs["rules"]))
     rejected = [item.rule for item in verdict.rejected]
 
-    assert len(verdict.allowed) + len(rejected) == len(given["rules"])
+    assert len(verdict.allowed) + len(rejected) == len(inputs["rules"])
     if "status" in expected:
         assert verdict.chain_result.undecided_because == expected["status"]
         assert verdict.allowed == ()
@@ -110,28 +110,28 @@ def test_rules_are_encoded_inside_their_fences(case: Case):
 @pytest.mark.parametrize("case", find("input_firewall"))
 def test_the_input_firewall_stops_what_cases_stop(case: Case):
     """Whether the function runs, under which code it is stopped, whether a judge is asked, and what is told."""
-    given, expected = case["given"], expectation(case)
-    check_known(given, "args", "adapter", "chain", "tool_name", "error_code", "fail_open")
+    inputs, expected = case["given"], expectation(case)
+    check_known(inputs, "args", "adapter", "chain", "tool_name", "error_code", "fail_open")
     if "raises" in expected:
         with pytest.raises(TypeError):  # it is the chain's, and the firewall has no such option to ignore
-            InputFirewall(make_chain(given)[0], fail_open=given["fail_open"])  # type: ignore[call-arg]
+            InputFirewall(make_chain(inputs)[0], fail_open=inputs["fail_open"])  # type: ignore[call-arg]
         return
-    judges, models = make_chain(given)
+    judges, models = make_chain(inputs)
     events: list[Any] = []
-    options = {name: given[name] for name in ("tool_name", "error_code") if name in given}
+    options = {name: inputs[name] for name in ("tool_name", "error_code") if name in inputs}
     firewall = InputFirewall(judges, on_event=events.append, **options)
-    ran, code = call(firewall, given["args"])
-    found = {
+    ran, code = call(firewall, inputs["args"])
+    actual = {
         "handler_called": ran,
         "error_code": code,
         "judge_called": any(model.requests for model in models),
         "events": len(events),
     }
 
-    check_known(expected, *found)
-    assert found.items() >= expected.items()
+    check_known(expected, *actual)
+    assert actual.items() >= expected.items()
     if is_remark(case):
-        check_told(case["expect"]["original"], found, events, firewall.check_sync(given["args"]))
+        check_told(case["expect"]["original"], actual, events, firewall.check_sync(inputs["args"]))
 
 
 def call(firewall: InputFirewall, arguments: Mapping[str, Any]) -> tuple[bool, str | None]:
@@ -149,14 +149,16 @@ def call(firewall: InputFirewall, arguments: Mapping[str, Any]) -> tuple[bool, s
     return bool(ran), None
 
 
-def check_told(original: Mapping[str, Any], found: Mapping[str, Any], events: list[Any], verdict: InputVerdict) -> None:
+def check_told(
+    original: Mapping[str, Any], actual: Mapping[str, Any], events: list[Any], verdict: InputVerdict
+) -> None:
     """The event of the original, but for names of tools' actions, which adjudge does not know; and what was found."""
     event = original["event"]
-    assert found.items() >= {key: value for key, value in original.items() if key != "event"}.items()
-    told = events[0]
-    assert (told.kind, told.guard, told.passed) == (event["firewallType"], event["tool"], event["passed"])
-    assert (told.allowed_count, told.rejected_count) == (event["allowedCount"], event["rejectedCount"])
-    assert (told.decided_by == "policy") is event["fallbackTriggered"]
+    assert actual.items() >= {key: value for key, value in original.items() if key != "event"}.items()
+    reported = events[0]
+    assert (reported.kind, reported.guard, reported.passed) == (event["firewallType"], event["tool"], event["passed"])
+    assert (reported.allowed_count, reported.rejected_count) == (event["allowedCount"], event["rejectedCount"])
+    assert (reported.decided_by == "policy") is event["fallbackTriggered"]
     assert verdict.threats == ()
 
 

@@ -80,10 +80,10 @@ def as_number(value: Any) -> Any:
     return words.get(value, value) if isinstance(value, str) else value
 
 
-def take(given: Given, *known: str) -> list[Any]:
+def take(inputs: Given, *known: str) -> list[Any]:
     """The values of the keys known; fails when there are others."""
-    assert set(given) <= set(known), f"unknown in given: {sorted(set(given) - set(known))}"
-    return [as_number(given.get(name)) for name in known]
+    assert set(inputs) <= set(known), f"unknown in given: {sorted(set(inputs) - set(known))}"
+    return [as_number(inputs.get(name)) for name in known]
 
 
 # ---------------------------------------------------------------- what a case asks for
@@ -148,9 +148,9 @@ class Adapter:
         return self.answer
 
 
-def make_chain(given: Given, calls: list[str]) -> JudgeChain:
+def make_chain(inputs: Given, calls: list[str]) -> JudgeChain:
     adapters, strategy, timeout, fail_open, quorum = take(
-        given, "adapters", "strategy", "timeout_ms", "fail_open", "quorum"
+        inputs, "adapters", "strategy", "timeout_ms", "fail_open", "quorum"
     )
     options: Given = {"strategy": strategy, "fail_open": fail_open, "quorum": quorum}
     options |= {"timeout": timeout / 1000.0} if timeout is not None else {}
@@ -158,9 +158,9 @@ def make_chain(given: Given, calls: list[str]) -> JudgeChain:
     return JudgeChain(seats, **{name: value for name, value in options.items() if value is not None})
 
 
-def replay_chain(given: Given) -> Outcome:
+def replay_chain(inputs: Given) -> Outcome:
     calls: list[str] = []
-    result = run_virtual(make_chain(given, calls).ask("Is it safe?"))
+    result = run_virtual(make_chain(inputs, calls).ask("Is it safe?"))
     return about(result) | {
         "calls": equals(calls),
         "fallback_triggered": equals(result.fallback_triggered),
@@ -169,8 +169,8 @@ def replay_chain(given: Given) -> Outcome:
     }
 
 
-def replay_creation(given: Given) -> Outcome:
-    chain = make_chain(given, [])
+def replay_creation(inputs: Given) -> Outcome:
+    chain = make_chain(inputs, [])
     return {
         "strategy": equals(chain.strategy),
         "fail_open": equals(chain.fail_open),
@@ -179,17 +179,17 @@ def replay_creation(given: Given) -> Outcome:
     }
 
 
-def replay_reading(given: Given) -> Outcome:
-    (raw,) = take(given, "raw")
+def replay_reading(inputs: Given) -> Outcome:
+    (raw,) = take(inputs, "raw")
     try:
-        found, because = read_object(raw, None), None
+        value, because = read_object(raw, None), None
     except ReplyError as error:
-        found, because = None, error.because
-    return {"json": equals(found), "status": equals(because)}
+        value, because = None, error.because
+    return {"json": equals(value), "status": equals(because)}
 
 
-def replay_weights(given: Given) -> Outcome:
-    (weights,) = take(given, "weights")
+def replay_weights(inputs: Given) -> Outcome:
+    (weights,) = take(inputs, "weights")
     made = [Criterion(name=str(place), description="d", weight=weight) for place, weight in enumerate(weights)]
     shares = list(Rubric(name="r", criteria=made).shares.values())
     return {
@@ -198,39 +198,39 @@ def replay_weights(given: Given) -> Outcome:
     }
 
 
-def replay_score(given: Given) -> Outcome:
-    criteria, said, threshold = take(given, "criteria", "scores", "passing_threshold")
+def replay_score(inputs: Given) -> Outcome:
+    criteria, points, threshold = take(inputs, "criteria", "scores", "passing_threshold")
     more = {"passing_threshold": threshold} if threshold is not None else {}
     rubric = Rubric(name="r", criteria=[{"description": "d", **item} for item in criteria], **more)
-    model = ScriptedModel(scores(*said.values(), names=list(said)))
+    model = ScriptedModel(scores(*points.values(), names=list(points)))
     result = run_virtual(Judge(model).evaluate("The content.", rubric))
     gates = [item.name for item in result.criteria if item.threshold is not None and not item.passed]
     return about(result) | {"failed_criteria": equals(gates)}
 
 
-def replay_schema(given: Given) -> Outcome:
+def replay_schema(inputs: Given) -> Outcome:
     try:
-        load_rubric(as_number(given))
-        said = None
+        load_rubric(as_number(inputs))
+        message = None
     except UsageError as error:
-        said = str(error)
+        message = str(error)
 
     def names_path(path: str) -> None:
-        assert said is not None
-        assert path.rpartition(".")[2].strip("[]") in said
+        assert message is not None
+        assert path.rpartition(".")[2].strip("[]") in message
 
-    return {"valid": equals(said is None), "path": names_path}
+    return {"valid": equals(message is None), "path": names_path}
 
 
-def replay_criterion(given: Given) -> Outcome:
-    score, threshold = take(given, "score", "threshold")
+def replay_criterion(inputs: Given) -> Outcome:
+    score, threshold = take(inputs, "score", "threshold")
     made = grade_criterion(Criterion(name="a", description="d", threshold=threshold), score)
     mark = SHOWN_MARK if made.threshold is None else made.threshold
     return {"passed": equals(made.passed), "effective_threshold": equals(mark)}
 
 
-def replay_throwing(given: Given) -> Outcome:
-    passes, throws = take(given, "passed", "throw_on_fail")
+def replay_throwing(inputs: Given) -> Outcome:
+    passes, throws = take(inputs, "passed", "throw_on_fail")
     more = {} if throws is None else {"throw_on_fail": throws}
     judging = Judge(ScriptedModel(scores(float(passes)))).evaluate("The content.", criteria="Good.", **more)
     try:
@@ -245,8 +245,8 @@ def replay_throwing(given: Given) -> Outcome:
     }
 
 
-def replay_parsing(given: Given) -> Outcome:
-    described, reply = take(given, "reply_is", "reply")
+def replay_parsing(inputs: Given) -> Outcome:
+    described, reply = take(inputs, "reply_is", "reply")
     good = json.dumps(scores(1.0))
     kinds = {
         "prose": "It looks good to me.",
@@ -261,61 +261,61 @@ def replay_parsing(given: Given) -> Outcome:
     return about(result)
 
 
-def replay_choice(given: Given) -> Outcome:
+def replay_choice(inputs: Given) -> Outcome:
     call, options, option, rubric_model, judge_model, default = take(
-        given, "call_model", "options_model", "option_model", "rubric_model", "judge_model", "default_model"
+        inputs, "call_model", "options_model", "option_model", "rubric_model", "judge_model", "default_model"
     )
     rubric = Rubric(name="r", model=rubric_model, criteria=[{"name": "criteria", "description": "d"}])
     judge = Judge(ScriptedModel(scores(1.0), name=judge_model or default or "the judge's own"))
     return {"model_used": equals(run_virtual(judge.evaluate("x", rubric, model=call or options or option)).model)}
 
 
-def replay_threshold(given: Given) -> Outcome:
-    score, threshold = take(given, "score", "threshold")
+def replay_threshold(inputs: Given) -> Outcome:
+    score, threshold = take(inputs, "score", "threshold")
     more = {} if threshold is None else {"threshold": threshold}
     judge = Judge(ScriptedModel(scores(score)))
     return about(run_virtual(judge.evaluate("The content.", criteria="Good.", **more)))
 
 
-def replay_config(given: Given) -> Outcome:
-    criteria, threshold, model = take(given, "criteria", "threshold", "model")
-    how = {name: value for name, value in (("criteria", criteria), ("threshold", threshold)) if value is not None}
+def replay_config(inputs: Given) -> Outcome:
+    criteria, threshold, model = take(inputs, "criteria", "threshold", "model")
+    options = {name: value for name, value in (("criteria", criteria), ("threshold", threshold)) if value is not None}
     names = [f"criterion-{at}" for at in range(1, len(criteria) + 1)] if isinstance(criteria, list) else ["criteria"]
     names = list(criteria) if isinstance(criteria, dict) else names
     reply = scores(*[1.0] * len(names), names=names)
     try:
-        run_virtual(Judge(ScriptedModel(reply)).evaluate("The content.", model=model, **how))
+        run_virtual(Judge(ScriptedModel(reply)).evaluate("The content.", model=model, **options))
         valid = True
     except UsageError:
         valid = False
     return {"valid": equals(valid)}
 
 
-def replay_gate(given: Given) -> Outcome:
-    (said,) = take(given, "results")
+def replay_gate(inputs: Given) -> Outcome:
+    (specs,) = take(inputs, "results")
 
     def make_rule(spec: Given) -> Rule:
         name, passed, severity, message = take(spec, "ruleName", "passed", "severity", "message")
         known = RuleResult(name=name, passed=passed, severity=severity, message=message)
         return Rule(name=name, severity=severity, evaluate=lambda content: known)
 
-    decision = run_virtual(Gate("door", rules=[make_rule(spec) for spec in said]).check("x"))
+    decision = run_virtual(Gate("door", rules=[make_rule(spec) for spec in specs]).check("x"))
     return {"blocked": equals(not decision.allowed)}
 
 
-def replay_lookup(given: Given) -> Outcome:
-    (name,) = take(given, "name")
+def replay_lookup(inputs: Given) -> Outcome:
+    (name,) = take(inputs, "name")
     return {"returns": equals(Rules(["json", "secrets", "personal_data"]).get(name))}
 
 
-def replay_personal(given: Given) -> Outcome:
-    (content,) = take(given, "content")
+def replay_personal(inputs: Given) -> Outcome:
+    (content,) = take(inputs, "content")
     (result,) = run_virtual(Rules(["personal_data"]).evaluate(content))
     return {"passed": equals(result.passed)}
 
 
-def replay_improving(given: Given) -> Outcome:
-    values, threshold, most = take(given, "scores", "threshold", "max_iterations")
+def replay_improving(inputs: Given) -> Outcome:
+    values, threshold, most = take(inputs, "scores", "threshold", "max_iterations")
     judge = Judge(ScriptedModel([scores(value) for value in values]))
 
     async def rewrite(content: str, result: JudgeResult) -> str:
@@ -371,8 +371,8 @@ def test_conformance_cases(case: Case) -> None:
 # ---------------------------------------------------------------- the driver itself
 
 
-def one(feature: str, given: Given, **recommended: Any) -> Case:
-    return {"feature": feature, "given": given, "expect": {"original": {}, "recommended": recommended}}
+def one(feature: str, inputs: Given, **recommended: Any) -> Case:
+    return {"feature": feature, "given": inputs, "expect": {"original": {}, "recommended": recommended}}
 
 
 A = {"name": "a", "reply": '{"safe": true}'}

@@ -47,16 +47,16 @@ def check_case(case: Mapping[str, Any]) -> None:
     assert set(expected) - {"why", "with", "codes"} <= set(actual), case["id"]
 
 
-def replay_payload(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
-    return {"sha256": sha256(encode_payload(given["payload"])).hexdigest()}
+def replay_payload(inputs: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    return {"sha256": sha256(encode_payload(inputs["payload"])).hexdigest()}
 
 
-def replay_collision(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
-    hashes = {hash_entry(1, "id", "at", "run", item["agentId"], "0" * 64, item["prevHash"]) for item in given.values()}
+def replay_collision(inputs: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    hashes = {hash_entry(1, "id", "at", "run", item["agentId"], "0" * 64, item["prevHash"]) for item in inputs.values()}
     return {"same_hash": len(hashes) == 1}
 
 
-def replay_verify(given: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+def replay_verify(inputs: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
     place = ROWS[1]
     changed: dict[str, Any] = {
         "none": ROWS,
@@ -68,8 +68,8 @@ def replay_verify(given: Mapping[str, Any], expected: Mapping[str, Any]) -> dict
         "full rewrite": rehash([ROWS[0], (*place[:5], b"{}", *place[6:]), *ROWS[2:]]),
     }
     pinned = HEAD if expected.get("with") == "a pinned head" else None
-    found = check(changed[given["change"]], head=pinned)
-    return {"valid": found.valid}
+    verification = check(changed[inputs["change"]], head=pinned)
+    return {"valid": verification.valid}
 
 
 REPLAYS = {

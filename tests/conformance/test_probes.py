@@ -47,9 +47,9 @@ def test_every_case_is_replayed(vectors: list[Mapping[str, Any]]):
 def test_replies_are_read_as_recommended(vectors: list[Mapping[str, Any]]):
     """A similarity gives its drift; what cannot be read is undecided, and nothing is clamped or assumed."""
     for case in of(vectors, "semantic_probe.parse"):
-        given = dict(case["given"])
-        raw, changed = given.pop("raw"), given.pop("thresholds", {})
-        assert given == {}
+        inputs = dict(case["given"])
+        raw, changed = inputs.pop("raw"), inputs.pop("thresholds", {})
+        assert inputs == {}
         thresholds = ProbeThresholds(**{THRESHOLDS[name]: value for name, value in changed.items()})
         judge = Judge(ScriptedModel(raw), reask=0)
         result = run_virtual(evaluate_probe(PROBE, judge, actual="now", thresholds=thresholds))
@@ -63,8 +63,8 @@ def check_reading(case: Mapping[str, Any], result: ProbeResult) -> bool:
     status = expected.pop("status")
     assert expected in ({}, {"passed": False})
     assert status in ("undecided", "unparseable")
-    why = case["expect"]["recommended"]["why"]
-    reasons = {"off_scale": "off_scale"}.get(why, "unparseable")
+    reason = case["expect"]["recommended"]["why"]
+    reasons = {"off_scale": "off_scale"}.get(reason, "unparseable")
     return (result.outcome, result.similarity, result.undecided_because) == ("undecided", None, reasons)
 
 
@@ -72,20 +72,20 @@ def test_reports_are_stable_as_recommended(vectors: list[Mapping[str, Any]]):
     """No evidence is not stability, and a violation is a veto."""
     for case in of(vectors, "semantic_probe.aggregate"):
         assert set(case["given"]) == {"results"}
-        replies = [{"similarityScore": said[0], "contractViolated": said[1]} for said in case["given"]["results"]]
+        replies = [{"similarityScore": pair[0], "contractViolated": pair[1]} for pair in case["given"]["results"]]
         pairs = [(PROBE, f"now {number}") for number in range(len(replies))]
         report = run_virtual(evaluate_probes(pairs, Judge(ScriptedModel(replies)), concurrency=1))
         assert expectation(case) == {"stable": report.stable}, case["id"]
-        assert report.violation_count == sum(said[1] for said in case["given"]["results"])
+        assert report.violation_count == sum(pair[1] for pair in case["given"]["results"])
 
 
-def run_batch(given: Mapping[str, Any]) -> ProbeReport:
-    assert set(given) <= {"n_probes", "concurrency", "second_throws"}
-    concurrency = math.nan if given["concurrency"] == "NaN" else given["concurrency"]
-    lines: list[Any] = [{"similarityScore": 0.95}] * given["n_probes"]
-    if "second_throws" in given:
-        lines[1] = RuntimeError(given["second_throws"])
-    pairs = [(PROBE, f"now {number}") for number in range(given["n_probes"])]
+def run_batch(inputs: Mapping[str, Any]) -> ProbeReport:
+    assert set(inputs) <= {"n_probes", "concurrency", "second_throws"}
+    concurrency = math.nan if inputs["concurrency"] == "NaN" else inputs["concurrency"]
+    lines: list[Any] = [{"similarityScore": 0.95}] * inputs["n_probes"]
+    if "second_throws" in inputs:
+        lines[1] = RuntimeError(inputs["second_throws"])
+    pairs = [(PROBE, f"now {number}") for number in range(inputs["n_probes"])]
     return run_virtual(evaluate_probes(pairs, Judge(ScriptedModel(lines), reask=0), concurrency=concurrency))
 
 

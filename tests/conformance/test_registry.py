@@ -26,8 +26,8 @@ def read_cases(feature: str) -> list[dict[str, Any]]:
 
 def expected(case: dict[str, Any]) -> Any:
     """What is recommended."""
-    said = case["expect"]["recommended"]
-    return case["expect"]["original"] if said == "same" else said
+    recommended = case["expect"]["recommended"]
+    return case["expect"]["original"] if recommended == "same" else recommended
 
 
 def test_every_feature_of_registries_is_here():
@@ -41,9 +41,9 @@ async def do(registry: ToolRegistry, ids: dict[str, str], verb: str, name: str =
         source = more[1]["source"] if len(more) > 1 else f"function {name}() {{}}"
         session = source.rpartition(" ")[2] if len(more) > 1 else "s1"
         made = candidate(name=name, source=source)
-        found = await registry.register(made, creation(made), agent="ana", session=session)
-        ids[name] = found.id
-        await raise_up(registry, found.id, *(["agent"] if more[0] == "agent" else []))
+        record = await registry.register(made, creation(made), agent="ana", session=session)
+        ids[name] = record.id
+        await raise_up(registry, record.id, *(["agent"] if more[0] == "agent" else []))
     elif verb == "promote":
         await wear(registry, ids[name])
         await registry.promote(ids[name], make_judge(), to=more[0])
@@ -64,38 +64,38 @@ def test_registry():
 
         async def go(registry: ToolRegistry, case: dict[str, Any] = case) -> Any:
             ids: dict[str, str] = {}
-            said = None
+            answer = None
             for operation in case["given"]["ops"]:
-                said = await do(registry, ids, *operation) or said
-            return said
+                answer = await do(registry, ids, *operation) or answer
+            return answer
 
-        wanted = expected(case)
-        if "raises" in wanted:
+        recommended = expected(case)
+        if "raises" in recommended:
             with pytest.raises(ToolRefused) as caught:
                 run(go, **options)
-            assert caught.value.because in {why for word, why in BECAUSE.items() if word in wanted["raises"]}, case[
-                "id"
-            ]
+            assert caught.value.because in {
+                because for word, because in BECAUSE.items() if word in recommended["raises"]
+            }, case["id"]
         else:
-            assert run(go, **options) == {"removed": wanted["removed"]}, case["id"]
+            assert run(go, **options) == {"removed": recommended["removed"]}, case["id"]
 
 
 def test_check_promotion():
     """The panel is asked, or nobody is, by uses and success rate; the threshold belongs to it."""
     for case in read_cases("engine.check_promotion"):
-        given, wanted = case["given"], expected(case)
+        inputs, recommended = case["given"], expected(case)
         requests: list[Request] = []
 
-        async def go(registry: ToolRegistry, given: dict[str, Any] = given, seen: list[Request] = requests) -> Any:
+        async def go(registry: ToolRegistry, inputs: dict[str, Any] = inputs, seen: list[Request] = requests) -> Any:
             ident = await add(registry)
-            await wear(registry, ident, given["successes"], given["uses"] - given["successes"])
+            await wear(registry, ident, inputs["successes"], inputs["uses"] - inputs["successes"])
             return await registry.promote(ident, make_judge(requests=seen))
 
-        limits = {"min_uses": given["threshold"]["uses"], "min_success_rate": given["threshold"]["confidence"]}
+        limits = {"min_uses": inputs["threshold"]["uses"], "min_success_rate": inputs["threshold"]["confidence"]}
         done = run(go, **limits)
 
-        assert bool(requests) is wanted["panel_called"], case["id"]
-        assert (done.verdict is None) is not wanted["panel_called"], case["id"]
+        assert bool(requests) is recommended["panel_called"], case["id"]
+        assert (done.verdict is None) is not recommended["panel_called"], case["id"]
 
 
 def test_promotion_retry():
@@ -124,11 +124,11 @@ def check_retry(case: dict[str, Any]) -> None:
 def test_forging():
     """Sandbox code that nobody allowed and a composition without steps: refused, and nobody is asked."""
     for case in read_cases("engine.forge"):
-        given, wanted = case["given"], expected(case)
-        allow = given.get("allowSandboxTools", False)
-        made = candidate(mode=given["mode"], steps=tuple(given.get("steps", ())))
+        inputs, recommended = case["given"], expected(case)
+        allow = inputs.get("allowSandboxTools", False)
+        made = candidate(mode=inputs["mode"], steps=tuple(inputs.get("steps", ())))
 
         async def go(registry: ToolRegistry, made: Any = made, allow: bool = allow) -> Any:
             return await forge(made, NoJudge(), registry, allow_sandbox=allow, **HERE)
 
-        assert bool(run(go)) is wanted["success"], case["id"]
+        assert bool(run(go)) is recommended["success"], case["id"]

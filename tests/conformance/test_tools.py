@@ -21,28 +21,28 @@ WORDS = {"<parse_failure>": "(unparseable)", "<call_failure>": "(error)"}
 @pytest.mark.parametrize("feature", ["review_creation", "review_promotion", "validate_reuse"])
 def test_conformance_cases(feature: str):
     """Each case comes out as recommended; one that asks for something unknown fails."""
-    found = [case for case in read_vectors(features=(feature,)) if case["feature"] == feature]
+    cases = [case for case in read_vectors(features=(feature,)) if case["feature"] == feature]
 
-    assert found
-    for case in found:
+    assert cases
+    for case in cases:
         expected = case["expect"]["recommended"]
         expected = case["expect"]["original"] if expected == "same" else expected
         actual = REPLAYS[feature](dict(case["given"]), expected)
-        wanted = {name: value for name, value in expected.items() if name not in REMARKS}
-        assert {name: actual[name] for name in wanted} == wanted, case["id"]
+        compared = {name: value for name, value in expected.items() if name not in REMARKS}
+        assert {name: actual[name] for name in compared} == compared, case["id"]
 
 
 def ask(model: ScriptedModel) -> Judge:
     return Judge(model, reask=0)
 
 
-def replay_creation(given: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
-    line = RuntimeError(given.pop("throws")) if "throws" in given else given.pop("reply")
+def replay_creation(inputs: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+    line = RuntimeError(inputs.pop("throws")) if "throws" in inputs else inputs.pop("reply")
     more = {}
-    if "tests" in given:
-        tests = given.pop("tests")
+    if "tests" in inputs:
+        tests = inputs.pop("tests")
         more["tests"] = tuple(run(item["input"], success=item["success"], error=item["error"]) for item in tests)
-    assert given == {}
+    assert inputs == {}
     verdict = asyncio.run(EmergentJudge(ask(ScriptedModel(line))).review_creation(candidate(**more)))
     names = ("approved", "confidence", "safety", "correctness", "determinism", "bounded", "reasoning")
     actual: dict[str, Any] = {name: getattr(verdict, name) for name in names}
@@ -57,9 +57,9 @@ def replay_creation(given: dict[str, Any], expected: Mapping[str, Any]) -> dict[
     return actual
 
 
-def replay_promotion(given: dict[str, Any], _: Any) -> dict[str, Any]:
-    models = {name: ask(ScriptedModel(given.pop(f"{name}_reply"))) for name in ("safety", "correctness")}
-    assert given == {}
+def replay_promotion(inputs: dict[str, Any], _: Any) -> dict[str, Any]:
+    models = {name: ask(ScriptedModel(inputs.pop(f"{name}_reply"))) for name in ("safety", "correctness")}
+    assert inputs == {}
     verdict = asyncio.run(EmergentJudge(ScriptedModel(review()), models).review_promotion(tool()))
     return {
         "approved": verdict.approved,
@@ -77,15 +77,15 @@ KEYWORDS = {
 }
 
 
-def replay_reuse(given: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
-    output, schema = given.pop("output"), given.pop("schema")
-    assert given == {}
+def replay_reuse(inputs: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+    output, schema = inputs.pop("output"), inputs.pop("schema")
+    assert inputs == {}
     verdict = validate_reuse("tool", output, schema)
     errors = []
-    for said, wanted in zip(verdict.schema_errors, expected.get("errors", ()), strict=False):
-        path, what = said.split(": ", 1)
-        keyword = wanted.partition("@")[2]
-        assert KEYWORDS[keyword] in what, said
+    for message, error in zip(verdict.schema_errors, expected.get("errors", ()), strict=False):
+        path, detail = message.split(": ", 1)
+        keyword = error.partition("@")[2]
+        assert KEYWORDS[keyword] in detail, message
         errors.append(f"{'' if path == 'the output' else path}@{keyword}")
     return {"valid": verdict.valid, "errors": errors, "anomaly": verdict.anomaly}
 

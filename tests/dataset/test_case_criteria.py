@@ -31,16 +31,16 @@ def write_rows(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def read_one(row: dict[str, Any], **how: Any) -> Case:
+def read_one(row: dict[str, Any], **options: Any) -> Case:
     """The case of one row that counts."""
-    [case] = Dataset.of([{"content": "x", "id": "a"} | row], case_criteria=True, **how)
+    [case] = Dataset.of([{"content": "x", "id": "a"} | row], case_criteria=True, **options)
     return case
 
 
-def refuse(row: dict[str, Any], **how: Any) -> str:
+def refuse(row: dict[str, Any], **options: Any) -> str:
     """Why a row is none."""
     with pytest.raises(UsageError) as caught:
-        read_one(row, **how)
+        read_one(row, **options)
     return str(caught.value)
 
 
@@ -97,9 +97,9 @@ def test_a_rubric_is_named_only_where_the_name_is_known(tmp_path: Path, monkeypa
     assert read_one({"rubric": "login"}, rubrics={"login": mine}).rubric is mine
     assert read_one({"rubric": "security"}).rubric == load_rubric("security")
     for name in ("login", "login.yaml", "./login", "../x", "/etc/passwd", str(tmp_path / "login"), "security.yaml", ""):
-        said = refuse({"rubric": name})
-        assert "never a path" in said
-        assert "row 1" in said
+        message = refuse({"rubric": name})
+        assert "never a path" in message
+        assert "row 1" in message
     for odd in (1, ["security"], True):
         assert "never a path" in refuse({"rubric": odd})
 
@@ -130,13 +130,13 @@ def test_a_rubric_is_named_only_where_the_name_is_known(tmp_path: Path, monkeypa
 )
 def test_what_cannot_be_judged_by_is_a_bad_row(row: dict[str, Any], named: str):
     """It is named with its place, and skipped where that was asked for; the other rows are cases."""
-    said = refuse(row)
+    message = refuse(row)
     dataset = Dataset.of(
         [{"content": "x", "id": "a"} | row, {"content": "y", "id": "b"}], case_criteria=True, on_bad_row="skip"
     )
 
-    assert "row 1" in said
-    assert named in said
+    assert "row 1" in message
+    assert named in message
     assert [case.id for case in dataset] == ["b"]
     assert named in dataset.bad_rows[0].why
 

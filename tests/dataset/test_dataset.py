@@ -20,14 +20,14 @@ def write(tmp_path, *lines: object):
     return path
 
 
-def why(tmp_path, *lines: object, **how) -> str:
+def read_error(tmp_path, *lines: object, **options) -> str:
     with pytest.raises(UsageError) as caught:
-        list(open_dataset(write(tmp_path, *lines), **how))
+        list(open_dataset(write(tmp_path, *lines), **options))
     return str(caught.value).removeprefix(str(tmp_path / "cases.jsonl"))
 
 
-def read_one(data, **how) -> Case:
-    (case,) = Dataset.of([data], **how)
+def read_one(data, **options) -> Case:
+    (case,) = Dataset.of([data], **options)
     return case
 
 
@@ -120,10 +120,10 @@ def test_a_conversation_is_a_content(tmp_path):
 )
 def test_a_wrong_row_is_an_error_with_its_place(tmp_path, line, message):
     """File, line, what is wrong and the remedy."""
-    said = why(tmp_path, {"content": "fine"}, line)
+    refusal = read_error(tmp_path, {"content": "fine"}, line)
 
-    assert said.startswith(", line 2: ")
-    assert message is None or names(said, *message.split(" … "))
+    assert refusal.startswith(", line 2: ")
+    assert message is None or names(refusal, *message.split(" … "))
 
 
 def test_an_id_twice_is_an_error(tmp_path):
@@ -131,10 +131,12 @@ def test_an_id_twice_is_an_error(tmp_path):
     repeated = "give each row an id of its own; on_bad_row='skip' leaves it out"
 
     assert names(
-        why(tmp_path, {"id": "a", "content": 1}, {"id": "a", "content": 2}), "line 2", "'a'", "line 1", repeated
+        read_error(tmp_path, {"id": "a", "content": 1}, {"id": "a", "content": 2}), "line 2", "'a'", "line 1", repeated
     )
-    assert why(tmp_path, {"content": 1}, {"content": 1}).endswith(repeated)
-    assert why(tmp_path, {"id": 1, "content": 1}, "", {"id": "1", "content": 2}).startswith(", line 3: the id '1'")
+    assert read_error(tmp_path, {"content": 1}, {"content": 1}).endswith(repeated)
+    assert read_error(tmp_path, {"id": 1, "content": 1}, "", {"id": "1", "content": 2}).startswith(
+        ", line 3: the id '1'"
+    )
 
 
 def test_finding_repeated_ids_can_be_left_to_the_caller(tmp_path):
@@ -177,21 +179,21 @@ def test_what_can_be_read_once_says_so_the_second_time():
 def test_a_file_that_cannot_be_read_is_an_error_before_anything_is_judged(tmp_path):
     """Absent, a folder, of no known format, or a name that no file can have."""
     (tmp_path / "folder.jsonl").mkdir()
-    said = {
+    messages = {
         "absent.jsonl": "cannot read {} … No such file … name a file",
         "folder.jsonl": "{} is a directory … name one data set",
         "cases.txt": "the format of '{}' … one of jsonl, csv, ",
         "cases.json.gz": "{} … compressed … jsonl, csv, tsv … unpack it",
         "a\x00.jsonl": "cannot read {}: ",
     }
-    for name, message in said.items():
+    for name, message in messages.items():
         with pytest.raises(UsageError) as caught:
             open_dataset(tmp_path / name)
         assert names(caught.value, *message.format(tmp_path / name).split(" … "))
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("options", "message"),
     [
         ({"format": "xml"}, "there is no format 'xml' of data sets"),
         ({"on_bad_row": "ignore"}, "on_bad_row … one of fail, skip … 'ignore'"),
@@ -202,10 +204,10 @@ def test_a_file_that_cannot_be_read_is_an_error_before_anything_is_judged(tmp_pa
         ({"fields": {"content": "x", "content.a": "y"}}, "'content' and 'content.a' cannot both be given"),
     ],
 )
-def test_what_is_asked_for_wrongly_is_an_error_at_once(tmp_path, how, message):
+def test_what_is_asked_for_wrongly_is_an_error_at_once(tmp_path, options, message):
     """Before the file is read."""
     with pytest.raises(UsageError) as caught:
-        open_dataset(write(tmp_path, {"content": 1}), **how)
+        open_dataset(write(tmp_path, {"content": 1}), **options)
 
     assert names(caught.value, *message.split(" … "))
 
@@ -379,9 +381,9 @@ def test_a_real_data_set_is_read(cases):
     first = json.loads(rows[0])
     sides = [name for name in first if name.startswith("output")]
     fields = {"id": "item_id", "task": "input", "content.a": sides[0], "content.b": sides[1], "label": None}
-    found = list(open_dataset(path, fields=fields))
+    loaded = list(open_dataset(path, fields=fields))
 
-    assert len(found) == sum(bool(row.strip()) for row in rows) > 0
-    assert found[0].id == first["item_id"]
-    assert found[0].content == {"a": first[sides[0]], "b": first[sides[1]]}
-    assert not {"item_id", "input", *sides} & set(found[0].metadata)
+    assert len(loaded) == sum(bool(row.strip()) for row in rows) > 0
+    assert loaded[0].id == first["item_id"]
+    assert loaded[0].content == {"a": first[sides[0]], "b": first[sides[1]]}
+    assert not {"item_id", "input", *sides} & set(loaded[0].metadata)

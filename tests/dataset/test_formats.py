@@ -15,15 +15,15 @@ from kit.datasets import FORMS, HEADER
 from kit.judges import names
 
 
-def read(tmp_path, name: str, data: str | bytes, **how) -> list[Case]:
+def read(tmp_path, name: str, data: str | bytes, **options) -> list[Case]:
     path = tmp_path / name
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return list(open_dataset(path, **how))
+    return list(open_dataset(path, **options))
 
 
-def why(tmp_path, name: str, data: str | bytes, **how) -> str:
+def read_error(tmp_path, name: str, data: str | bytes, **options) -> str:
     with pytest.raises(UsageError) as caught:
-        read(tmp_path, name, data, **how)
+        read(tmp_path, name, data, **options)
     return str(caught.value).removeprefix(str(tmp_path) + "/")
 
 
@@ -51,10 +51,10 @@ def test_lines_may_be_compressed(tmp_path, name):
 @pytest.mark.parametrize("data", [b"no gzip at all", gzip.compress(FORMS["c.jsonl"].encode() * 5000)[:-20]])
 def test_broken_compression_is_an_error_that_nothing_skips(tmp_path, data):
     """What follows the fault cannot be known, so leaving it out would be leaving out anything."""
-    said = why(tmp_path, "c.jsonl.gz", data, on_bad_row="skip", check_ids=False)
+    message = read_error(tmp_path, "c.jsonl.gz", data, on_bad_row="skip", check_ids=False)
 
-    assert said.startswith("cannot read ")
-    assert "compress" in said
+    assert message.startswith("cannot read ")
+    assert "compress" in message
 
 
 @pytest.mark.parametrize("name", ["c.jsonl", "c.csv", "c.tsv", "c.json", "c.yaml"])
@@ -75,7 +75,9 @@ def test_an_empty_file_has_no_cases(tmp_path, name, data):
 def test_only_a_header_is_no_case(tmp_path):
     """But it is checked."""
     assert read(tmp_path, "c.csv", HEADER) == []
-    assert names(why(tmp_path, "c.csv", "id,text\n"), "c.csv, line 1", "content", "'id', 'text'", "fields['content']")
+    assert names(
+        read_error(tmp_path, "c.csv", "id,text\n"), "c.csv, line 1", "content", "'id', 'text'", "fields['content']"
+    )
 
 
 def test_lines_of_json_end_at_line_feeds_alone(tmp_path):
@@ -90,7 +92,7 @@ def test_a_line_that_is_no_utf8_is_a_bad_row(tmp_path):
     """Named with its line; the others are read."""
     data = b'{"content": "a"}\n{"content": "\xff"}\n{"content": "b"}\n'
 
-    assert names(why(tmp_path, "c.jsonl", data), "c.jsonl, line 2", "UTF-8", "byte 13", "on_bad_row='skip'")
+    assert names(read_error(tmp_path, "c.jsonl", data), "c.jsonl, line 2", "UTF-8", "byte 13", "on_bad_row='skip'")
     assert [case.content for case in read(tmp_path, "c.jsonl", data, on_bad_row="skip")] == ["a", "b"]
     table = b"content\na\n\xff\nb\n"
     assert [case.content for case in read(tmp_path, "c.csv", table, on_bad_row="skip")] == ["a", "b"]
@@ -102,7 +104,7 @@ def test_another_encoding_is_an_error(tmp_path, name, encoding):
     """It is never guessed."""
     data = FORMS[name].replace("x", "é").encode(encoding)
 
-    assert any(word in why(tmp_path, name, data) for word in ("UTF-8", "NUL", "JSON", "YAML"))
+    assert any(word in read_error(tmp_path, name, data) for word in ("UTF-8", "NUL", "JSON", "YAML"))
 
 
 # ---------------------------------------------------------------- tables
@@ -135,7 +137,7 @@ def test_labels_of_tables_are_read_from_text(tmp_path, cell, label):
 @pytest.mark.parametrize("cell", ["yes", "good", "nan", "inf", "1e999", "1_000", "0x1", "9" * 5000, "١"])
 def test_no_label_is_guessed(tmp_path, cell):
     """What is no word and no number of ours is a bad row."""
-    assert why(tmp_path, "c.csv", f"{HEADER}1,x,{cell}\n").startswith("c.csv, line 2: ")
+    assert read_error(tmp_path, "c.csv", f"{HEADER}1,x,{cell}\n").startswith("c.csv, line 2: ")
 
 
 def test_one_and_true_are_different_labels(tmp_path):
@@ -182,9 +184,9 @@ def test_other_columns_are_metadata(tmp_path):
 )
 def test_a_damaged_table_is_an_error_with_its_line(tmp_path, table, parts):
     """A header that cannot be meant is no matter of single rows, and skipping does not help."""
-    assert names(why(tmp_path, "c.csv", table), "c.csv", *parts)
+    assert names(read_error(tmp_path, "c.csv", table), "c.csv", *parts)
     if parts[0] in {"line 1", "header"}:
-        assert names(why(tmp_path, "c.csv", table, on_bad_row="skip"), "c.csv", *parts)
+        assert names(read_error(tmp_path, "c.csv", table, on_bad_row="skip"), "c.csv", *parts)
 
 
 def test_rows_go_on_after_a_damaged_one(tmp_path):
@@ -199,9 +201,9 @@ def test_rows_go_on_after_a_damaged_one(tmp_path):
 
 def test_a_column_that_is_not_there_is_an_error_of_the_table(tmp_path):
     """Once, with the nearest name, and not for every row."""
-    said = why(tmp_path, "c.csv", "answer,gold\nx,y\n", fields={"content": "anser"}, on_bad_row="skip")
+    message = read_error(tmp_path, "c.csv", "answer,gold\nx,y\n", fields={"content": "anser"}, on_bad_row="skip")
 
-    assert names(said, "c.csv, line 1", "'anser'", "did you mean 'answer'", "'gold'")
+    assert names(message, "c.csv, line 1", "'anser'", "did you mean 'answer'", "'gold'")
 
 
 # ---------------------------------------------------------------- whole documents
@@ -228,7 +230,7 @@ def test_a_column_that_is_not_there_is_an_error_of_the_table(tmp_path):
 )
 def test_a_document_that_is_no_list_of_cases_is_an_error(tmp_path, name, data, parts):
     """With the row, or in YAML the line."""
-    assert names(why(tmp_path, name, data), name, *parts)
+    assert names(read_error(tmp_path, name, data), name, *parts)
 
 
 # ---------------------------------------------------------------- Parquet and standard input
@@ -263,7 +265,7 @@ def test_a_parquet_file_that_is_none_is_an_error(tmp_path, require):
     import pyarrow as pa
     from pyarrow import parquet
 
-    assert "c.parquet cannot be read as Parquet" in why(tmp_path, "c.parquet", b"PAR1 and no more")
+    assert "c.parquet cannot be read as Parquet" in read_error(tmp_path, "c.parquet", b"PAR1 and no more")
     parquet.write_table(pa.table({"content": [b"x"]}), tmp_path / "b.parquet")
     with pytest.raises(UsageError) as caught:
         list(open_dataset(tmp_path / "b.parquet"))

@@ -14,15 +14,15 @@ from adjudge.dataset import formats as _source
 from kit.datasets import FORMS
 
 
-def read(tmp_path, name: str, data: str | bytes, **how) -> list[Case]:
+def read(tmp_path, name: str, data: str | bytes, **options) -> list[Case]:
     path = tmp_path / name
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return list(open_dataset(path, **how))
+    return list(open_dataset(path, **options))
 
 
-def why(tmp_path, name: str, data: str | bytes, **how) -> str:
+def read_error(tmp_path, name: str, data: str | bytes, **options) -> str:
     with pytest.raises(UsageError) as caught:
-        read(tmp_path, name, data, **how)
+        read(tmp_path, name, data, **options)
     return str(caught.value).removeprefix(str(tmp_path) + "/")
 
 
@@ -53,7 +53,7 @@ def test_what_is_read_at_once_may_not_be_large(tmp_path, name, monkeypatch):
     monkeypatch.setattr(_formats, "LARGEST_JSON", 10)
     monkeypatch.setattr(_formats, "LARGEST_YAML", 10)
 
-    assert "is larger than 0 MB; write it as JSON lines, which are streamed" in why(tmp_path, name, FORMS[name])
+    assert "is larger than 0 MB; write it as JSON lines, which are streamed" in read_error(tmp_path, name, FORMS[name])
 
 
 def test_the_reader_of_lines_takes_what_any_file_gives():

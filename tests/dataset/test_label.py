@@ -108,7 +108,7 @@ def test_a_label_is_read_as_it_was_written(label):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"value": "yes"}, "'yes'"),
         ({"value": float("nan")}, "nan"),
@@ -130,12 +130,12 @@ def test_a_label_is_read_as_it_was_written(label):
         ({"schema": "adjudge/label/2"}, "adjudge/label/2"),
     ],
 )
-def test_what_is_no_label_is_refused(wrong, said):
+def test_what_is_no_label_is_refused(wrong, message):
     """The error names the member, and what would do."""
     with pytest.raises(UsageError) as caught:
         Label.from_dict({"case": "late", "rater": "ann", "value": True} | wrong)
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_time_is_compared_in_its_zone():
@@ -269,20 +269,20 @@ def test_importers_take_a_map():
     """Those of suites too, where a field of theirs is the label."""
     sample = {"input": "x", "output": "y", "rated": "good"}
     path = write("s.jsonl", json.dumps(sample) + "\n")
-    how: Any = {"fields": {"label": "rated"}, "label_map": {"good": True}}
+    options: Any = {"fields": {"label": "rated"}, "label_map": {"good": True}}
     test = {"vars": {"answer": "y", "rated": "good"}}
     tests = write("t.json", json.dumps([test]))
 
-    assert [case.label for case in import_inspect(path, **how)] == [True]
-    assert [case.label for case in import_promptfoo(tests, **how)] == [True]
+    assert [case.label for case in import_inspect(path, **options)] == [True]
+    assert [case.label for case in import_promptfoo(tests, **options)] == [True]
 
 
 def test_an_unmapped_word_is_a_bad_row():
     """It is named with the option, with a map and without."""
     rows = [{"content": "x", "label": "meh"}]
-    for how in ({}, {"label_map": {"good": True}}):
+    for options in ({}, {"label_map": {"good": True}}):
         with pytest.raises(UsageError, match=r"'meh'.*label_map"):
-            list(Dataset.of(rows, **how))
+            list(Dataset.of(rows, **options))
 
 
 # ---------------------------------------------------------------- cases
@@ -300,12 +300,12 @@ def test_cases_get_the_labels_of_people():
     labels = [say("a", "ann", True), say("a", "bob", True), say("a", "cid", False)]
     labels += [say("b", "ann", True), say("b", "bob", False)]
     labels += [say("c", "ann", True), say("c", "bob", "cannot_tell")]
-    found = list(Dataset.of(CASES).with_labels(labels))
+    cases = list(Dataset.of(CASES).with_labels(labels))
 
-    assert [case.label for case in found] == [True, None, None, None]
-    assert found[0].labels == {"ann": True, "bob": True, "cid": False}
-    assert found[2].labels == {"ann": True, "bob": None}
-    assert found[3] == CASES[3]
+    assert [case.label for case in cases] == [True, None, None, None]
+    assert cases[0].labels == {"ann": True, "bob": True, "cid": False}
+    assert cases[2].labels == {"ann": True, "bob": None}
+    assert cases[3] == CASES[3]
 
 
 def test_a_model_is_no_person():
@@ -343,9 +343,9 @@ def test_labels_of_a_criterion_are_no_label_of_the_whole():
 def test_a_case_keeps_its_own_label():
     """Somebody decided it; what others said stands beside it."""
     case = Case(id="a", content="x", label=True, labels={"bob": True})
-    (found,) = Dataset.of([case]).with_labels([say("a", "ann", False)])
+    (labelled,) = Dataset.of([case]).with_labels([say("a", "ann", False)])
 
-    assert (found.label, found.labels) == (True, {"bob": True, "ann": False})
+    assert (labelled.label, labelled.labels) == (True, {"bob": True, "ann": False})
 
 
 def test_labels_of_no_case_are_counted():
@@ -377,10 +377,10 @@ def test_a_report_takes_labels_that_came_after_the_run():
         await run(CASES[:2], "rules", "r.json", out="done")
 
     asyncio.run(go())
-    found = make_report("done", labels=[say("a", "ann", True), say("b", "ann", True)])
+    report = make_report("done", labels=[say("a", "ann", True), say("b", "ann", True)])
 
-    assert found.labels is not None
-    assert (found.labels.accuracy.count, found.labels.accuracy.of) == (1, 2)
+    assert report.labels is not None
+    assert (report.labels.accuracy.count, report.labels.accuracy.of) == (1, 2)
     assert make_report("done").labels is None
 
 
@@ -402,11 +402,11 @@ def test_labels_of_other_cases_are_no_report_without_labels(judged: str):
 def test_some_labels_of_other_cases_are_told(judged: str, caplog: pytest.LogCaptureFixture):
     """The others count; it says which do not."""
     with caplog.at_level(logging.WARNING, logger="adjudge"):
-        found = make_report(judged, labels=[say("a", "ann", True), say("x", "ann", True)])
+        report = make_report(judged, labels=[say("a", "ann", True), say("x", "ann", True)])
 
-    assert found.labels is not None
-    (told,) = caplog.messages
-    assert names(told, "labelled case", "not in the run", "(x): 1", "count nowhere")
+    assert report.labels is not None
+    (message,) = caplog.messages
+    assert names(message, "labelled case", "not in the run", "(x): 1", "count nowhere")
 
 
 def test_labels_of_a_run_that_goes_on_may_come_first(judged: str, caplog: pytest.LogCaptureFixture):
@@ -414,9 +414,9 @@ def test_labels_of_a_run_that_goes_on_may_come_first(judged: str, caplog: pytest
     path = Path(judged) / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
     with caplog.at_level(logging.WARNING, logger="adjudge"):
-        found = make_report(judged, labels=[say("x", "ann", True)])
+        report = make_report(judged, labels=[say("x", "ann", True)])
 
-    assert found.labels is None
+    assert report.labels is None
     assert names(caplog.messages, "not in the run", "(x): 1")
 
 

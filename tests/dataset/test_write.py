@@ -44,8 +44,8 @@ own_rules = st.dictionaries(words, st.sampled_from(["secrets", {"length": 9}, {"
 @st.composite
 def draw_own(draw) -> dict[str, Any]:
     """What a case may bring to be judged by."""
-    own = draw(st.just({}) | st.builds(lambda given: {"criteria": given}, own_criteria)
-               | st.builds(lambda given: {"rubric": given}, rubrics))  # fmt: skip
+    own = draw(st.just({}) | st.builds(lambda value: {"criteria": value}, own_criteria)
+               | st.builds(lambda value: {"rubric": value}, rubrics))  # fmt: skip
     rules = draw(own_rules)
     folded = {name.replace("-", "_") for name in rules}
     threshold = draw(st.none() | st.floats(0, 1))
@@ -238,8 +238,8 @@ def test_a_spreadsheet_runs_no_cell(tmp_path, name: str, delimiter: str):
 
     assert head == ["id", "content", "reference", "task", "group"]
     for text, row in zip(texts, rows, strict=True):
-        wanted = f"'{text}" if text in FORMULAS else text
-        assert row[1:] == [wanted] * 4
+        cell = f"'{text}" if text in FORMULAS else text
+        assert row[1:] == [cell] * 4
 
 
 def test_each_cell_is_quoted_for_a_spreadsheet(tmp_path):

@@ -113,9 +113,9 @@ class Job:
 
     def run(self, **inputs: str) -> int:
         """Run the steps of the action that are scripts, and return the status of the last one."""
-        given = {"data": "answers.jsonl", "rubric": "polite.yaml", "judge": "rules", "token": "the-token"}
+        options = {"data": "answers.jsonl", "rubric": "polite.yaml", "judge": "rules", "token": "the-token"}
         defaults = {name: item.get("default", "") for name, item in ACTION["inputs"].items()}
-        self.inputs = {**defaults, **given, **{name.replace("_", "-"): value for name, value in inputs.items()}}
+        self.inputs = {**defaults, **options, **{name.replace("_", "-"): value for name, value in inputs.items()}}
         self.log, self.outputs = "", {}
         (self.root / "summary").unlink(missing_ok=True)
         for step in STEPS:
@@ -136,14 +136,14 @@ class Job:
         return step["name"] != "Comment" or (self.inputs["comment"] == "true" and bool(self.event))
 
     def run_step(self, step: Mapping[str, Any]) -> int:
-        said = self.root / "output"
-        said.write_text("", encoding="utf-8")
+        output = self.root / "output"
+        output.write_text("", encoding="utf-8")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("ADJUDGE", "GITHUB"))}
         environment = {
             **kept,
             **self.environment,
             "PATH": f"{self.root / 'tools'}{os.pathsep}{os.environ['PATH']}",
-            "GITHUB_OUTPUT": str(said),
+            "GITHUB_OUTPUT": str(output),
             "GITHUB_STEP_SUMMARY": str(self.root / "summary"),
             "GITHUB_REPOSITORY": "someone/thing",
             "FAKE_GITHUB": str(self.root / "github.json"),
@@ -160,7 +160,7 @@ class Job:
         )
         self.log += done.stdout + done.stderr
         if "id" in step:
-            for line in said.read_text("utf-8").splitlines():
+            for line in output.read_text("utf-8").splitlines():
                 name, _, value = line.partition("=")
                 self.outputs[f"steps.{step['id']}.outputs.{name}"] = value
         return done.returncode
@@ -175,7 +175,7 @@ class Job:
             **self.event,
             **self.outputs,
         }
-        return re.sub(r"\$\{\{\s*(.+?)\s*\}\}", lambda found: known[found[1]], text)
+        return re.sub(r"\$\{\{\s*(.+?)\s*\}\}", lambda match: known[match[1]], text)
 
 
 @pytest.fixture

@@ -138,7 +138,9 @@ def test_the_commands_of_the_page_install_back_up_restore_and_upgrade_a_server(m
 
     # The copy has the keys, and lacks what came after it.
     assert '"allowed": true' in machine.run("ask", KEY=keys[0])
-    metrics = httpx.get(f"http://127.0.0.1:{machine.port}/metrics", headers={"Authorization": f"Bearer {keys[1]}"})
+    metrics = httpx.get(
+        f"http://127.0.0.1:{machine.port}/metrics", timeout=HANG, headers={"Authorization": f"Bearer {keys[1]}"}
+    )
     assert "adjudge_decisions_total" in metrics.text
     decisions = ledgers.find(f"sqlite:///{machine.root}/var/lib/adjudge/adjudge.db", kind="decision")
     assert len(decisions) == 2

@@ -73,13 +73,15 @@ def test_command_lines_are_taken(page: Path, bare: Path):
     blocks = docs.read_blocks(page)
     names = command_lines.read_names(blocks)
     commands = [(block.where, command) for block in blocks for command in docs.find_commands(block)]
-    wrong = [(place, said) for place, command in commands for said in command_lines.find_wrong(command, names)]
+    wrong = [
+        (place, complaint) for place, command in commands for complaint in command_lines.find_wrong(command, names)
+    ]
 
     assert wrong == []
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "complaint"),
     [
         ("judge a.txt --rubric polite", "--rubric polite"),
         ("judge a.txt --rubric security --judge openai:a --timeout soon", "--timeout"),
@@ -91,14 +93,14 @@ def test_command_lines_are_taken(page: Path, bare: Path):
         ("--version", ""),
     ],
 )
-def test_a_wrong_argument_is_found(line: str, said: str, bare: Path):
+def test_a_wrong_argument_is_found(line: str, complaint: str, bare: Path):
     """A rubric that is not shipped, a number that is none, an argument that is missing."""
     text = "```toml\n[rubrics]\nmine = 'a.yaml'\n[judges.careful]\nseats = ['openai:a']\n```\n"
     names = command_lines.read_names(list(docs.parse_blocks(house.ROOT / "page.md", text)))
-    found = list(command_lines.find_wrong(line.split(), names))
+    complaints = list(command_lines.find_wrong(line.split(), names))
 
-    assert bool(found) == bool(said)
-    assert said in " ".join(found)
+    assert bool(complaints) == bool(complaint)
+    assert complaint in " ".join(complaints)
 
 
 PAGE = """

@@ -74,10 +74,10 @@ def test_the_answer_gate_sends_one_of_three(monkeypatch: pytest.MonkeyPatch, cap
     """The gate sends the good answer, holds one by a rule and one by the judges."""
     monkeypatch.setattr(sys, "argv", ["answer_gate.py"])
     runpy.run_path(str(EXAMPLES / "answer_gate.py"), run_name="__main__")
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
 
-    assert re.findall(r"^(send|hold)", said, re.MULTILINE) == ["send", "hold", "hold"]
-    assert re.findall(r"by (\w+):", said) == ["judge", "rule", "judge"]
+    assert re.findall(r"^(send|hold)", output, re.MULTILINE) == ["send", "hold", "hold"]
+    assert re.findall(r"by (\w+):", output) == ["judge", "rule", "judge"]
 
 
 def test_thresholds_are_tried_on_one_recording(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -91,8 +91,8 @@ def test_thresholds_are_tried_on_one_recording(monkeypatch: pytest.MonkeyPatch, 
 def test_what_was_held_back_is_proven_from_an_export(capsys: pytest.CaptureFixture[str]):
     """One answer passes, one is approved, one denied; the export alone tells so, and a forged one shows."""
     runpy.run_path(str(EXAMPLES / "held_back.py"), run_name="__main__")
-    said = capsys.readouterr().out
-    before, after = said.split("The store is deleted.")
+    output = capsys.readouterr().out
+    before, after = output.split("The store is deleted.")
 
     assert re.findall(r"^  (\w+): (sent|held back|not sent); \w+ by (\w+)", before, re.MULTILINE) == [
         ("label", "sent", "judge"),
@@ -120,14 +120,14 @@ def test_a_held_request_is_sent_again_until_it_is_approved(capsys: pytest.Captur
     for needed in ("starlette", "uvicorn"):
         require(needed, find_spec(needed), "pip install 'adjudge[server]'")
     runpy.run_path(str(EXAMPLES / "held_request.py"), run_name="__main__")
-    said = capsys.readouterr().out
-    crane = re.findall(r"crane: (\d+)", said)
+    output = capsys.readouterr().out
+    crane = re.findall(r"crane: (\d+)", output)
 
-    assert re.findall(r"hammer: (\d+)", said) == ["201"]
+    assert re.findall(r"hammer: (\d+)", output) == ["201"]
     assert set(crane[:-1]) == {"202"}
     assert crane[-1] == "201"
-    assert len(set(re.findall(r'"approval": "([^"]+)"', said))) == said.count("ana approves") == 1
-    assert "the last of them by human" in said
+    assert len(set(re.findall(r'"approval": "([^"]+)"', output))) == output.count("ana approves") == 1
+    assert "the last of them by human" in output
 
 
 FORGED = ["forge", "forge", "promote", "use", "use", "use", "use", "use", "promote", "change", "use", "review", "end"]
@@ -144,15 +144,15 @@ def test_the_agent_forges_uses_promotes_and_loses_a_tier(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
     """A wrong tool is rejected by its own test, a right one rises, and a change brings it back to the beginning."""
-    said = run_agent(monkeypatch, capsys, "--ledger", str(tmp_path / "agent.db"))
+    lines = run_agent(monkeypatch, capsys, "--ledger", str(tmp_path / "agent.db"))
 
-    assert [line.split()[0] for line in said] == FORGED
-    assert "put out something else than was expected" in said[0]
-    assert said[2].startswith("promote  usage:")
-    assert said[8] == "promote  to agent"
-    assert said[9] == "change   it is unreviewed, with the tier session"
-    assert "refused" in said[10]
-    assert "approved" in said[11]
+    assert [line.split()[0] for line in lines] == FORGED
+    assert "put out something else than was expected" in lines[0]
+    assert lines[2].startswith("promote  usage:")
+    assert lines[8] == "promote  to agent"
+    assert lines[9] == "change   it is unreviewed, with the tier session"
+    assert "refused" in lines[10]
+    assert "approved" in lines[11]
     kinds = [entry.kind.removeprefix("tool.") for entry in find(f"sqlite:///{tmp_path / 'agent.db'}")]
     assert kinds == ["genesis", "reviewed", "reviewed", "promoted", "demoted", "reviewed", "demoted"]
 
@@ -163,9 +163,9 @@ def test_the_agent_runs_unchanged_with_any_judge(
 ):
     """With models behind a server it goes the same way, or ends where they refuse."""
     with serve_reviews(approves=approves) as (spec, asked):
-        said = run_agent(monkeypatch, capsys, "--judge", spec, "--judge", spec)
+        lines = run_agent(monkeypatch, capsys, "--judge", spec, "--judge", spec)
 
-    assert [line.split()[0] for line in said] == (FORGED if approves else FORGED[:2])
+    assert [line.split()[0] for line in lines] == (FORGED if approves else FORGED[:2])
     assert len(asked) == (4 if approves else 1)  # a creation, two reviewers of the promotion, and what was changed
 
 
@@ -210,12 +210,12 @@ class Seat:
         return TABLE.SEATS[self.name]
 
 
-def ask_chain(said: str, *, together: bool = False, **how: Any) -> tuple[str, int]:
+def ask_chain(letters: str, *, together: bool = False, **options: Any) -> tuple[str, int]:
     """What a real chain of such seats says, as a cell of the table, and how many seats it asked."""
 
     async def ask(*, fail_open: bool) -> JudgeChainResult:
-        barrier = asyncio.Barrier(len(said)) if together else None
-        chain = JudgeChain([Seat(letter, barrier) for letter in said], fail_open=fail_open, timeout=None, **how)
+        barrier = asyncio.Barrier(len(letters)) if together else None
+        chain = JudgeChain([Seat(letter, barrier) for letter in letters], fail_open=fail_open, timeout=None, **options)
         return await chain.ask("Is it safe?")
 
     closed, opened = asyncio.run(ask(fail_open=False)), asyncio.run(ask(fail_open=True))
@@ -227,38 +227,40 @@ def ask_chain(said: str, *, together: bool = False, **how: Any) -> tuple[str, in
 @pytest.mark.parametrize("seats", [2, 3])
 def test_counting_chains_say_what_the_table_says(seats: int):
     """Consensus, majority and every quorum, over every set of answers: as in the table."""
-    for said in map("".join, combinations_with_replacement("PFUT", seats)):
-        assert ask_chain(said, strategy="consensus")[0] == TABLE.count_seats(said, "consensus"), said
-        assert ask_chain(said, strategy="majority")[0] == TABLE.count_seats(said, "majority"), said
+    for letters in map("".join, combinations_with_replacement("PFUT", seats)):
+        assert ask_chain(letters, strategy="consensus")[0] == TABLE.count_seats(letters, "consensus"), letters
+        assert ask_chain(letters, strategy="majority")[0] == TABLE.count_seats(letters, "majority"), letters
         for quorum in range(1, seats + 1):
-            expected = TABLE.count_seats(said, "quorum", quorum)
-            assert ask_chain(said, strategy="quorum", quorum=quorum)[0] == expected, (said, quorum)
+            expected = TABLE.count_seats(letters, "quorum", quorum)
+            assert ask_chain(letters, strategy="quorum", quorum=quorum)[0] == expected, (letters, quorum)
 
 
 @pytest.mark.parametrize("seats", [2, 3])
 def test_fallbacks_say_what_the_table_says(seats: int):
     """A fallback, and a hedged chain whose seats answer in turn, ask the seats in the table and say what it says."""
-    for said in map("".join, product("PFUT", repeat=seats)):
-        asked, outcome = TABLE.walk_fallback(said)
-        assert ask_chain(said, strategy="fallback") == (outcome, len(asked)), said
-        assert ask_chain(said, strategy="hedged", hedge_after=60.0) == (outcome, len(asked)), said
+    for letters in map("".join, product("PFUT", repeat=seats)):
+        asked, outcome = TABLE.walk_fallback(letters)
+        assert ask_chain(letters, strategy="fallback") == (outcome, len(asked)), letters
+        assert ask_chain(letters, strategy="hedged", hedge_after=60.0) == (outcome, len(asked)), letters
 
 
 @pytest.mark.parametrize("seats", [2, 3])
 def test_hedged_chains_say_what_the_table_says(seats: int):
     """A hedged chain whose seats all answer before it looks: as in the table."""
-    for said in map("".join, product("PFUT", repeat=seats)):
-        assert ask_chain(said, together=True, strategy="hedged", hedge_after=1e-9)[0] == TABLE.look_hedged(said), said
+    for letters in map("".join, product("PFUT", repeat=seats)):
+        assert ask_chain(letters, together=True, strategy="hedged", hedge_after=1e-9)[0] == TABLE.look_hedged(
+            letters
+        ), letters
 
 
 @pytest.mark.parametrize("seats", [2, 3])
 @pytest.mark.parametrize("abstain_below", [None, TABLE.ABSTAIN_BELOW])
 def test_cascades_say_what_the_table_says(seats: int, abstain_below: float | None):
     """A cascade asks the seats in the table and says what it says, with and without abstaining."""
-    how = {"strategy": "cascade", "escalate_below": TABLE.SURE_AT, "abstain_below": abstain_below}
-    for said in map("".join, product("PpFfUT", repeat=seats)):
-        asked, outcome = TABLE.walk_cascade(said, abstain_below)
-        assert ask_chain(said, **how) == (outcome, len(asked)), said
+    options = {"strategy": "cascade", "escalate_below": TABLE.SURE_AT, "abstain_below": abstain_below}
+    for letters in map("".join, product("PpFfUT", repeat=seats)):
+        asked, outcome = TABLE.walk_cascade(letters, abstain_below)
+        assert ask_chain(letters, **options) == (outcome, len(asked)), letters
 
 
 # ---------------------------------------------------------------- names
@@ -305,11 +307,11 @@ def test_the_shipped_rubrics_are_as_described():
     page = read_page("rubric.md")
     for name in SHIPPED:
         rubric = load_rubric(name)
-        told = [
+        criteria = [
             f"{item.name} ({item.weight:g}" + (f"; {item.threshold}" if item.threshold is not None else "") + ")"
             for item in rubric.criteria
         ]
-        assert f"| `{name}` | {rubric.passing_threshold:g} | {', '.join(told)} |" in page
+        assert f"| `{name}` | {rubric.passing_threshold:g} | {', '.join(criteria)} |" in page
 
 
 SEEDS = (

@@ -41,8 +41,8 @@ def list_commands() -> Iterator[tuple[str, list[str]]]:
     for block in docs.read_blocks(PAGE):
         if block.language == "console":
             for part in ("\n" + block.text).split("\n$ ")[1:]:
-                command, *said = part.strip().splitlines()
-                yield command, said
+                command, *shown = part.strip().splitlines()
+                yield command, shown
 
 
 def squeeze(text: str) -> str:
@@ -70,12 +70,12 @@ def test_every_command_of_the_tutorial_says_what_the_page_shows(
     for command, shown in commands:
         status = 0
         if command.startswith("python "):
-            said = run_script(command, capsys, monkeypatch)
+            output = run_script(command, capsys, monkeypatch)
         else:
             monkeypatch.setattr(sys, "stdin", io.StringIO(KEYS))
             ran = line(*shlex.split(command)[1:])
-            status, said = ran.status, ran.out + ran.err
+            status, output = ran.status, ran.out + ran.err
         expected = next((number for part, number in MISSES.items() if part in command), 0)
         assert (command, status) == (command, expected)
-        found = squeeze(said)
-        assert [text for text in shown if squeeze(text) not in found] == [], command
+        squeezed = squeeze(output)
+        assert [text for text in shown if squeeze(text) not in squeezed] == [], command

@@ -45,11 +45,13 @@ def test_the_example_has_clusters_and_two_annotators():
 
 def test_a_final_label_settles_what_the_annotators_differ_on():
     """There is an adjudication for each answer on which they differ, and for no other."""
-    said: dict[str, dict[str, object]] = {}
+    values_by_case: dict[str, dict[str, object]] = {}
     for label in load_labels(FOLDER / "labels.jsonl"):
-        said.setdefault(label.case, {})[label.kind if label.kind == "adjudication" else label.rater] = label.value
+        values_by_case.setdefault(label.case, {})[label.kind if label.kind == "adjudication" else label.rater] = (
+            label.value
+        )
 
-    assert all((len(set(values.values())) > 1) == ("adjudication" in values) for values in said.values())
+    assert all((len(set(values.values())) > 1) == ("adjudication" in values) for values in values_by_case.values())
 
 
 def test_both_judges_answer_offline(line: Line):

@@ -17,14 +17,14 @@ def read_nav() -> dict[str, list[str]]:
     """The pages of each section, in order; the pages of a group inside one follow one another."""
 
     def flatten(items: list[Any]) -> list[str]:
-        found = []
+        pages = []
         for item in items:
             inner = [item] if isinstance(item, str) else next(iter(item.values()))
-            found += flatten(inner) if isinstance(item, dict) and isinstance(inner, list) else list(inner)
-        return found
+            pages += flatten(inner) if isinstance(item, dict) and isinstance(inner, list) else list(inner)
+        return pages
 
     nav = tomllib.loads((house.ROOT / "zensical.toml").read_text("utf-8"))["project"]["nav"]
-    return {name: flatten(found) for item in nav for name, found in item.items() if isinstance(found, list)}
+    return {name: flatten(pages) for item in nav for name, pages in item.items() if isinstance(pages, list)}
 
 
 def test_the_index_lists_the_pages_as_the_menu_does():
@@ -54,10 +54,10 @@ def test_every_page_is_in_the_menu():
 def test_every_package_is_in_the_menu():
     """The reference has a page for each package that lists names, and each integration; the menu has that page."""
     integrations = {path.stem for path in (house.PACKAGE / "integrations").glob("[!_]*.py")}
-    wanted = {*PACKAGES, *(f"adjudge.integrations.{name}" for name in integrations)}
+    modules = {*PACKAGES, *(f"adjudge.integrations.{name}" for name in integrations)}
     listed = [page for page in read_nav()["Reference"] if page.startswith("reference/adjudge")]
 
-    assert sorted(listed) == sorted(f"reference/{name}.md" for name in wanted)
+    assert sorted(listed) == sorted(f"reference/{name}.md" for name in modules)
 
 
 def test_every_form_of_file_is_described():
@@ -91,10 +91,10 @@ def test_every_error_is_described():
     errors = {name: value for name, value in exported().items() if is_error(value)}
     page = (house.ROOT / "docs" / "errors.md").read_text("utf-8")
     tree = page.partition("```text\n")[2].partition("```")[0]
-    found = re.findall(r"^((?:│?   )*(?:[├└]── )?)([A-Z]\w+)", tree, re.MULTILINE)
+    matches = re.findall(r"^((?:│?   )*(?:[├└]── )?)([A-Z]\w+)", tree, re.MULTILINE)
     above: dict[str, str] = {}
     line: list[str] = []
-    for indent, name in found:
+    for indent, name in matches:
         line = [*line[: len(indent) // 4], name]
         above[name] = line[-2] if len(line) > 1 else ""
 

@@ -29,10 +29,10 @@ def read_package() -> Any:
     return griffe.load("adjudge", search_paths=[house.PACKAGE.parent], extensions=extension, allow_inspection=False)
 
 
-def read_shown(found: Any) -> Signature:
+def read_shown(documented: Any) -> Signature:
     return [
         (item.name, item.kind.value, item.default is not None and not item.kind.value.startswith("variadic"))
-        for item in found.parameters
+        for item in documented.parameters
         if item.name not in ("self", "cls")
     ]
 
@@ -72,10 +72,10 @@ def test_signatures_are_those_of_python(package: str):
         shown = read_package()[f"{module}.{name}".partition(".")[2]]
         if read_shown(shown) != read_real(value):
             differing[f"{module}.{name}"] = (read_shown(shown), read_real(value))
-        for method, found, real in list_methods(shown, value) if inspect.isclass(value) else ():
+        for method, documented, real in list_methods(shown, value) if inspect.isclass(value) else ():
             plain = getattr(real, "__func__", real)
-            if read_shown(found) != read_real(plain):
-                differing[f"{module}.{name}.{method}"] = (read_shown(found), read_real(plain))
+            if read_shown(documented) != read_real(plain):
+                differing[f"{module}.{name}.{method}"] = (read_shown(documented), read_real(plain))
 
     assert differing == {}
 

@@ -68,16 +68,18 @@ class Page(HTMLParser):
         HTMLParser.__init__(self)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.places.add(given.get("id", ""))
-        self.classes.update(given.get("class", "").split())
-        self.loads += [given[name] for name in (LOADING.get(tag, ""), "poster", "xlink:href") if name in given]
-        self.loads += [part.split()[0] for part in given.get("srcset", "").split(",") if part.strip()]
-        self.loads += re.findall(r"url\(['\"]?([^'\")]+)", given.get("style", ""))
-        if tag == "link" and given.get("rel") not in {"prev", "next", "canonical"}:
-            self.loads.append(given.get("href", ""))
-        if tag == "meta" and given.get("http-equiv", "").lower() == "content-security-policy":
-            self.policies.append(given["content"])
+        attributes = {name: value or "" for name, value in attrs}
+        self.places.add(attributes.get("id", ""))
+        self.classes.update(attributes.get("class", "").split())
+        self.loads += [
+            attributes[name] for name in (LOADING.get(tag, ""), "poster", "xlink:href") if name in attributes
+        ]
+        self.loads += [part.split()[0] for part in attributes.get("srcset", "").split(",") if part.strip()]
+        self.loads += re.findall(r"url\(['\"]?([^'\")]+)", attributes.get("style", ""))
+        if tag == "link" and attributes.get("rel") not in {"prev", "next", "canonical"}:
+            self.loads.append(attributes.get("href", ""))
+        if tag == "meta" and attributes.get("http-equiv", "").lower() == "content-security-policy":
+            self.policies.append(attributes["content"])
 
 
 def copy_tree(target: Path) -> Path:
@@ -216,11 +218,11 @@ def test_what_does_not_exist_fails_the_build(tmp_path: Path):
     wrong = ("[a](nowhere.md)", "[b](judge.md#no-such-heading)", "[c][adjudge.judges.NoSuchName]")
     page.write_text("\n".join([text, "", *wrong, ""]), encoding="utf-8")
     done = build(tree)
-    said = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)
+    output = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)
 
     assert done.returncode == 1
-    assert sorted(map(int, re.findall(r"tour\.md:(\d+):", said))) == [first, first + 1, first + 2]
-    assert [item for item in wrong if item not in said] == []
+    assert sorted(map(int, re.findall(r"tour\.md:(\d+):", output))) == [first, first + 1, first + 2]
+    assert [item for item in wrong if item not in output] == []
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -262,7 +264,7 @@ def provide_visit(browser: Any, address: str) -> Iterator[Visit]:
         page = context.new_page()
         page.on("request", see)
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         page.goto(f"{address}{path}")
         return page
 

@@ -79,14 +79,14 @@ def test_a_call_runs_one_is_refused_and_one_waits_for_a_person(folder: Path, ser
     assert lines == ["ran shell ls", REFUSED, "ran delete_file /srv/data"]
 
 
-@pytest.mark.parametrize("what", ["another key", "nobody there", "not a server of ours"])
-def test_what_is_no_answer_runs_nothing(folder: Path, server: RunningServer, what: str):
+@pytest.mark.parametrize("fault", ["another key", "nobody there", "not a server of ours"])
+def test_what_is_no_answer_runs_nothing(folder: Path, server: RunningServer, fault: str):
     """A key without the scope, a port where nobody listens, and an address that answers with a page."""
     key = server.make_key("hook")
     url = server.url
-    if what == "another key":
+    if fault == "another key":
         key = server.make_key("judge")
-    elif what == "nobody there":
+    elif fault == "nobody there":
         url = "http://127.0.0.1:9"
     else:
         url = f"{server.url}/signin?"

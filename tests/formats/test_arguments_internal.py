@@ -39,7 +39,7 @@ WORDS = ("tie", "undecided")
 
 
 @pytest.mark.parametrize(
-    ("check", "said"),
+    ("check", "message"),
     [
         (lambda: check_whole_number("n", 0, least=1), "n … whole number … at least 1 … got 0"),
         (lambda: check_whole_number("n", True, least=1), "n … whole number … at least 1 … got True"),
@@ -76,12 +76,12 @@ WORDS = ("tie", "undecided")
         (lambda: check_choice("c", ["tie"], WORDS), "c … one of tie, undecided … got ['tie']"),
     ],
 )
-def test_a_refusal_names_argument_value_and_remedy(check: Callable[[], object], said: str):
+def test_a_refusal_names_argument_value_and_remedy(check: Callable[[], object], message: str):
     """Each kind of argument has one sentence, whoever takes it."""
     with pytest.raises(UsageError) as caught:
         check()
 
-    assert names(caught.value, *said.split(" … "))
+    assert names(caught.value, *message.split(" … "))
 
 
 CHECKS: tuple[Callable[[Any], object], ...] = (

@@ -71,8 +71,8 @@ def test_what_is_marked_is_said_in_words():
     """And where, for a terminal, which draws no marks into a text that is copied."""
     assert describe_blanks("one two") == ""
     assert describe_blanks("a  b\tc", "d \n") == "2 runs of blanks (·), 1 tab (→), 1 line break (↵)"
-    found = [(line, column, part.text) for line, column, part in list_blanks("a  b\tc\n  d\u00a0e ")]
-    assert found == [(1, 2, "  "), (1, 5, "\t"), (2, 4, "\u00a0"), (2, 6, " ")]
+    blanks = [(line, column, part.text) for line, column, part in list_blanks("a  b\tc\n  d\u00a0e ")]
+    assert blanks == [(1, 2, "  "), (1, 5, "\t"), (2, 4, "\u00a0"), (2, 6, " ")]
 
 
 def test_what_a_reader_sees_is_not_marked_where_nothing_is_decided():

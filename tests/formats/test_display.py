@@ -126,9 +126,9 @@ OURS = {"div", "p", "b", "table", "tr", "th", "td", "ul", "ol", "li"}
 def test_a_notebook_gets_no_markup_but_ours(text):
     """Whatever the judge, its names and its reasons are called."""
     for made in (result(text), chain(result(text))):
-        found = Tags(made._repr_html_())
-        assert found.tags <= OURS
-        assert found.attributes == []
+        tags = Tags(made._repr_html_())
+        assert tags.tags <= OURS
+        assert tags.attributes == []
 
 
 def test_a_notebook_shows_what_the_terminal_shows():

@@ -91,7 +91,7 @@ def try_to_read(name: str, data: Any) -> str:
 
 def read_all(name: str) -> dict[str, str]:
     data = json.loads((GOLDEN / "records" / f"{name}.json").read_bytes())[0]
-    return {what: try_to_read(name, damaged).split(":")[0] for what, damaged in list_damage(data)}
+    return {damage: try_to_read(name, damaged).split(":")[0] for damage, damaged in list_damage(data)}
 
 
 @pytest.mark.parametrize("name", READ)

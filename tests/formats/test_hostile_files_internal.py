@@ -71,7 +71,7 @@ def test_a_percent_sign_inside_a_line_is_text():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a = " + "1" * 5000, "it holds a number or a time that cannot be read"),
         (".".join(["a"] * 60_000) + " = 1", "a dotted key has more than 50 parts"),
@@ -81,9 +81,9 @@ def test_a_percent_sign_inside_a_line_is_text():
     ],
     ids=["number", "dotted", "quoted", "deep", "wrong"],
 )
-def test_toml_that_cannot_be_read_is_one_sentence(text: str, said: str):
+def test_toml_that_cannot_be_read_is_one_sentence(text: str, message: str):
     """One reader for rubrics and for adjudge.toml, so one set of guards."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         read_toml(text)
 
 
@@ -101,7 +101,7 @@ def test_rules_of_one_file_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         ("openai:m?key_env=AWS_KEY", "'openai:m' has options after '?'"),
         ("http://me:hunter2@host/v1?x=1#m", "the address has options after '?'"),
@@ -109,12 +109,12 @@ def test_rules_of_one_file_are_counted():
         (" python:os:system", "' python:os:system' has the prefix python:"),
     ],
 )
-def test_a_rubric_is_data(model: str, said: str):
+def test_a_rubric_is_data(model: str, message: str):
     """It names a provider's model: no key, no other address for it, no file and no code; said once, with its place."""
     with pytest.raises(UsageError) as caught:
         read_rubric(json.dumps({"name": "x", "model": model, "criteria": []}), format="json", where="r.json")
 
-    assert names(caught.value, "r.json: model: ", said, "a provider's model and nothing else")
+    assert names(caught.value, "r.json: model: ", message, "a provider's model and nothing else")
     assert str(caught.value).count("r.json") == 1
 
 
@@ -145,7 +145,7 @@ def test_similarity_is_computed_of_texts_it_can_afford():
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("[" * 300 + "]" * 300, "nested more than 200 levels deep"),
         ("[" * 5000 + "]" * 5000, "nested "),
@@ -158,10 +158,10 @@ def test_similarity_is_computed_of_texts_it_can_afford():
     ],
 )
 @pytest.mark.parametrize("member", ["id", "content", "metadata", "label"])
-def test_what_cannot_be_written_as_json_again_is_no_row(member: str, value: str, said: str):
+def test_what_cannot_be_written_as_json_again_is_no_row(member: str, value: str, message: str):
     """Wherever it stands in the row: what is read is repeated in results, recordings and ``--json``."""
     start = "" if member == "content" else '"content": "x", '
-    assert said in refuse_row(f'{{{start}"{member}": {value}}}')
+    assert message in refuse_row(f'{{{start}"{member}": {value}}}')
 
 
 def test_a_whole_surrogate_pair_is_a_character():
@@ -200,7 +200,7 @@ def test_a_recording_is_a_regular_file(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "large").write_bytes(b" " * 101)
     os.mkfifo(tmp_path / "pipe")
 
-    for path, said in {
+    for path, message in {
         tmp_path / "pipe": "is not a regular file",
         Path("/dev/zero"): "is not a regular file",
         tmp_path / "large": "is larger than",
@@ -208,7 +208,7 @@ def test_a_recording_is_a_regular_file(tmp_path: Path, monkeypatch: pytest.Monke
         tmp_path: "Is a directory",
         tmp_path / "none": "No such file",
     }.items():
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             ReplayModel(path).check()
 
 
@@ -244,7 +244,7 @@ def test_a_reply_of_nothing_but_the_token_is_masked(size: int):
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("http://[x/v1#m", "base_url … like https://host/v1 … got 'http://[x/v1'"),
         ("http://a\uff0fb/v1#m", "base_url … like https://host/v1"),
@@ -254,12 +254,12 @@ def test_a_reply_of_nothing_but_the_token_is_masked(size: int):
         ("http://[x" + "y" * 10_000 + "/v1#m", "base_url … like https://host/v1"),
     ],
 )
-def test_an_address_that_cannot_be_split_is_refused(spec: str, said: str):
+def test_an_address_that_cannot_be_split_is_refused(spec: str, message: str):
     """Half a bracket, or a character that becomes a slash when it is normalised."""
     with pytest.raises(UsageError) as caught:
         open_model(spec)
 
-    assert names(str(caught.value), *said.split(" … "))
+    assert names(str(caught.value), *message.split(" … "))
     assert len(str(caught.value)) < 300
 
 

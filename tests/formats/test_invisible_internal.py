@@ -54,13 +54,13 @@ def test_the_table_holds_what_is_known_to_be_unseen():
 @pytest.mark.parametrize("char", NAMED, ids=lambda char: f"U+{ord(char):04X}")
 def test_what_nobody_sees_hides_no_secret_and_no_personal_data(char: str):
     """Between all characters, in the middle, before and after: what a reader sees is found."""
-    for rule, found in (("secrets", KEY), *(("personal_data", item) for item in PERSONAL)):
-        half = len(found) // 2
+    for rule, secret in (("secrets", KEY), *(("personal_data", item) for item in PERSONAL)):
+        half = len(secret) // 2
         for text in (
-            char.join(found),
-            found[:half] + char * 3 + found[half:],
-            f"key{char}{found}{char}key",
-            char + found,
+            char.join(secret),
+            secret[:half] + char * 3 + secret[half:],
+            f"key{char}{secret}{char}key",
+            char + secret,
         ):
             assert not check(rule, f"one\n{text}, yes").passed
             assert not check(rule, {"a": {"b": text}}).passed
@@ -73,8 +73,8 @@ def test_what_nobody_sees_hides_no_secret_and_no_personal_data(char: str):
 def test_no_mixture_of_them_hides_anything(data: st.DataObject):
     """Any of the table, any number of them, anywhere inside."""
     hidden = st.text(st.sampled_from(WHOLE), max_size=3)
-    for rule, found in (("secrets", KEY), ("personal_data", data.draw(st.sampled_from(PERSONAL)))):
-        text = "".join(char + data.draw(hidden) for char in found)
+    for rule, secret in (("secrets", KEY), ("personal_data", data.draw(st.sampled_from(PERSONAL)))):
+        text = "".join(char + data.draw(hidden) for char in secret)
         assert not check(rule, f"x: {text} y").passed
 
 
@@ -188,7 +188,7 @@ RESULT = JudgeResult(outcome="failed", decided_by="judge", score=0.2, threshold=
 @pytest.mark.parametrize("char", NAMED, ids=lambda char: f"U+{ord(char):04X}")
 def test_no_person_has_a_name_that_reads_like_another_s(char: str, tmp_path: Path):
     """Approvers, whoever decides, and whoever erases: none of them in a name, and the message says which."""
-    said = f"U\\+{ord(char):04X}"
+    code_point = f"U\\+{ord(char):04X}"
 
     async def run() -> None:
         async with Ledger(f"sqlite:///{tmp_path / 'l.db'}") as ledger:
@@ -196,15 +196,15 @@ def test_no_person_has_a_name_that_reads_like_another_s(char: str, tmp_path: Pat
             ident = await approvals.request(RESULT, "May it?", approvers=["ana", "ben"], required=2)
             registry = ToolRegistry()
             for name in (f"ana{char}", f"{char}ana", f"a{char}na"):
-                with pytest.raises(UsageError, match=said):
+                with pytest.raises(UsageError, match=code_point):
                     await approvals.request(RESULT, "May it?", approvers=["ana", name], required=2)
-                with pytest.raises(UsageError, match=said):
+                with pytest.raises(UsageError, match=code_point):
                     await approvals.decide(ident, name, approved=True)
-                with pytest.raises(UsageError, match=said):
+                with pytest.raises(UsageError, match=code_point):
                     await ledger.erase(1, "asked for", name)
-                with pytest.raises(UsageError, match=said):
+                with pytest.raises(UsageError, match=code_point):
                     await registry.demote("x", "it lies", by=name)
-                with pytest.raises(UsageError, match=said):
+                with pytest.raises(UsageError, match=code_point):
                     await registry.remove("x", by=name)
 
     asyncio.run(run())

@@ -169,14 +169,14 @@ OTHERWISE = {
 @pytest.mark.slow
 def test_no_module_rounds_by_itself():
     """A second rule is a second figure: scores, shares and amounts go through ``formats.numbers``."""
-    found = set()
+    modules = set()
     for name, path in house.modules().items():
         for node in house.nodes(path):
             spec = node.format_spec if isinstance(node, ast.FormattedValue) else None
             text = "".join(str(getattr(part, "value", "")) for part in getattr(spec, "values", ()))
             if re.search(r"\.[1-9]\d*[fe%]$", text):
-                found.add(name.removeprefix("adjudge."))
-    assert found <= set(OTHERWISE)
+                modules.add(name.removeprefix("adjudge."))
+    assert modules <= set(OTHERWISE)
 
 
 def test_no_template_or_script_rounds_by_itself():

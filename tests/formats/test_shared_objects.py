@@ -95,9 +95,9 @@ RUBRIC = Rubric(name="r", criteria=[{"name": "criteria", "description": "Good."}
 JUDGE = Judge(ScriptedModel({"safe": True}), reask=0)
 
 
-def judge_with(**how: Any) -> JudgeResult:
+def judge_with(**options: Any) -> JudgeResult:
     return Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 1}]})).evaluate_sync(
-        how.pop("content", "x"), criteria="Good.", **how
+        options.pop("content", "x"), criteria="Good.", **options
     )
 
 
@@ -131,10 +131,10 @@ def take(entry: str, value: Any) -> str:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_written_many_times_is_refused_at_once(entry: str, shape: str):
     """The message names the limit and the remedy; nothing is expanded first."""
-    said = take(entry, SHAPES[shape]())
+    message = take(entry, SHAPES[shape]())
 
-    assert "20,000,000 characters" in said or "holds itself" in said or "judged in parts" in said
-    assert "hand in" in said
+    assert "20,000,000 characters" in message or "holds itself" in message or "judged in parts" in message
+    assert "hand in" in message
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -110,13 +110,13 @@ def test_what_is_committed_is_not_lost_when_another_process_closes(tmp_path: Pat
             # Whoever takes itself for the last user of a database empties its log at the end, and deletes it.
             subprocess.run([sys.executable, "-c", WRITE, str(path)], check=True)
             first.execute("INSERT INTO t VALUES (3)")
-            found = subprocess.run(
+            ran = subprocess.run(
                 [sys.executable, "-c", WRITE.replace("VALUES (2)", "SELECT count(*) FROM t"), str(path)], check=True
             )
     with closing(open_sqlite(path, mode="read")) as connection:
         numbers = [row[0] for row in connection.execute("SELECT n FROM t ORDER BY rowid")]
 
-    assert found.returncode == 0
+    assert ran.returncode == 0
     assert numbers == [1, 2, 3, 3]
 
 

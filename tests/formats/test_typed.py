@@ -48,10 +48,10 @@ assert found == [Outer(name="a", inner=Inner(x=1))] * 4
 """
 
 
-@pytest.mark.parametrize("what", ["values", "json"])
-def test_the_first_who_read_a_type_may_come_at_once(what: str):
+@pytest.mark.parametrize("source", ["values", "json"])
+def test_the_first_who_read_a_type_may_come_at_once(source: str):
     """A thread that finds a type half looked up waits for it; it does not end the process."""
     root = str(Path(adjudge.__file__).parents[1])
-    done = subprocess.run([sys.executable, "-c", READ, root, what], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", READ, root, source], capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -33,8 +33,8 @@ def turn(value: Any) -> Any:
 def test_what_is_equal_as_canonical_json_is_one_request(metadata: dict[str, Any]):
     """Order and the type of a number do not matter, nor a way through JSON; another value does."""
 
-    def digest(said: dict[str, Any]) -> str:
-        return digest_request(gate="door", subject="5" * 64, basis={}, metadata=said, terms={})
+    def digest(members: dict[str, Any]) -> str:
+        return digest_request(gate="door", subject="5" * 64, basis={}, metadata=members, terms={})
 
     assert digest(metadata) == digest(turn(metadata)) == digest(json.loads(json.dumps(metadata)))
     assert digest(metadata) != digest({**metadata, "one more": None})

@@ -347,7 +347,7 @@ def test_what_could_not_be_read_elsewhere_is_a_decision_too():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"on_failed": "allow"}, "on_failed … one of block, ask … got 'allow'"),
         ({"on_undecided": "pass"}, "on_undecided … one of block, allow, ask … got 'pass'"),
@@ -370,18 +370,18 @@ def test_what_could_not_be_read_elsewhere_is_a_decision_too():
         ({"rubric": None}, "nothing says what good means … give rubric"),
     ],
 )
-def test_a_gate_that_cannot_be_is_refused_at_once(options: dict[str, object], said: str):
+def test_a_gate_that_cannot_be_is_refused_at_once(options: dict[str, object], message: str):
     """Not when the first content comes."""
     name = options.pop("name", "door")
 
-    assert names(complaint(Gate, name, **{"judge": passed(), "rubric": GOOD, **options}), *said.split(" … "))
+    assert names(complaint(Gate, name, **{"judge": passed(), "rubric": GOOD, **options}), *message.split(" … "))
 
 
 def test_a_rubric_with_a_model_does_not_go_with_a_chain():
     """No content could ever pass, so it is said at once."""
-    said = complaint(Gate, "door", rubric={**GOOD, "model": "openai:gpt-6.1-terra"}, judge=JudgeChain([passed()]))
+    message = complaint(Gate, "door", rubric={**GOOD, "model": "openai:gpt-6.1-terra"}, judge=JudgeChain([passed()]))
 
-    assert "take the model out of the rubric" in said
+    assert "take the model out of the rubric" in message
 
 
 def test_a_gate_closes_what_its_judge_opened():
@@ -393,13 +393,13 @@ def test_a_gate_closes_what_its_judge_opened():
 def test_a_gate_needs_something_to_check():
     """Without rules and judge nothing would ever be stopped."""
     assert "there is nothing to check" in complaint(Gate, "door")
-    for how in (
+    for options in (
         {},
         {"rubric": "Is polite and short."},
     ):
-        said = complaint(Gate, "door", judge=passed(), **how)
-        assert "rubric" in said
-        assert "criteri" in said
+        message = complaint(Gate, "door", judge=passed(), **options)
+        assert "rubric" in message
+        assert "criteri" in message
     assert "rubric 'Good' needs a judge" in complaint(Gate, "door", rubric=GOOD)
     assert "needs a judge" in complaint(Gate, "door", rubric=GOOD, rules=[SHORT])
     assert "this gate has none" in complaint(Gate, "door", rules=[SHORT], sample=0.5)

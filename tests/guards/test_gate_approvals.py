@@ -28,8 +28,8 @@ JUDGED = JudgeResult(outcome="passed", judge="second", score=1.0, confidence=0.9
 
 
 def make_gate(ledger: Any, approvals: Approvals, judge: Any = None, **options: Any) -> Gate:
-    given = {"rubric": GOOD, "judge": failed() if judge is None else judge, "on_failed": "ask", "ask": ASK} | options
-    return Gate("publish", approvals=approvals, ledger=ledger, **given)
+    terms = {"rubric": GOOD, "judge": failed() if judge is None else judge, "on_failed": "ask", "ask": ASK} | options
+    return Gate("publish", approvals=approvals, ledger=ledger, **terms)
 
 
 def run(url: str, work: Any, judge: Any = None, **options: Any) -> Any:
@@ -42,8 +42,8 @@ def run(url: str, work: Any, judge: Any = None, **options: Any) -> Any:
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize(("approved", "said"), [(True, "allowed"), (False, "blocked")])
-def test_a_gate_waits_for_people(url: str, approved: bool, said: str):
+@pytest.mark.parametrize(("approved", "outcome"), [(True, "allowed"), (False, "blocked")])
+def test_a_gate_waits_for_people(url: str, approved: bool, outcome: str):
     """And goes by what they say; the ledger tells the story of the content in one query."""
 
     async def work(made: Gate, approvals: Approvals) -> Decision:
@@ -59,7 +59,7 @@ def test_a_gate_waits_for_people(url: str, approved: bool, said: str):
     decision = run(url, work)
     story = [entry.kind for entry in find(url, subject=decision.subject)]
 
-    assert word(decision) == (said, "human")
+    assert word(decision) == (outcome, "human")
     assert decision.detail == f"{'approved' if approved else 'denied'} by bob: I looked"
     assert decision.result is not None
     assert decision.result.outcome == "failed"
@@ -83,17 +83,17 @@ def test_a_pending_decision_is_resumed_by_another_process(url: str):
 
     written = run(url, hold, wait=False, show_content=True)
     process = start("decide_all_open", url, "ana")
-    told = process.communicate(timeout=HANG)[0]
+    output = process.communicate(timeout=HANG)[0]
     decision = run(url, resume, wait=False)
 
-    assert json.loads(told) == {"gate": "publish", "content": "The content.", "said": "approved"}
+    assert json.loads(output) == {"gate": "publish", "content": "The content.", "said": "approved"}
     assert word(decision) == ("allowed", "human")
     assert decision.detail == "approved by ana: read it"
     assert [entry.payload and entry.payload["allowed"] for entry in find(url, kind="decision")] == [False, True]
 
 
-@pytest.mark.parametrize(("on_expiry", "said"), [("deny", "blocked"), ("approve", "allowed")])
-def test_an_expiry_decides_by_policy(url: str, on_expiry: str, said: str):
+@pytest.mark.parametrize(("on_expiry", "outcome"), [("deny", "blocked"), ("approve", "allowed")])
+def test_an_expiry_decides_by_policy(url: str, on_expiry: str, outcome: str):
     """It lets through only where that was asked for by name, and nobody's name stands under it."""
 
     async def work(made: Gate, _: Approvals) -> Decision:
@@ -101,7 +101,7 @@ def test_an_expiry_decides_by_policy(url: str, on_expiry: str, said: str):
 
     decision = run(url, work, ask=ASK | {"expires_in": 0.05, "on_expiry": on_expiry})
 
-    assert word(decision) == (said, "policy")
+    assert word(decision) == (outcome, "policy")
     assert "it expired" in decision.detail
 
 
@@ -123,8 +123,8 @@ def test_a_first_judge_approves_in_its_own_name(url: str):
     assert ("voted", True, "second") in tell(url)
 
 
-@pytest.mark.parametrize(("judge", "said"), [(passed(confidence=0.9), "allowed"), (passed(), "pending")])
-def test_a_gate_that_does_not_wait_for_people_hears_the_first_judge(url: str, judge: Any, said: str):
+@pytest.mark.parametrize(("judge", "outcome"), [(passed(confidence=0.9), "allowed"), (passed(), "pending")])
+def test_a_gate_that_does_not_wait_for_people_hears_the_first_judge(url: str, judge: Any, outcome: str):
     """What it approved is decided, and nobody has to come back for it."""
 
     async def work(made: Gate, _: Approvals) -> Decision:
@@ -132,7 +132,7 @@ def test_a_gate_that_does_not_wait_for_people_hears_the_first_judge(url: str, ju
 
     decision = run(url, work, ask=ASK | {"first": judge}, show_content=True, wait=False)
 
-    assert word(decision) == (said, "judge" if said == "allowed" else "policy")
+    assert word(decision) == (outcome, "judge" if outcome == "allowed" else "policy")
 
 
 def test_people_and_the_first_judge_see_what_redaction_leaves(url: str):
@@ -236,7 +236,7 @@ def test_nobody_is_asked_about_what_cannot_be_read(url: str):
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "message"),
     [
         ({}, "gate 'publish' … ask … a request needs approvers … nobody could ever approve it"),
         (ASK | {"required": 3}, "gate 'publish' … ask … required=3 needs as many different approvers … 2"),
@@ -248,9 +248,9 @@ def test_nobody_is_asked_about_what_cannot_be_read(url: str):
         (["ana"], "gate 'publish' … ask … a mapping of arguments … got list"),
     ],
 )
-def test_terms_that_nobody_could_meet_are_no_gate(url: str, ask: Any, said: str):
+def test_terms_that_nobody_could_meet_are_no_gate(url: str, ask: Any, message: str):
     """Said when the gate is made, and not when the first content is held back and nobody can be asked."""
-    assert names(complaint(make_gate, None, Approvals(url), ask=ask), *said.split(" … "))
+    assert names(complaint(make_gate, None, Approvals(url), ask=ask), *message.split(" … "))
     assert "show_content must be true or false, got 1" in complaint(make_gate, None, Approvals(url), show_content=1)
 
 
@@ -260,7 +260,7 @@ def test_terms_are_not_looked_at_where_nobody_is_asked(url: str):
 
 
 @pytest.mark.parametrize(
-    ("said", "decided"),
+    ("answer", "decided"),
     [
         (ApprovalAnswer(True, "second", "sure", JUDGED), ("allowed", "judge")),
         (ApprovalAnswer(True, "ana", "sure"), ("allowed", "human")),
@@ -279,6 +279,6 @@ def test_terms_are_not_looked_at_where_nobody_is_asked(url: str):
         ((True, "ana", "", None, None, None, None), ("blocked", "policy")),
     ],
 )
-def test_only_a_plain_answer_about_this_content_counts(said: Any, decided: tuple[str, str]):
+def test_only_a_plain_answer_about_this_content_counts(answer: Any, decided: tuple[str, str]):
     """A judge's yes is a pass of its own under its name; anything else that claims to be one blocks."""
-    assert word(check(gate(failed(), on_failed="ask", approvals=Desk(said)))) == decided
+    assert word(check(gate(failed(), on_failed="ask", approvals=Desk(answer)))) == decided

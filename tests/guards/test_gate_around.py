@@ -26,10 +26,10 @@ def test_a_person_decides_what_was_held_back():
     """The request carries the decision and what approvals need to know; a yes lets through, in that person's name."""
     desk = Desk((True, "ana", "checked by phone"))
     decision = check(gate(failed(), on_failed="ask", approvals=desk, ask={"approvers": ["ana"]}))
-    ((held, message, how),) = desk.requests
+    ((held, message, terms),) = desk.requests
 
     assert word(decision) == ("allowed", "human")
-    assert (decision.approval_id, decision.result, how) == ("a-1", held.result, {"approvers": ["ana"]})
+    assert (decision.approval_id, decision.result, terms) == ("a-1", held.result, {"approvers": ["ana"]})
     assert (word(held), held.subject) == (("blocked", "policy"), decision.subject)
     assert "'door' held this back: failed" in message
     assert "approved by ana: checked by phone" in decision.explain()
@@ -163,7 +163,7 @@ def test_only_a_whole_number_from_one_is_a_place(place: object, pending: bool):
     """0, -1 and nothing at all are how stores say that they kept nothing; a decision that waits is lost as well."""
 
     class Store:
-        async def append(self, value: object, /, **how: object) -> object:
+        async def append(self, value: object, /, **options: object) -> object:
             return place
 
     judge = failed() if pending else passed()

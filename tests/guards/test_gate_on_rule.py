@@ -31,10 +31,10 @@ def decide(*, rule: bool, judge: Any, **policy: Any) -> tuple[str, str]:
 )
 def test_each_failure_has_its_policy(on_rule: Any, on_failed: Any, rule: bool):
     """The whole table: where a rule decided, ``on_rule`` or else ``on_failed``; where the judge did, ``on_failed``."""
-    said = decide(rule=rule, judge=failed(), on_rule=on_rule, on_failed=on_failed)
-    wanted = (on_rule or on_failed) if rule else on_failed
+    decided = decide(rule=rule, judge=failed(), on_rule=on_rule, on_failed=on_failed)
+    policy = (on_rule or on_failed) if rule else on_failed
 
-    assert said == (WORDS[wanted], "policy" if wanted == "ask" else "rule" if rule else "judge")
+    assert decided == (WORDS[policy], "policy" if policy == "ask" else "rule" if rule else "judge")
 
 
 def test_a_rule_is_not_asked_about_and_no_judge_is_either():
@@ -48,8 +48,8 @@ def test_a_rule_is_not_asked_about_and_no_judge_is_either():
 
 def test_the_decision_says_which_policy_asked():
     """In its detail, and in what an approval is bound to."""
-    given: dict[str, Any] = {"rules": NO, "approvals": Desk(), "wait": False}
-    by_rule, by_default = check(gate(**given, on_rule="ask")), check(gate(**given, on_failed="ask"))
+    options: dict[str, Any] = {"rules": NO, "approvals": Desk(), "wait": False}
+    by_rule, by_default = check(gate(**options, on_rule="ask")), check(gate(**options, on_failed="ask"))
 
     assert "on_rule='ask'" in by_rule.explain()
     assert by_rule.basis["policy"]["on_rule"] == "ask"
@@ -81,20 +81,20 @@ def test_a_seat_that_judges_in_code_is_a_judge():
 def test_an_approval_given_under_another_on_rule_opens_nothing():
     """Who wrote ``on_rule`` down later is asked anew; who wrote the default down is not."""
     desk = Desk()
-    given: dict[str, Any] = {"rules": NO, "approvals": desk, "wait": False, "on_failed": "ask"}
-    pending = check(gate(**given))
+    options: dict[str, Any] = {"rules": NO, "approvals": desk, "wait": False, "on_failed": "ask"}
+    pending = check(gate(**options))
 
-    assert word(run_virtual(gate(**given, on_rule="ask").resume(pending))) == ("allowed", "human")
-    stricter = run_virtual(gate(**given, on_rule="block").resume(pending))
+    assert word(run_virtual(gate(**options, on_rule="ask").resume(pending))) == ("allowed", "human")
+    stricter = run_virtual(gate(**options, on_rule="block").resume(pending))
     assert word(stricter) == ("blocked", "policy")
     assert "other policy" in stricter.detail
 
 
-@pytest.mark.parametrize("said", ["allow", "Ask", True, ""])
-def test_what_on_rule_cannot_be(said: Any):
+@pytest.mark.parametrize("policy", ["allow", "Ask", True, ""])
+def test_what_on_rule_cannot_be(policy: Any):
     """It is block or ask, and an ask needs somebody to ask."""
     with pytest.raises(UsageError, match="on_rule"):
-        Gate("door", rules=NO, on_rule=said, approvals=Desk())
+        Gate("door", rules=NO, on_rule=policy, approvals=Desk())
     with pytest.raises(UsageError, match="approvals"):
         Gate("door", rules=NO, on_rule="ask")
 

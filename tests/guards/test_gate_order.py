@@ -63,9 +63,9 @@ def test_no_policy_opens_over_what_it_has_not_heard(tree: Node, policy: dict[str
     decision = check(gate(judge=build(tree, [], random.Random(seed)), approvals=Desk(), wait=False, **policy))
 
     if decision.allowed and decision.decided_by == "policy":
-        said = list(walk(decision.result))
-        assert not [item for item in said if item.outcome == "failed" or item.undecided_because in ENDINGS]
-        counted = [item for item in said if getattr(item, "strategy", "") in ("consensus", "majority", "quorum")]
+        results = list(walk(decision.result))
+        assert not [item for item in results if item.outcome == "failed" or item.undecided_because in ENDINGS]
+        counted = [item for item in results if getattr(item, "strategy", "") in ("consensus", "majority", "quorum")]
         assert all(item.cut_short or "cancelled" not in seats_of_chain(item) for item in counted)
 
 

@@ -101,5 +101,6 @@ def test_allowing_the_undecided_never_overrules_anybody(kinds: list[str], strate
 
     if decision.allowed and decision.decided_by == "policy":
         assert not objections or all(
-            said.undecided_because not in objections and said.outcome != "failed" for said in decision.result.results
+            result.undecided_because not in objections and result.outcome != "failed"
+            for result in decision.result.results
         )

@@ -53,9 +53,9 @@ def calls_a_helper(text: object) -> bool:
 
 
 def make_gate(ledger: Any, approvals: Any, **changes: Any) -> Gate:
-    given: dict[str, Any] = {"rubric": RUBRIC, "judge": failed(), "on_failed": "ask", "ask": ASK, "wait": False}
-    given |= {"approvals": approvals, "ledger": ledger} | changes
-    return Gate(given.pop("name", "publish"), **given)
+    options: dict[str, Any] = {"rubric": RUBRIC, "judge": failed(), "on_failed": "ask", "ask": ASK, "wait": False}
+    options |= {"approvals": approvals, "ledger": ledger} | changes
+    return Gate(options.pop("name", "publish"), **options)
 
 
 def run(url: str, work: Callable[..., Any]) -> Any:
@@ -264,8 +264,8 @@ def test_the_yes_for_one_question_is_none_for_another(url: str, changed: str | N
     assert word(decision) == (("blocked", "policy") if changed else ("allowed", "human"))
     if changed:
         same = changed == "asked once more"
-        said = "another judgement of the same content" if same else "another request"
-        assert decision.detail.startswith(f"the approval is about {said}")
+        subject = "another judgement of the same content" if same else "another request"
+        assert decision.detail.startswith(f"the approval is about {subject}")
 
 
 @pytest.mark.parametrize(
@@ -289,9 +289,11 @@ def test_a_waiting_decision_that_was_changed_opens_nothing(url: str, change: dic
         made = make_gate(ledger, approvals)
         pending = await made.check("yes", **HELD)
         await approvals.decide(pending.approval_id or "", "ana", True, "fine")
-        said = json.loads(json.dumps(pending.to_dict()))
-        basis = {"basis": said["basis"] | change["basis"] if change.get("basis") else {}} if "basis" in change else {}
-        return await made.resume(Decision.from_dict(said | change | basis))
+        document = json.loads(json.dumps(pending.to_dict()))
+        basis = (
+            {"basis": document["basis"] | change["basis"] if change.get("basis") else {}} if "basis" in change else {}
+        )
+        return await made.resume(Decision.from_dict(document | change | basis))
 
     assert word(run(url, work)) == ("blocked", "policy")
 
@@ -370,10 +372,10 @@ def test_the_digest_stands_wherever_the_request_does(url: str):
         answer, later = await approvals.wait(ident), await made.resume(pending)
         return pending.request, (await approvals.get(ident)).request, answer.request, later.request, answer, pending
 
-    *found, answer, pending = run(url, work)
+    *digests, answer, pending = run(url, work)
     (asked,) = find(url, kind="approval.requested")
 
-    assert {*found, asked.payload and asked.payload["request"]} == {pending.request}
+    assert {*digests, asked.payload and asked.payload["request"]} == {pending.request}
     assert answer.result_id == pending.result.id
     assert (answer.approved, answer.by, answer.reason, answer.judged) == (True, "ana", "", None)
     assert (answer.subject, answer.gate) == (pending.subject, "publish")
@@ -396,9 +398,9 @@ def test_a_table_that_says_something_else_than_the_ledger_opens_nothing(url: str
         mine, theirs = await made.check("yes", task="a"), await made.check("yes", task="b")
         await approvals.decide(mine.approval_id or "", "ana", True)
         result = mine.result.id if mine.result is not None else ""
-        said = statement.format(mine=mine.request, theirs=theirs.request, result=result)
+        query = statement.format(mine=mine.request, theirs=theirs.request, result=result)
         with closing(sqlite3.connect(tmp_path / "adjudge.db")) as connection, connection:
-            assert connection.execute(said).rowcount == 2
+            assert connection.execute(query).rowcount == 2
         return await made.resume(replace(theirs, approval_id=mine.approval_id))
 
     decision = run(url, work)
@@ -431,9 +433,9 @@ def test_what_was_denied_is_not_opened_by_the_yes_of_another_time(url: str):
         paired = replace(one, approval_id=other.approval_id)
         return [await made.resume(item) for item in (one, paired, other, other)]
 
-    found = [word(item) for item in run(url, work)]
+    words = [word(item) for item in run(url, work)]
 
-    assert found == [("blocked", "human"), ("blocked", "policy"), ("allowed", "human"), ("allowed", "human")]
+    assert words == [("blocked", "human"), ("blocked", "policy"), ("allowed", "human"), ("allowed", "human")]
 
 
 def test_terms_changed_while_people_were_asked_open_nothing(url: str):
@@ -470,15 +472,15 @@ def test_metadata_that_says_something_else_later_is_as_it_was_when_people_were_a
             checking = make_gate(ledger, approvals, **hear).check("yes", metadata={"span": Span()})
             waiting = group.create_task(checking)
             await asked.wait()
-            (found,) = await approvals.list()
-            await approvals.decide(found.id, "ana", True)
+            (approval,) = await approvals.list()
+            await approvals.decide(approval.id, "ana", True)
         return waiting.result()
 
     assert word(run(url, work)) == ("allowed", "human")
 
 
 @pytest.mark.parametrize(
-    ("said", "decided"),
+    ("answer", "decided"),
     [
         (lambda held: (True, "ana", ""), "allowed"),
         (lambda held: ApprovalAnswer(True, "ana"), "allowed"),
@@ -496,12 +498,12 @@ def test_metadata_that_says_something_else_later_is_as_it_was_when_people_were_a
     ],
     ids=range(13),
 )
-def test_an_asker_of_ones_own_is_held_to_what_it_says(said: Callable[[Any], Any], decided: str):
+def test_an_asker_of_ones_own_is_held_to_what_it_says(answer: Callable[[Any], Any], decided: str):
     """Three members are trusted; what it says beyond that has to be right."""
     desk = Desk()
     made = gate(failed(), on_failed="ask", approvals=desk, wait=False)
     pending = check(made)
-    desk.answer = said(pending)
+    desk.answer = answer(pending)
 
     assert desk.requests[0][0].request == pending.request
     assert word(run_virtual(made.resume(pending)))[0] == decided
@@ -512,8 +514,8 @@ def test_an_asker_that_passes_on_to_approvals_is_no_other(url: str):
 
     async def work(ledger: Ledger, approvals: Approvals) -> Decision:
         class Through:
-            async def request(self, decision: Decision, message: str, /, **how: Any) -> str:
-                return await approvals.request(decision, message, **how)
+            async def request(self, decision: Decision, message: str, /, **options: Any) -> str:
+                return await approvals.request(decision, message, **options)
 
             async def wait(self, approval: str, /) -> ApprovalAnswer:
                 return await approvals.wait(approval)
@@ -597,7 +599,7 @@ def write_config(**more: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "status"),
+    ("arguments", "status"),
     [
         (("yes.txt",), 0),
         (("yes.txt", "--task", "a.txt"), 0),
@@ -612,11 +614,11 @@ def write_config(**more: Any) -> None:
     ],
     ids=range(10),
 )
-def test_the_command_goes_on_with_the_task_that_was_approved(line: Line, given: tuple[str, ...], status: int):
+def test_the_command_goes_on_with_the_task_that_was_approved(line: Line, arguments: tuple[str, ...], status: int):
     """What it is told about what it goes on with has to be what was held back; a case is compared whole."""
     ident = line("gate", "check", "publish", "yes.txt", "--task", "a.txt", "--json").document["approval_id"]
     assert line.vote(ident, "--reason", "fine").status == 0
-    done = line("gate", "resume", ident, *given)
+    done = line("gate", "resume", ident, *arguments)
 
     assert done.status == status
     if status:

@@ -43,9 +43,9 @@ def run(url: str, work: Callable[..., Any], *, keep: Any = "hash", **options: An
 
     async def go() -> Any:
         async with Ledger(url, store_content=keep) as ledger, Approvals(ledger) as approvals:
-            given: dict[str, Any] = {"rubric": RUBRIC, "judge": failed(), "on_failed": "ask", "ask": ASK, "wait": False}
-            given |= {"approvals": approvals, "ledger": ledger} | options
-            return await work(Gate(given.pop("name", "publish"), **given), approvals)
+            terms: dict[str, Any] = {"rubric": RUBRIC, "judge": failed(), "on_failed": "ask", "ask": ASK, "wait": False}
+            terms |= {"approvals": approvals, "ledger": ledger} | options
+            return await work(Gate(terms.pop("name", "publish"), **terms), approvals)
 
     return asyncio.run(go())
 
@@ -90,8 +90,8 @@ def test_a_gate_with_another_ledger_records_in_both(url: str, tmp_path: Path):
 
     async def work(made: Gate, approvals: Approvals) -> Decision:
         async with Ledger(other) as ledger:
-            given: dict[str, Any] = {"rubric": RUBRIC, "judge": failed(), "on_failed": "ask", "ask": ASK}
-            return await Gate("publish", approvals=approvals, ledger=ledger, **given).resume(ident)
+            options: dict[str, Any] = {"rubric": RUBRIC, "judge": failed(), "on_failed": "ask", "ask": ASK}
+            return await Gate("publish", approvals=approvals, ledger=ledger, **options).resume(ident)
 
     decision = run(url, work)
 
@@ -100,7 +100,7 @@ def test_a_gate_with_another_ledger_records_in_both(url: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         {"content": "no"},
         {"content": None},
@@ -115,15 +115,15 @@ def test_a_gate_with_another_ledger_records_in_both(url: str, tmp_path: Path):
     ],
     ids=str,
 )
-def test_what_is_not_what_was_held_back_does_not_go_on(url: str, given: dict[str, Any]):
+def test_what_is_not_what_was_held_back_does_not_go_on(url: str, options: dict[str, Any]):
     """Blocked by policy and recorded; the approval is still there for what it was given for."""
     ident = run(url, hold)
     decide(url, ident)
-    blocked = run(url, lambda made, approvals: made.resume(ident, **({"content": "yes"} | WITH | given)))
+    blocked = run(url, lambda made, approvals: made.resume(ident, **({"content": "yes"} | WITH | options)))
     allowed = run(url, lambda made, approvals: made.resume(ident, content="yes", **WITH, metadata=PLACE))
 
     assert word(blocked) == ("blocked", "policy")
-    assert names(blocked.detail, f"the {next(iter(given))} ", "held back", "through the gate again")
+    assert names(blocked.detail, f"the {next(iter(options))} ", "held back", "through the gate again")
     assert word(allowed) == ("allowed", "human")
 
 
@@ -142,9 +142,9 @@ def test_what_was_held_back_in_code_can_be_gone_on_with_again(url: str):
     """After a crash for instance: a program knows what it did. Each time is recorded."""
     ident = run(url, hold)
     decide(url, ident)
-    found = [word(run(url, lambda made, approvals: made.resume(ident))) for _ in range(2)]
+    words = [word(run(url, lambda made, approvals: made.resume(ident))) for _ in range(2)]
 
-    assert found == [("allowed", "human")] * 2
+    assert words == [("allowed", "human")] * 2
     assert sum((e.payload or {}).get("used") is True for e in find(url, kind="decision")) == 2
 
 
@@ -163,9 +163,9 @@ def test_what_waits_is_listed(url: str):
         await made.resume(idents[3])
         statuses: list[Any] = ["open", "approved", "denied", None]
         listed = [await made.pending(status=status) for status in statuses]
-        assert all(item.pending and item.gate == "publish" for found in listed for item in found)
+        assert all(item.pending and item.gate == "publish" for decisions in listed for item in decisions)
         assert len(await approvals.list_pending()) == 2
-        return [[idents.index(str(item.approval_id)) for item in found] for found in listed]
+        return [[idents.index(str(item.approval_id)) for item in decisions] for decisions in listed]
 
     assert run(url, work) == [[0], [1], [2], [0, 1, 2]]
 
@@ -252,9 +252,13 @@ def test_what_cannot_be_gone_on_with_is_a_sentence(url: str):
         ident = await hold(made, approvals)
         bare = await approvals.request(make_result(), "Lunch?", approvers=["ana"])
         other = Gate("other", rules=["json"], on_failed="ask", ask=ASK, approvals=approvals)
-        for own, given, said in ((made, "x" * 40, "no approval"), (other, ident, "publish"), (made, bare, "is stored")):
-            with pytest.raises(UsageError, match=said):
-                await own.resume(given)
+        for own, approval, message in (
+            (made, "x" * 40, "no approval"),
+            (other, ident, "publish"),
+            (made, bare, "is stored"),
+        ):
+            with pytest.raises(UsageError, match=message):
+                await own.resume(approval)
 
     run(url, work)
     with pytest.raises(UsageError, match="does not store pending decisions; give approvals"):

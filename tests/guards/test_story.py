@@ -94,8 +94,8 @@ async def tell(url: str, **options: Any) -> tuple[dict[str, Decision], str]:
     return ends, str(head)
 
 
-def audit(source: Any, **how: Any) -> AuditEntry:
-    return asyncio.run(derive_audit(source, **how))
+def audit(source: Any, **options: Any) -> AuditEntry:
+    return asyncio.run(derive_audit(source, **options))
 
 
 def test_everything_ends_as_it_should_and_says_by_whom(line: Line):
@@ -141,11 +141,11 @@ def test_the_audit_tells_who_decided_what(line: Line):
     """Of real entries, and the same from the export alone: what became of each content, and in whose name."""
     ends, head = asyncio.run(tell(URL))
     Path("adjudge.db").unlink()
-    found = audit(Path("ledger.jsonl"), head=head, gate="publish")
+    report = audit(Path("ledger.jsonl"), head=head, gate="publish")
     names = {decision.subject: content for content, decision in ends.items()}
-    told = {names[item.subject]: (item.became, item.decided_by, item.by) for item in found.judged}
+    judged = {names[item.subject]: (item.became, item.decided_by, item.by) for item in report.judged}
 
-    assert told == {
+    assert judged == {
         "passes": ("let through", "judge", ""),
         "rule breaker": ("stopped", "rule", ""),
         "sure": ("let through", "judge", "panel"),
@@ -155,7 +155,7 @@ def test_the_audit_tells_who_decided_what(line: Line):
         "expires": ("stopped", "policy", ""),
         "waits": ("pending", "", ""),
     }
-    codes = {names[item.subject]: [one.code for one in found.found if one.seq == item.seq] for item in found.judged}
+    codes = {names[item.subject]: [one.code for one in report.found if one.seq == item.seq] for item in report.judged}
     assert codes == {
         "passes": [],
         "rule breaker": ["stopped"],
@@ -166,7 +166,7 @@ def test_the_audit_tells_who_decided_what(line: Line):
         "expires": ["stopped"],
         "waits": ["pending"],
     }
-    assert (found.opinion, found.basis and found.basis.verified, found.basis and found.basis.pinned_head) == (
+    assert (report.opinion, report.basis and report.basis.verified, report.basis and report.basis.pinned_head) == (
         "adverse",
         True,
         True,
@@ -183,10 +183,10 @@ def test_the_export_shows_every_changed_byte_of_a_vote(line: Line):
     for place in range(start, end, 7):
         Path("changed.jsonl").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         assert not verify_export("changed.jsonl", head=head).valid, place
-    found = audit(Path("changed.jsonl"))
+    report = audit(Path("changed.jsonl"))
 
-    assert find_codes(found)[0] == "ledger_changed"
-    assert found.opinion == "disclaimer"
+    assert find_codes(report)[0] == "ledger_changed"
+    assert report.opinion == "disclaimer"
 
 
 @pytest.mark.slow

@@ -191,6 +191,19 @@ def test_bytes_that_are_no_event_are_an_error(raw: bytes):
         read_event("claude", raw)
 
 
+@pytest.mark.parametrize("response", ["[" * 300 + "]" * 300, '{"a": 1, "a": 2}', "NaN", "1.0000000000000000001"])
+def test_a_result_that_cannot_be_read_is_left_out(response: str):
+    """The call was made and the agent has read it, so it has to be on record."""
+    event = json.dumps(make_call(hook_event_name="PostToolUse", tool_response=0))
+    raw = event.replace('"tool_response": 0', f'"tool_response": {response}').encode()
+    ran = read_event("claude", raw)
+
+    assert isinstance(ran, RanEvent)
+    assert (ran.left_out, ran.response) == (True, None)
+    with pytest.raises(UsageError):
+        read_event("claude", raw.replace(b"PostToolUse", b"PreToolUse"))
+
+
 def test_codex_has_no_event_of_failures():
     """One that says so was not sent by it."""
     with pytest.raises(UsageError):

@@ -6,16 +6,26 @@ import hashlib
 import json
 import os
 import socket
+import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from adjudge.harness.guard_server import GuardServer, NotChecked, ask_server, read_key, read_server_table
+from adjudge.harness.guard_server import (
+    GuardServer,
+    NotChecked,
+    _check_peer,
+    ask_server,
+    read_key,
+    read_server_table,
+)
 from adjudge.harness.hook_client import answer_event
 from kit.patience import HANG
 
@@ -225,6 +235,34 @@ def test_a_socket_of_another_account_is_not_asked(folder: Path, start: Callable[
     assert len(listener.requests) == 1
 
 
+def test_a_system_that_names_no_account_is_not_trusted(
+    folder: Path, start: Callable[[Reply], Listener], monkeypatch: pytest.MonkeyPatch
+):
+    """Nobody would know who listens."""
+    listener = start(write_reply)
+    monkeypatch.setattr("adjudge.harness.guard_server.sys", SimpleNamespace(platform="plan9", byteorder=sys.byteorder))
+
+    with pytest.raises(NotChecked, match="https"):
+        ask(folder)
+    assert listener.requests == []
+
+
+@pytest.mark.parametrize(("account", "is_right"), [(501, True), (0, False), (502, False)])
+def test_macos_names_the_account_in_another_way(monkeypatch: pytest.MonkeyPatch, account: int, is_right: bool):
+    """By ``struct xucred``: a version, the account, and its groups."""
+    monkeypatch.setattr("adjudge.harness.guard_server.sys", SimpleNamespace(platform="darwin", byteorder=sys.byteorder))
+    asked = []
+
+    def say(*option: int) -> bytes:
+        asked.append(option)
+        return struct.pack("=IIh2x16I", 0, account, 1, *range(16))
+
+    connection: Any = SimpleNamespace(getsockopt=say)
+    with nullcontext() if is_right else pytest.raises(NotChecked, match="another account"):
+        _check_peer(connection, "/run/hook.sock", 501)
+    assert asked == [(0, 1, struct.calcsize("=IIh2x16I"))]
+
+
 def test_an_owner_without_an_account_is_nobody(folder: Path, start: Callable[[Reply], Listener]):
     """Not the account that happens to run the hook."""
     start(write_reply)
@@ -400,3 +438,48 @@ def test_an_event_is_not_sent_for_a_session_that_could_change_the_hook(
     with pytest.raises(NotChecked):
         answer_event(event, server, "claude", managed=False, seconds=HANG, config=str(folder / "adjudge.toml"))
     assert listener.requests == []
+
+
+# ---------------------------------------------------------------- results
+
+
+MADE = {"hook_event_name": "PostToolUse", "cwd": "/", "tool_name": "Read", "tool_input": {}, "tool_response": "x" * 99}
+
+
+def answer_made(folder: Path, server: GuardServer, **changed: Any) -> dict[str, Any]:
+    event = json.dumps(MADE | {"cwd": "/work"} | changed).encode()
+    return answer_event(event, server, "claude", managed=True, seconds=HANG, config=str(folder / "adjudge.toml"))
+
+
+@pytest.mark.parametrize("status", ["413 Content Too Large", "400 Bad Request", "422 Unprocessable", "503 Busy"])
+@pytest.mark.parametrize("size", [10, 500_000])
+def test_a_result_that_the_server_does_not_take_is_left_out(
+    folder: Path, start: Callable[[Reply], Listener], status: str, size: int
+):
+    """Else the agent would have read it, and its call would be on no record."""
+    replies = [write_reply({}, status=status)]
+    listener = start(lambda headers: replies.pop() if replies else write_reply(headers, b'{"a": 1}'))
+
+    assert answer_made(folder, make_server(folder), tool_response="x" * size) == {"a": 1}
+    first, second = listener.requests
+    assert first.startswith(b"POST /v1/hooks/claude?managed=true HTTP")
+    assert second.startswith(b"POST /v1/hooks/claude?managed=true&left_out=true HTTP")
+    assert json.loads(second.partition(b"\r\n\r\n")[2])["tool_response"] is None
+
+
+def test_a_call_is_asked_about_once(folder: Path, start: Callable[[Reply], Listener]):
+    """It has no result that could be left out, and is refused."""
+    listener = start(lambda _headers: write_reply({}, status="413 Content Too Large"))
+
+    with pytest.raises(NotChecked, match="413"):
+        answer_made(folder, make_server(folder), hook_event_name="PreToolUse")
+    assert len(listener.requests) == 1
+
+
+def test_a_server_that_takes_neither_is_a_failure(folder: Path, start: Callable[[Reply], Listener]):
+    """The hook fails closed, as for everything else."""
+    listener = start(lambda _headers: write_reply({}, status="503 Busy"))
+
+    with pytest.raises(NotChecked, match="503"):
+        answer_made(folder, make_server(folder))
+    assert len(listener.requests) == 2

@@ -24,6 +24,7 @@ from adjudge.harness.installing import (
     write_command,
 )
 from adjudge.harness.settings_file import find_settings, read_settings, write_settings
+from kit.patience import HANG
 
 DENIED = '{"hookSpecificOutput": {"permissionDecision": "deny"}}'
 
@@ -52,7 +53,7 @@ def make_program(tmp_path: Path, script: str) -> str:
 
 
 def call(command: str, *, shell: str = "/bin/sh", text: str = "{}") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([shell, "-c", command], input=text, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([shell, "-c", command], input=text, capture_output=True, text=True, check=False, timeout=HANG)
 
 
 @pytest.mark.integration
@@ -127,7 +128,7 @@ def test_a_hook_that_is_late_is_ended_before_the_harness_stops_waiting():
     with subprocess.Popen(
         ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.wait(timeout=60) == 2
+        assert process.wait(timeout=HANG) == 2
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.read() == ""
@@ -155,6 +156,13 @@ def test_a_closed_output_is_exit_2_with_a_word(tmp_path: Path):
 
     assert done.returncode == 2
     assert "could not be checked" in done.stderr
+
+
+def test_a_hook_that_asks_a_server_runs_no_code():
+    """The server has the gates and what they name, so the small program knows no such option."""
+    words = shlex.split(write_command(make_installation(asks_server=True, allow_python=True), "PreToolUse"))
+
+    assert "--allow-python" not in words
 
 
 def test_a_command_has_absolute_paths_and_the_isolated_interpreter():

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from adjudge.harness.scripted_model import ScriptedCall, ScriptedModel
+from kit.patience import HANG
 
 pytestmark = pytest.mark.timed
 
@@ -17,7 +18,7 @@ CALL = ScriptedCall(tool="Bash", arguments={"command": "ls"}, call_id="t1")
 
 
 def post(model: ScriptedModel, path: str, body: object) -> str:
-    connection = http.client.HTTPConnection(urlsplit(model.url).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(model.url).netloc, timeout=HANG)
     try:
         connection.request("POST", path, json.dumps(body))
         return connection.getresponse().read().decode()

@@ -158,10 +158,10 @@ def test_what_sends_requests_is_imported_with_the_first_request(tmp_path: Path):
 
 def test_the_package_under_test_is_the_installed_one(require):
     """What is tested is what users install: the wheel, not the source tree."""
-    how = "run ./scripts/test, which builds and installs it"
-    require("an installed adjudge", not INSTALLED.is_relative_to(house.ROOT / "src"), how)
+    remedy = "run ./scripts/test, which builds and installs it"
+    require("an installed adjudge", not INSTALLED.is_relative_to(house.ROOT / "src"), remedy)
 
     assert (INSTALLED / "py.typed").is_file()
     data = {path.relative_to(house.PACKAGE) for path in house.PACKAGE.rglob("*") if path.is_file()}
-    wanted = {path for path in data if "__pycache__" not in path.parts}
-    assert {str(path) for path in wanted if not (INSTALLED / path).is_file()} == set()
+    paths = {path for path in data if "__pycache__" not in path.parts}
+    assert {str(path) for path in paths if not (INSTALLED / path).is_file()} == set()

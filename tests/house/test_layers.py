@@ -59,8 +59,8 @@ def test_imports_point_downward():
     height = {layer: place for place, layer in enumerate(LAYERS)}
     upward = [
         f"{name} imports {imported}"
-        for name, found in build_graph().items()
-        for imported in sorted(found)
+        for name, modules in build_graph().items()
+        for imported in sorted(modules)
         if height.get(name_layer(imported), 0) > height.get(name_layer(name), 0)
     ]
 
@@ -82,9 +82,9 @@ def test_every_import_is_seen():
         "def f():\n from adjudge.models import model, Model\n"
     )
     known = {"adjudge.cli", "adjudge.dataset", "adjudge.models", "adjudge.models.model"}
-    found = [find_imported(node, known) for node in walk_imports(tree)]
+    imported = [find_imported(node, known) for node in walk_imports(tree)]
 
-    assert sorted(map(sorted, found)) == [
+    assert sorted(map(sorted, imported)) == [
         ["adjudge.cli"],
         ["adjudge.dataset"],
         ["adjudge.models", "adjudge.models.model"],
@@ -115,12 +115,12 @@ def test_no_module_is_named_like_a_name_its_package_exports():
 def test_questions_are_pure():
     """What is asked and how it is read waits for nothing, so it can be replayed: no ``async``, no file, no network."""
     impure = {"asyncio", "aiohttp", "sqlite3", "socket", "subprocess", "threading", "pathlib"}
-    found = []
+    places = []
     for path in (house.PACKAGE / "question").glob("*.py"):
         for node in house.nodes(path):
             waits = isinstance(node, ast.AsyncFunctionDef | ast.Await)
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if waits or impure.intersection(names) or (isinstance(node, ast.ImportFrom) and node.module in impure):
-                found.append(house.where(path, node))
+                places.append(house.where(path, node))
 
-    assert found == []
+    assert places == []

@@ -132,13 +132,13 @@ def test_tests_speak_through_public_addresses():
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_is_excused_is_needed(name: str):
     """An excuse that nothing uses any more is taken back."""
-    found = {address for address, _ in find_private(house.parse(TESTS / name))}
+    addresses = {address for address, _ in find_private(house.parse(TESTS / name))}
 
-    assert found == NEEDED[name]
+    assert addresses == NEEDED[name]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "addresses"),
     [
         ("from adjudge.judges.judge import Judge", ["adjudge.judges.judge.Judge"]),
         ("import adjudge.formats.text", ["adjudge.formats.text"]),
@@ -150,6 +150,6 @@ def test_what_is_excused_is_needed(name: str):
         ("from adjudge.cli import main\nself._own\nvalue.__class__", []),
     ],
 )
-def test_private_parts_are_seen(text: str, found: list[str]):
+def test_private_parts_are_seen(text: str, addresses: list[str]):
     """The walk above sees them wherever they stand, and takes nothing public for one."""
-    assert [address for address, _ in find_private(ast.parse(text))] == found
+    assert [address for address, _ in find_private(ast.parse(text))] == addresses

@@ -69,15 +69,15 @@ def read_parameters(call: Callable[..., object]) -> dict[str, inspect.Parameter]
 def read_described(call: Callable[..., object]) -> dict[str, str]:
     """What the docstring says of each argument."""
     _, _, section = (inspect.getdoc(call) or "").partition("\nArgs:\n")
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     name = ""
     for line in section.splitlines():
         if line[:4].isspace() and not line[4:5].isspace():
-            name, _, said = line.strip().partition(": ")
-            found[name] = said
+            name, _, description = line.strip().partition(": ")
+            descriptions[name] = description
         else:
-            found[name] = f"{found[name]} {line.strip()}"
-    return found
+            descriptions[name] = f"{descriptions[name]} {line.strip()}"
+    return descriptions
 
 
 @pytest.mark.no_cover
@@ -227,7 +227,7 @@ def test_the_arguments_of_evaluate_are_the_same_wherever_they_stand(name: str):
     """Names, order, defaults, annotations and what is said of each; a run has no ``throw_on_fail``."""
     original, copy = read_parameters(Judge.evaluate), read_parameters(CALLS[name])
     left_out = {"throw_on_fail"} if name == "run" else set()
-    said, said_again = read_described(Judge.evaluate), read_described(CALLS[name])
+    described, described_again = read_described(Judge.evaluate), read_described(CALLS[name])
 
     assert left_out.isdisjoint(copy)
     assert list(original) == [*adjudge.judges.EvaluateArguments.__annotations__, "unknown"]
@@ -235,18 +235,20 @@ def test_the_arguments_of_evaluate_are_the_same_wherever_they_stand(name: str):
         item for key, item in original.items() if key not in left_out
     ]
     assert [key for key in copy if key in original] == [key for key in original if key not in left_out]
-    assert [key for key in original if key in said and said_again.get(key) != said[key]] == sorted(left_out)
+    assert [key for key in original if key in described and described_again.get(key) != described[key]] == sorted(
+        left_out
+    )
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_slip_is_told_with_the_keyword_that_was_meant(name: str):
     """At run time too, where no type checker looks; a run says it before it begins."""
     owner = [Judge(ScriptedModel(0.9))] if name.startswith("evaluate") else []
-    given = ["content", Judge(ScriptedModel(0.9))] if name == "run" else ["content"]
+    arguments = ["content", Judge(ScriptedModel(0.9))] if name == "run" else ["content"]
 
     async def ask() -> None:
         named = {"judge": Judge(ScriptedModel(0.9))} if name.startswith("judge") else {}
-        asked = CALLS[name](*owner, *given, **named, criteria="Good.", treshold=0.5)
+        asked = CALLS[name](*owner, *arguments, **named, criteria="Good.", treshold=0.5)
         if inspect.isawaitable(asked):
             await asked
 

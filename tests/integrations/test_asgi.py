@@ -33,7 +33,7 @@ def test_a_request_that_may_not_pass_never_arrives():
 
     assert app.bodies == []
     assert client.status == 403
-    assert client.said == {"error": "blocked", "decision": decision.id}
+    assert client.document == {"error": "blocked", "decision": decision.id}
     assert dict(client.messages[0]["headers"])[b"content-type"] == b"application/json"
     assert decision.metadata == {"on": "request", "method": "POST", "path": "/a"}
 
@@ -42,7 +42,7 @@ def test_the_reason_is_told_only_where_that_was_asked_for():
     """``explain=True`` is for applications whose clients may know the rules."""
     client = Client(guard(Echo(), explain=True), b'"secret"')
 
-    assert "rule 'regex' failed" in client.said["reason"]
+    assert "rule 'regex' failed" in client.document["reason"]
 
 
 def test_an_empty_body_holds_nothing_to_judge():
@@ -146,7 +146,7 @@ def test_pending_says_so():
     """The client may come back; nothing has arrived."""
     made = gate(failed(), on_failed="ask", approvals=Desk(), wait=False)
 
-    assert Client(guard(Echo(), made), b'"x"').said["error"] == "pending"
+    assert Client(guard(Echo(), made), b'"x"').document["error"] == "pending"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_nothing_of_a_blocked_response_is_sent():
     client, _ = answer(*respond(b"a se", b"cret", headers=[(b"x-a", b"secret")], status=201))
 
     assert client.status == 403
-    assert client.said["error"] == "blocked"
+    assert client.document["error"] == "blocked"
     assert b"secret" not in repr(client.messages).encode()
 
 
@@ -200,7 +200,7 @@ def test_a_response_that_cannot_be_held_is_blocked(sends: list[Any]):
     client, _ = answer(*sends, largest=100)
 
     assert client.status == 403
-    assert client.said["error"] == "blocked"
+    assert client.document["error"] == "blocked"
 
 
 def test_an_application_is_stopped_when_its_response_is_blocked():
@@ -276,20 +276,20 @@ def test_a_websocket_cannot_be_held_and_is_refused():
 
 def test_only_what_is_plainly_left_out_is_left_out():
     """``when`` says no with False, and with nothing else."""
-    for said, status in ((False, 200), (True, 403), (None, 403), (0, 403)):
-        assert Client(guard(Echo(), when=lambda scope, said=said: said), b'"secret"').status == status
+    for value, status in ((False, 200), (True, 403), (None, 403), (0, 403)):
+        assert Client(guard(Echo(), when=lambda scope, value=value: value), b'"secret"').status == status
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"on": "both"}, "on … request, response … 'both'"),
         ({"largest": 0}, "largest … at least 1 … 0"),
         ({"gate": "calm"}, "gate … a Gate … str"),
     ],
 )
-def test_a_middleware_that_cannot_be_is_refused_at_once(options: dict[str, Any], said: str):
+def test_a_middleware_that_cannot_be_is_refused_at_once(options: dict[str, Any], message: str):
     """Not with the first request."""
     made = {"gate": Gate("calm", rules=CALM), **options}
 
-    assert names(complaint(GateMiddleware, Echo(), made.pop("gate"), **made), *said.split(" … "))
+    assert names(complaint(GateMiddleware, Echo(), made.pop("gate"), **made), *message.split(" … "))

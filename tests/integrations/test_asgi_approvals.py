@@ -45,7 +45,7 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path, require) -> Itera
 
 def find_used(url: str) -> list[str]:
     """The approvals that the ledger says are used, once for each time."""
-    return [str(said["approval_id"]) for e in find(url, kind="decision") if (said := e.payload or {}).get("used")]
+    return [str(payload["approval_id"]) for e in find(url, kind="decision") if (payload := e.payload or {}).get("used")]
 
 
 # ---------------------------------------------------------------- from the first request to the answer
@@ -58,7 +58,7 @@ def test_a_request_that_waits_goes_on_once_it_is_approved(store: str):
         first = await shop.send(headers=ANA)
         ident = first.approval
         early = await shop.send(approval=ident, headers=ANA)
-        assert early.said == first.said
+        assert early.document == first.document
         ran = [len(shop.app.bodies)]
         await shop.decide(ident)
         statuses = [(await shop.send(approval=ident, headers=ANA)).status for _ in range(3)]
@@ -67,7 +67,7 @@ def test_a_request_that_waits_goes_on_once_it_is_approved(store: str):
     first, statuses, ran = run(store, work)
 
     assert first.status == 202
-    assert first.said == {"status": "pending", "approval": first.approval, "decision": first.said["decision"]}
+    assert first.document == {"status": "pending", "approval": first.approval, "decision": first.document["decision"]}
     assert int(first.headers["retry-after"]) > 0
     assert first.headers["cache-control"] == "no-store"
     assert (statuses, ran) == ([200, 409, 409], [0, 1])
@@ -136,9 +136,9 @@ def test_what_a_denied_client_is_told(url: str):
         assert shop.app.bodies == []
         return replies[0]
 
-    assert set(run(url, work).said) == {"error", "approval", "decision"}
-    assert run(url, work).said["error"] == "denied"
-    assert "not this one" in run(url, work, explain=True).said["reason"]
+    assert set(run(url, work).document) == {"error", "approval", "decision"}
+    assert run(url, work).document["error"] == "denied"
+    assert "not this one" in run(url, work, explain=True).document["reason"]
 
 
 def test_what_expired_is_denied(url: str):
@@ -150,7 +150,7 @@ def test_what_expired_is_denied(url: str):
         clock.pass_by(3601)
         replies = [await shop.send(approval=ident) for _ in range(2)]
         assert shop.app.bodies == []
-        return [(item.status, item.said["error"]) for item in replies]
+        return [(item.status, item.document["error"]) for item in replies]
 
     assert run(url, work, clock=clock) == [(403, "expired")] * 2
 
@@ -169,7 +169,7 @@ def test_an_approval_is_not_for_ever(url: str, within: float | None, after: floa
     reply = run(url, work, clock=clock, resume_within=within)
 
     assert reply.status == status
-    assert status == 200 or reply.said["error"] == "expired"
+    assert status == 200 or reply.document["error"] == "expired"
 
 
 def test_a_policy_that_approves_on_expiry_opens_it(url: str):
@@ -191,9 +191,9 @@ def test_two_people_have_to_approve(url: str):
     async def work(shop: Shop) -> list[int]:
         ident = await shop.hold()
         await shop.decide(ident)
-        found = [(await shop.send(approval=ident)).status]
+        statuses = [(await shop.send(approval=ident)).status]
         await shop.approvals.decide(ident, "bob", True)
-        return [*found, (await shop.send(approval=ident)).status]
+        return [*statuses, (await shop.send(approval=ident)).status]
 
     assert run(url, work, ask=ASK | {"required": 2}) == [202, 200]
 
@@ -234,8 +234,8 @@ def test_an_approval_opens_no_other_request(url: str, name: str):
     async def work(shop: Shop) -> tuple[Reply, Reply, int]:
         ident = await shop.hold(headers=ANA)
         await shop.decide(ident)
-        how = {"headers": ANA, "approval": ident} | OTHERS[name]
-        reply = await shop.send(how.pop("body", BODY), **how)
+        options = {"headers": ANA, "approval": ident} | OTHERS[name]
+        reply = await shop.send(options.pop("body", BODY), **options)
         never = await shop.send(approval="0" * len(ident), headers=ANA)
         assert shop.app.bodies == []
         return reply, never, (await shop.send(approval=ident, headers=ANA)).status
@@ -273,20 +273,20 @@ def test_two_users_with_the_same_body_have_an_approval_each(url: str):
         ana, bob = await shop.hold(headers=ANA), await shop.hold(headers=BOB)
         assert ana != bob
         await shop.decide(ana)
-        how = [(bob, BOB), (ana, BOB), (bob, ANA), (ana, ANA)]
-        return [(await shop.send(approval=ident, headers=who)).status for ident, who in how]
+        calls = [(bob, BOB), (ana, BOB), (bob, ANA), (ana, ANA)]
+        return [(await shop.send(approval=ident, headers=caller)).status for ident, caller in calls]
 
     assert run(url, work) == [202, 404, 404, 200]
 
 
 @pytest.mark.parametrize(
-    "given", ["", "x", "0" * 40, "../etc", "%", "a" * 5000, "0197b3a0-0000-7000-8000-000000000000"]
+    "ident", ["", "x", "0" * 40, "../etc", "%", "a" * 5000, "0197b3a0-0000-7000-8000-000000000000"]
 )
-def test_an_id_that_never_was_is_not_checked_as_a_new_request(url: str, given: str):
+def test_an_id_that_never_was_is_not_checked_as_a_new_request(url: str, ident: str):
     """404, no decision, no request to anybody, and the application does not run, though the body might have passed."""
 
     async def work(shop: Shop) -> int:
-        return (await shop.send(b'{"say": "fine"}', approval=given)).status
+        return (await shop.send(b'{"say": "fine"}', approval=ident)).status
 
     assert run(url, work) == NOT_ONE_OF_YOURS
     assert not Path(url.removeprefix("sqlite:///")).exists() or find(url, kind="decision") == []
@@ -361,13 +361,13 @@ def test_ids_cannot_be_guessed(url: str):
     async def work(shop: Shop) -> list[str]:
         return [await shop.hold() for _ in range(20)]
 
-    found = run(url, work)
-    tails = [ident.rpartition("-")[2] for ident in found]
+    idents = run(url, work)
+    tails = [ident.rpartition("-")[2] for ident in idents]
 
     assert len(set(tails)) == 20
     assert all(len(tail) == 32 and int(tail, 16) >= 0 for tail in tails)
-    assert found == sorted(found)
-    assert {UUID(ident.rpartition("-")[0]).version for ident in found} == {7}
+    assert idents == sorted(idents)
+    assert {UUID(ident.rpartition("-")[0]).version for ident in idents} == {7}
 
 
 def test_the_id_of_another_gate_opens_nothing(url: str):
@@ -381,8 +381,8 @@ def test_the_id_of_another_gate_opens_nothing(url: str):
         assert own is not None
         bare = await shop.approvals.request(own, "Lunch?", approvers=["ana"])
         await shop.decide(bare)
-        found = [(await send(other, approval=ident)).status, (await shop.send(approval=bare)).status]
-        return [*found, (await shop.send(approval=ident)).status]
+        statuses = [(await send(other, approval=ident)).status, (await shop.send(approval=bare)).status]
+        return [*statuses, (await shop.send(approval=ident)).status]
 
     assert run(url, work) == [404, 404, 200]
 
@@ -422,13 +422,13 @@ def test_a_caller_is_the_digest_of_what_proves_it():
         return {"type": "http", "headers": list(headers)}
 
     token, cookie = (b"Authorization", b"Bearer t"), (b"cookie", b"a=1")
-    given = ((token, cookie), (token,), (cookie,), (token, token), ())
-    said = [identify_caller(scope(*headers)) for headers in given]
+    header_sets = ((token, cookie), (token,), (cookie,), (token, token), ())
+    callers = [identify_caller(scope(*headers)) for headers in header_sets]
 
-    assert said == [identify_caller(scope(*headers)) for headers in given]
-    assert len({*said}) == 5
-    assert said[4] is None
-    assert not any("Bearer" in (item or "") or "a=1" in (item or "") for item in said)
+    assert callers == [identify_caller(scope(*headers)) for headers in header_sets]
+    assert len({*callers}) == 5
+    assert callers[4] is None
+    assert not any("Bearer" in (item or "") or "a=1" in (item or "") for item in callers)
 
 
 def test_users_behind_one_shared_password_are_told_apart(url: str):
@@ -496,10 +496,10 @@ def test_of_two_processes_one_goes_on(store: str):
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = [json.loads(process.communicate(timeout=HANG)[0]) for process in processes]
+    reports = [json.loads(process.communicate(timeout=HANG)[0]) for process in processes]
 
-    assert Tally(status for item in said for status in item["statuses"]) == {200: 1, 409: 19}
-    assert sorted(item["ran"] for item in said) == [0, 1]
+    assert Tally(status for item in reports for status in item["statuses"]) == {200: 1, 409: 19}
+    assert sorted(item["ran"] for item in reports) == [0, 1]
     assert find_used(store) == [ident]
     assert verify(store)
 
@@ -536,9 +536,9 @@ def test_a_process_that_is_killed_in_the_application_has_used_it(store: str):
     assert process.stdout is not None
     assert process.stdin is not None
     assert process.stdout.readline() == "ready\n"
-    said, _ = process.communicate("go\n", timeout=HANG)
+    output, _ = process.communicate("go\n", timeout=HANG)
 
-    assert (process.returncode, said) == (-signal.SIGKILL, "running\n")
+    assert (process.returncode, output) == (-signal.SIGKILL, "running\n")
     assert run(store, repeat) == (409, 0)
     assert find_used(store) == [ident]
     assert verify(store)
@@ -570,14 +570,14 @@ def test_a_ledger_that_takes_nothing_lets_nobody_on(url: str, monkeypatch: pytes
         ident = await shop.hold()
         await shop.decide(ident)
 
-        async def broken(*given: Any, **how: Any) -> int:
+        async def broken(*arguments: Any, **options: Any) -> int:
             raise LedgerError("the disk is full")
 
         with monkeypatch.context() as patched:
             patched.setattr(Ledger, "transact", broken)
-            found = [(await shop.send(approval=ident)).status]
+            statuses = [(await shop.send(approval=ident)).status]
         assert shop.app.bodies == []
-        return [*found, (await shop.send(approval=ident)).status]
+        return [*statuses, (await shop.send(approval=ident)).status]
 
     assert run(url, work) == [403, 200]
 
@@ -624,7 +624,7 @@ def test_an_approval_given_under_other_terms_opens_nothing(url: str, changes: di
 
     early, late, own = run(url, work)
 
-    assert [(item.status, item.said["error"]) for item in (early, late)] == [(403, "changed")] * 2
+    assert [(item.status, item.document["error"]) for item in (early, late)] == [(403, "changed")] * 2
     assert own == 200
 
 
@@ -677,16 +677,16 @@ def test_a_mark_that_was_taken_away_does_not_open_twice(url: str):
     async def work(shop: Shop) -> list[int]:
         ident = await shop.hold()
         await shop.decide(ident)
-        found = [(await shop.send(approval=ident)).status]
+        statuses = [(await shop.send(approval=ident)).status]
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
             assert connection.execute("UPDATE adjudge_pending SET used_at = NULL, used_seq = NULL").rowcount == 1
-        return [*found, (await shop.send(approval=ident)).status, len(shop.app.bodies)]
+        return [*statuses, (await shop.send(approval=ident)).status, len(shop.app.bodies)]
 
-    found = run(url, work)
+    statuses = run(url, work)
 
-    assert found[0] == 200
-    assert found[1] in (403, 409)
-    assert found[2] == 1
+    assert statuses[0] == 200
+    assert statuses[1] in (403, 409)
+    assert statuses[2] == 1
     assert len(find_used(url)) == 1
 
 
@@ -709,14 +709,14 @@ def test_what_is_kept_holds_no_content(url: str):
 
 def test_the_same_key_finds_what_waits(store: str):
     """Instead of the id, by the same caller with the same request; nobody is asked twice."""
-    how: dict[str, Any] = {"headers": ANA | {"idempotency-key": "k-1"}}
+    options: dict[str, Any] = {"headers": ANA | {"idempotency-key": "k-1"}}
 
     async def work(shop: Shop) -> tuple[list[int], int]:
-        ident = await shop.hold(**how)
-        again = await shop.send(**how)
+        ident = await shop.hold(**options)
+        again = await shop.send(**options)
         assert again.approval == ident
         await shop.decide(ident)
-        statuses = [(await shop.send(**how)).status for _ in range(2)]
+        statuses = [(await shop.send(**options)).status for _ in range(2)]
         return statuses, len(await shop.approvals.list(status=None))
 
     assert run(store, work) == ([200, 409], 1)
@@ -730,24 +730,24 @@ def test_a_key_is_for_one_request(url: str, name: str):
     async def work(shop: Shop) -> tuple[int, int]:
         ident = await shop.hold(headers=ANA | key)
         await shop.decide(ident)
-        how = {"headers": ANA} | OTHERS[name]
-        how["headers"] |= key
-        reply = await shop.send(how.pop("body", BODY), **how)
+        options = {"headers": ANA} | OTHERS[name]
+        options["headers"] |= key
+        reply = await shop.send(options.pop("body", BODY), **options)
         assert shop.app.bodies == []
         return reply.status, (await shop.send(approval=ident, headers=ANA)).status
 
     assert run(url, work) == (422, 200)
 
 
-@pytest.mark.parametrize("who", [BOB, COOKIE, {}], ids=["another", "by cookie", "nobody"])
-def test_a_key_is_its_callers_own(url: str, who: dict[str, str]):
+@pytest.mark.parametrize("caller", [BOB, COOKIE, {}], ids=["another", "by cookie", "nobody"])
+def test_a_key_is_its_callers_own(url: str, caller: dict[str, str]):
     """The same key and body of somebody else is a new check, with an id of its own."""
     key = {"idempotency-key": "k-1"}
 
     async def work(shop: Shop) -> bool:
         ident = await shop.hold(headers=ANA | key)
         await shop.decide(ident)
-        other = await shop.hold(headers=who | key)
+        other = await shop.hold(headers=caller | key)
         assert shop.app.bodies == []
         return other != ident
 
@@ -781,10 +781,10 @@ def test_a_key_that_finds_what_was_denied_says_so(url: str):
 
 def test_one_key_sent_many_times_at_once_asks_once(store: str):
     """Whoever comes second finds what waits for the first."""
-    how: dict[str, Any] = {"headers": ANA | {"idempotency-key": "k-1"}}
+    options: dict[str, Any] = {"headers": ANA | {"idempotency-key": "k-1"}}
 
     async def work(shop: Shop) -> tuple[set[int], int, int]:
-        replies = await all_at_once(shop.send(**how) for _ in range(8))
+        replies = await all_at_once(shop.send(**options) for _ in range(8))
         ids = {item.approval for item in replies}
         return {item.status for item in replies}, len(ids), len(await shop.approvals.list(status=None))
 
@@ -799,12 +799,12 @@ def test_a_key_that_is_none_is_refused(url: str, key: str):
 
 def test_a_key_of_what_passes_is_the_applications(url: str):
     """The gate keeps no list of keys: what may pass passes each time, and the application sees the key."""
-    how: dict[str, Any] = {"headers": ANA | {"idempotency-key": "k-1"}}
+    options: dict[str, Any] = {"headers": ANA | {"idempotency-key": "k-1"}}
 
     async def work(shop: Shop) -> list[int]:
-        found = [(await shop.send(b'"fine"', **how)).status for _ in range(2)]
+        statuses = [(await shop.send(b'"fine"', **options)).status for _ in range(2)]
         assert all((b"idempotency-key", b"k-1") in scope["headers"] for scope in shop.app.scopes)
-        return found
+        return statuses
 
     assert run(url, work) == [200, 200]
 
@@ -821,12 +821,12 @@ def test_a_response_that_waits_is_not_sent_again(url: str):
             await send({"type": "http.response.body", "body": b"a secret", "more_body": False})
 
         reply = await send(GateMiddleware(app, shop.guarded.gate, on="response"), b"")
-        return reply.status, reply.said
+        return reply.status, reply.document
 
-    status, said = run(url, work)
+    status, document = run(url, work)
 
-    assert (status, said["error"]) == (403, "pending")
-    assert "approval" not in said
+    assert (status, document["error"]) == (403, "pending")
+    assert "approval" not in document
 
 
 def test_an_asker_that_keeps_nothing_holds_nothing(url: str):

@@ -265,7 +265,7 @@ def test_a_part_is_not_sent(start: dict[str, Any], chunks: tuple[bytes, ...], op
     made = Gate("calm", rules=[{"regex": "secret", "absent": True}], **opened)
     client, _ = answer(*respond(*chunks, **start), made=made)
 
-    assert (client.status, client.said["error"]) == (403, "blocked")
+    assert (client.status, client.document["error"]) == (403, "blocked")
 
 
 def test_a_packed_response_is_not_sent():
@@ -310,7 +310,7 @@ def test_no_extension_sends_past_a_gate(kind: str):
     """An application may use one that it was not offered."""
     for before in ([], respond()):
         client, _ = answer(*before, {"type": f"http.response.{kind}", "path": "/etc/passwd", "links": []})
-        assert (client.status, client.said["error"]) == (403, "blocked")
+        assert (client.status, client.document["error"]) == (403, "blocked")
 
 
 def test_a_response_without_a_body_may_be_about_one():

@@ -45,12 +45,12 @@ def fetch(app: Any, *asked: dict[str, str], method: str = "GET") -> list[tuple[i
     import aiohttp
 
     async def run() -> list[tuple[int, bytes, Any]]:
-        found = []
+        answers = []
         async with serve(app) as address, aiohttp.ClientSession(auto_decompress=False) as session:
             for headers in asked or ({},):
                 async with session.request(method, f"{address}/x", headers=headers) as reply:
-                    found.append((reply.status, await reply.read(), dict(reply.headers)))
-        return found
+                    answers.append((reply.status, await reply.read(), dict(reply.headers)))
+        return answers
 
     return asyncio.run(run())
 

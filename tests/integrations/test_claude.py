@@ -196,15 +196,15 @@ def test_the_hooks_of_the_program_are_kept_and_failures_block(url: str):
 
     async def work() -> None:
         async with open_shop(url, timeout=20) as shop:
-            given = ClaudeAgentOptions(setting_sources=[], hooks={"PreToolUse": [HookMatcher("Bash", [mine])]})
-            hooks: Any = guard_options(given, shop.guard, wait=100).hooks
+            options = ClaudeAgentOptions(setting_sources=[], hooks={"PreToolUse": [HookMatcher("Bash", [mine])]})
+            hooks: Any = guard_options(options, shop.guard, wait=100).hooks
 
             assert sorted(hooks) == ["PostToolUse", "PostToolUseFailure", "PreToolUse"]
             assert [matcher.on_failure for matcher in hooks["PreToolUse"]] == ["block", None]
             assert hooks["PreToolUse"][1].hooks == [mine]
             assert hooks["PreToolUse"][0].timeout > 100 + 20
             assert hooks["PreToolUse"][0].matcher is None
-            assert list(given.hooks or {}) == ["PreToolUse"]
+            assert list(options.hooks or {}) == ["PreToolUse"]
 
     asyncio.run(work())
 

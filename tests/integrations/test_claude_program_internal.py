@@ -55,8 +55,8 @@ class Project:
     def make_options(self, url: str, **members: Any) -> Any:
         env = {"HOME": str(self.home), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", "IS_SANDBOX": "1"}
         env |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "PATH": os.environ["PATH"]}
-        given = {"setting_sources": [], "permission_mode": "bypassPermissions", "cwd": self.folder, "env": env}
-        return sdk.ClaudeAgentOptions(**(given | members))
+        options = {"setting_sources": [], "permission_mode": "bypassPermissions", "cwd": self.folder, "env": env}
+        return sdk.ClaudeAgentOptions(**(options | members))
 
     async def run(self, guard: ToolGuard | None, *steps: Any, wait: float = 600, **members: Any) -> list[str]:
         """Run a session, and return the results of its tools as the model was sent them."""

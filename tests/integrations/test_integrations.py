@@ -50,10 +50,10 @@ def run_python(program: str) -> str:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_an_absent_package_is_named_with_its_remedy(package: str):
     """Importing the adapter fails at once, and the error says what to install."""
-    said = run_python(PROGRAM.format(package=package, missing=IMPORTED.get(package, package)))
+    output = run_python(PROGRAM.format(package=package, missing=IMPORTED.get(package, package)))
 
-    assert f"adjudge.integrations.{package}" in said
-    assert f"pip install '{PACKAGES[package]}'" in said or f"pip install {PACKAGES[package]}" in said
+    assert f"adjudge.integrations.{package}" in output
+    assert f"pip install '{PACKAGES[package]}'" in output or f"pip install {PACKAGES[package]}" in output
 
 
 @pytest.mark.integration
@@ -70,7 +70,7 @@ def test_a_package_that_lacks_something_itself_says_so(package: str, missing: st
 
 def test_nothing_imports_an_adapter():
     """Each is imported by name, by those who have its package."""
-    found = [
+    imports = [
         house.where(path, node)
         for path in house.package_files()
         for node in house.nodes(path)
@@ -81,4 +81,4 @@ def test_nothing_imports_an_adapter():
         )
     ]
 
-    assert found == []
+    assert imports == []

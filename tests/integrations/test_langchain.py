@@ -88,9 +88,9 @@ class LangChain:
             make_model(script), make_bodies(shop), middleware=[GateMiddleware(shop.guard)], checkpointer=saver
         )
         begin = {"messages": [("user", "Do it.")]}
-        given = begin if kept is None else self.resume(agent, conversation, word)
+        state_or_resume = begin if kept is None else self.resume(agent, conversation, word)
         config = {"configurable": {"thread_id": conversation}}
-        state = await agent.ainvoke(given, config) if self.is_async else agent.invoke(given, config)
+        state = await agent.ainvoke(state_or_resume, config) if self.is_async else agent.invoke(state_or_resume, config)
         messages = state["messages"]
         return Stop(
             is_held="__interrupt__" in state,
@@ -177,8 +177,8 @@ def test_other_middleware_cannot_change_what_was_checked(place: str, arguments: 
             shop.ran.append(cmd)
             return cmd
 
-        given: Any = {place: [make_middleware(change)], "tools": [shell]}
-        read = await invoke(shop, [[call_shell("ls")], DONE], **given)
+        options: Any = {place: [make_middleware(change)], "tools": [shell]}
+        read = await invoke(shop, [[call_shell("ls")], DONE], **options)
 
         was_checked = place == "before" and "rm -rf" not in str(arguments)
         assert shop.ran == ([arguments.get("cmd", "")] if was_checked else [])

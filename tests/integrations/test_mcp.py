@@ -12,8 +12,20 @@ import pytest
 from adjudge import UsageError
 from kit.firewalls import chain, script, threaten
 from kit.judges import Seat
-from kit.mcp import User, make_server, open_client, open_http, open_stdio, read_text, serve_http, use
-from kit.tool_guards import Shop, open_shop
+from kit.mcp import (
+    User,
+    decide_elsewhere,
+    make_server,
+    open_client,
+    open_http,
+    open_stdio,
+    prepare,
+    read_ran,
+    read_text,
+    serve_http,
+    use,
+)
+from kit.tool_guards import Shop
 
 MODES = ["auto", "legacy"]
 
@@ -25,8 +37,8 @@ def package(require) -> None:
 
 async def call(shop: Shop, tool: str, arguments: dict[str, Any], user: User | None = None, **options: Any) -> Any:
     """The result of one call by a client of its own."""
-    given = {name: options.pop(name) for name in ("mode", "input_required_max_rounds") if name in options}
-    async with open_client(make_server(shop, **options), user, **given) as client:
+    terms = {name: options.pop(name) for name in ("mode", "input_required_max_rounds") if name in options}
+    async with open_client(make_server(shop, **options), user, **terms) as client:
         return await client.call_tool(tool, arguments)
 
 
@@ -536,23 +548,6 @@ def test_a_gate_is_no_guard():
 
 
 # ---------------------------------------------------------------- over stdio and HTTP
-
-
-def prepare(tmp_path: Path, **more: Any) -> dict[str, Any]:
-    """Settings of a server process."""
-    return {"url": f"sqlite:///{tmp_path / 'adjudge.db'}", "ran": str(tmp_path / "ran"), **more}
-
-
-def read_ran(settings: dict[str, Any]) -> list[str]:
-    """What the tools of a server process were called with."""
-    path = Path(settings["ran"])
-    return path.read_text("utf-8").splitlines() if path.exists() else []
-
-
-async def decide_elsewhere(settings: dict[str, Any], approved: bool) -> None:
-    """Decide as another process does."""
-    async with open_shop(settings["url"]) as shop:
-        await shop.decide(approved)
 
 
 async def drive(client: Any, settings: dict[str, Any]) -> list[tuple[bool, str]]:

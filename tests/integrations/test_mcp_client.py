@@ -113,19 +113,19 @@ def pin() -> Any:
 def guard_client(shop: Shop, client: Any, pins: Any = ..., **options: Any) -> Any:
     from adjudge.integrations.mcp import GuardedClient
 
-    given = {"pins": pin() if pins is ... else pins, "server": "numbers", "run_id": "run", "source": SOURCE}
-    return GuardedClient(client, shop.guard, **given | options)
+    terms = {"pins": pin() if pins is ... else pins, "server": "numbers", "run_id": "run", "source": SOURCE}
+    return GuardedClient(client, shop.guard, **terms | options)
 
 
 def work_with(numbers: Numbers, work: Callable[[Any], Any], *, mode: str = "auto", **options: Any) -> Any:
     """What an async function makes of a guarded client of the server."""
-    given = {name: options.pop(name) for name in ("pins", "media", "source") if name in options}
+    terms = {name: options.pop(name) for name in ("pins", "media", "source") if name in options}
     user = options.pop("user", None)
     options.setdefault("tools", {("numbers", "*"): Gate("numbers", rules=[{"not_contains": ["666"]}])})
 
     async def go(shop: Shop) -> Any:
         async with open_client(numbers.open(), user, mode=mode) as client:
-            return await work(guard_client(shop, client, **given))
+            return await work(guard_client(shop, client, **terms))
 
     return use(go, **options)
 

@@ -44,9 +44,9 @@ async def delete(
     shop: Shop, user: User, *, token: str = "token-of-ana", mode: str = "auto", path: str = "x", **options: Any
 ) -> Any:
     """The result of deleting a file over HTTP, by a client that has signed in."""
-    given = {"principal": find_person, **require_sign_in(), **options}
+    terms = {"principal": find_person, **require_sign_in(), **options}
     async with (
-        serve_http_here(make_server(shop, **given)) as url,
+        serve_http_here(make_server(shop, **terms).streamable_http_app()) as url,
         open_client(open_http(url, token), user, mode=mode) as client,
     ):
         return await client.call_tool("delete_file", {"path": path})

@@ -42,10 +42,10 @@ class Collected:
         self.traces.add_span_processor(SimpleSpanProcessor(self.spans))
         self.tracer = self.traces.get_tracer("tests")
 
-    def make_emitter(self, **how: Any) -> Any:
+    def make_emitter(self, **options: Any) -> Any:
         from adjudge.integrations.opentelemetry import EvaluationEmitter
 
-        return EvaluationEmitter("politeness", **{"logger_provider": self.logs, **how})
+        return EvaluationEmitter("politeness", **{"logger_provider": self.logs, **options})
 
     def read(self) -> list[Any]:
         return [item.log_record for item in self.memory.get_finished_logs()]
@@ -57,8 +57,8 @@ class Collected:
 
 @pytest.fixture(autouse=True)
 def package(require) -> None:
-    found = find_spec("opentelemetry") and find_spec("opentelemetry.sdk")
-    require("opentelemetry-sdk", found, "pip install opentelemetry-sdk")
+    present = find_spec("opentelemetry") and find_spec("opentelemetry.sdk")
+    require("opentelemetry-sdk", present, "pip install opentelemetry-sdk")
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ def opted_in(collected: Collected, monkeypatch: pytest.MonkeyPatch) -> Collected
     return collected
 
 
-def judge_once(emitter: Any, said: Any = GOOD, **how: Any) -> JudgeResult:
-    judge = Judge(ScriptedModel(said), name="careful", on_result=emitter)
-    return judge.evaluate_sync(SECRET, **{"criteria": "Is polite.", **how})
+def judge_once(emitter: Any, reply: Any = GOOD, **options: Any) -> JudgeResult:
+    judge = Judge(ScriptedModel(reply), name="careful", on_result=emitter)
+    return judge.evaluate_sync(SECRET, **{"criteria": "Is polite.", **options})
 
 
 def test_a_result_is_an_event(collected: Collected):
@@ -129,8 +129,8 @@ def test_no_content_is_in_an_event(collected: Collected):
 
 def test_an_explanation_is_added_when_it_is_asked_for(collected: Collected):
     """Without characters that a terminal would act on."""
-    said = {"criteria": [{"name": "criteria", "reasoning": "r", "score": 0.9}], "reasoning": "It is\x1b[2J kind."}
-    judge_once(collected.make_emitter(include_explanation=True), said)
+    reply = {"criteria": [{"name": "criteria", "reasoning": "r", "score": 0.9}], "reasoning": "It is\x1b[2J kind."}
+    judge_once(collected.make_emitter(include_explanation=True), reply)
 
     assert collected.read_one()[EXPLANATION] == "It is·[2J kind."
 
@@ -192,12 +192,14 @@ def test_an_event_can_be_given_the_span_that_was_evaluated(collected: Collected)
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("response_id", "expected"),
     [("resp_1", "resp_1"), ("a\nb\x1b", "a b·"), ("x" * 900, "x" * 200), (7, None), ("", None), (None, None)],
 )
-def test_the_id_of_the_response_comes_from_the_metadata(collected: Collected, given: object, expected: str | None):
+def test_the_id_of_the_response_comes_from_the_metadata(
+    collected: Collected, response_id: object, expected: str | None
+):
     """It joins a result to an answer without a span: one short line, whatever was given."""
-    judge_once(collected.make_emitter(), metadata={"response_id": given})
+    judge_once(collected.make_emitter(), metadata={"response_id": response_id})
 
     assert collected.read_one().get("gen_ai.response.id") == expected
 
@@ -279,17 +281,17 @@ def test_an_exporter_that_fails_changes_no_outcome(collected: Collected):
     """The hook's error is logged, and the result is the caller's."""
 
     class Broken:
-        def get_logger(self, *given: object, **how: object) -> Any:
+        def get_logger(self, *arguments: object, **options: object) -> Any:
             return self
 
-        def emit(self, *given: object, **how: object) -> None:
+        def emit(self, *arguments: object, **options: object) -> None:
             raise OSError("no route to host")
 
     assert judge_once(collected.make_emitter(logger_provider=Broken())).passed
 
 
 @pytest.mark.parametrize(
-    "how",
+    "options",
     [
         {"name": ""},
         {"name": "a\nb"},
@@ -299,12 +301,12 @@ def test_an_exporter_that_fails_changes_no_outcome(collected: Collected):
     ],
     ids=repr,
 )
-def test_what_cannot_be_is_said_when_the_emitter_is_made(how: dict[str, Any]):
+def test_what_cannot_be_is_said_when_the_emitter_is_made(options: dict[str, Any]):
     """With the argument, its value and what it may be."""
     from adjudge.integrations.opentelemetry import EvaluationEmitter
 
-    with pytest.raises(UsageError, match=next(iter(how))):
-        EvaluationEmitter(**{"name": "politeness", **how})
+    with pytest.raises(UsageError, match=next(iter(options))):
+        EvaluationEmitter(**{"name": "politeness", **options})
 
 
 def test_only_results_are_emitted(collected: Collected):
@@ -316,26 +318,26 @@ def test_only_results_are_emitted(collected: Collected):
 @contextmanager
 def receive() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
     """An OTLP receiver on this machine: its address, and the path and body of each request."""
-    got: list[tuple[str, bytes]] = []
+    requests: list[tuple[str, bytes]] = []
 
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             packed = self.headers.get("content-encoding") == "gzip"
-            got.append((self.path, gzip.decompress(body) if packed else body))
+            requests.append((self.path, gzip.decompress(body) if packed else body))
             self.send_response(200)
             self.send_header("content-type", "application/x-protobuf")
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, *given: object) -> None:
+        def log_message(self, *arguments: object) -> None:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Receiver)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", got
+        yield f"http://127.0.0.1:{server.server_port}", requests
     finally:
         server.shutdown()
         thread.join()
@@ -344,18 +346,18 @@ def receive() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
 
 def test_a_collector_receives_the_event(opted_in: Collected, require):
     """Over OTLP: one log record with the event's name, its attributes, and the ids of trace and span."""
-    found = find_spec("opentelemetry.exporter") and find_spec("opentelemetry.exporter.otlp.proto.http")
-    require("the exporter", found, "pip install opentelemetry-exporter-otlp-proto-http")
+    present = find_spec("opentelemetry.exporter") and find_spec("opentelemetry.exporter.otlp.proto.http")
+    require("the exporter", present, "pip install opentelemetry-exporter-otlp-proto-http")
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
-    with receive() as (address, got):
+    with receive() as (address, requests):
         opted_in.logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(f"{address}/v1/logs")))
         with opted_in.tracer.start_as_current_span("chat") as span:
             judge_once(opted_in.make_emitter(), {"criteria": [{"name": "criteria", "reasoning": "r", "score": 0.25}]})
         opted_in.logs.shutdown()
-    [(path, body)] = got
+    [(path, body)] = requests
     [resource] = ExportLogsServiceRequest.FromString(body).resource_logs
     [scope] = resource.scope_logs
     [record] = scope.log_records

@@ -79,8 +79,8 @@ class PydanticAI:
             history, requests = kept
             results = resume_held(requests)
             if word is not None:
-                said = word if word is True else word()
-                results = DeferredToolResults(approvals={call.tool_call_id: said for call in requests.approvals})
+                approval = word if word is True else word()
+                results = DeferredToolResults(approvals={call.tool_call_id: approval for call in requests.approvals})
             messages = ModelMessagesTypeAdapter.validate_json(history)
             result = await agent.run(message_history=messages, deferred_tool_results=results)
         is_held = isinstance(result.output, DeferredToolRequests)
@@ -272,12 +272,12 @@ def test_no_argument_is_hidden_from_the_check(tmp_path: Path):
 
         shell.__annotations__ |= {"targets": list[Target], "note": Note}
         fine = {"to": "a", "pin": "1", "more": "b"}
-        given: list[dict[str, Any]] = [
+        argument_sets: list[dict[str, Any]] = [
             {"targets": [fine], "note": {"text": "c"}},
             *({"targets": [{**fine, name: "rm -rf"}], "note": {"text": "c"}} for name in fine),
             {"targets": [fine], "note": {"text": "rm -rf"}},
         ]
-        calls = [Call("shell", f"c{number}", arguments) for number, arguments in enumerate(given)]
+        calls = [Call("shell", f"c{number}", arguments) for number, arguments in enumerate(argument_sets)]
         read = await ask(shop, [calls, DONE], tools=[shell])
 
         assert read == ["ran", REFUSED, REFUSED, REFUSED, REFUSED]
@@ -350,11 +350,11 @@ def test_a_tool_of_the_provider_is_refused_unless_it_is_named(tmp_path: Path):
     from pydantic_ai.native_tools import WebSearchTool
 
     async def work(shop: Shop) -> None:
-        given = {"others": [NativeTool(WebSearchTool())]}
+        options = {"others": [NativeTool(WebSearchTool())]}
         with pytest.raises(UsageError) as caught:
-            await ask(shop, [DONE], **given)
+            await ask(shop, [DONE], **options)
         with contextlib.suppress(Exception):  # this model has no such tool
-            await ask(shop, [DONE], hosted=["web_search"], **given)
+            await ask(shop, [DONE], hosted=["web_search"], **options)
 
         assert caught.value.argument == "hosted"
 

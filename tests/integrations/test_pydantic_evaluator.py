@@ -33,11 +33,11 @@ def grade(request: Request) -> Any:
     }
 
 
-def open_evaluator(source: Any = grade, **how: Any) -> Any:
+def open_evaluator(source: Any = grade, **options: Any) -> Any:
     from adjudge.integrations.pydantic_evals import JudgeEvaluator
 
     judge = Judge(ScriptedModel(source), name="careful")
-    return JudgeEvaluator(judge, **{"criteria": "Reads well.", **how})
+    return JudgeEvaluator(judge, **{"criteria": "Reads well.", **options})
 
 
 def evaluate(evaluator: Any, *outputs: Any, **more: Any) -> Any:
@@ -48,9 +48,9 @@ def evaluate(evaluator: Any, *outputs: Any, **more: Any) -> Any:
         Case(name=f"case {place}", inputs=f"question {place}", expected_output="the target")
         for place in range(len(outputs))
     ]
-    said = iter(outputs)
+    outputs_left = iter(outputs)
     dataset: Any = Dataset(name="answers", cases=cases, evaluators=[evaluator])
-    return dataset.evaluate_sync(lambda _: next(said), progress=False, max_concurrency=1, **more)
+    return dataset.evaluate_sync(lambda _: next(outputs_left), progress=False, max_concurrency=1, **more)
 
 
 def test_a_case_is_judged():
@@ -94,11 +94,11 @@ def test_what_is_undecided_can_be_a_false_assertion():
     assert case.scores == {}
 
 
-@pytest.mark.parametrize("said", [RuntimeError("down"), "pass", {"safe": True}, None, {"criteria": []}])
+@pytest.mark.parametrize("reply", [RuntimeError("down"), "pass", {"safe": True}, None, {"criteria": []}])
 @pytest.mark.parametrize("on_undecided", ["raise", "fail"])
-def test_a_broken_judge_never_passes(said: Any, on_undecided: str):
+def test_a_broken_judge_never_passes(reply: Any, on_undecided: str):
     """Whatever it raises or says, no assertion is true."""
-    [case] = evaluate(open_evaluator(said, on_undecided=on_undecided), "good").cases
+    [case] = evaluate(open_evaluator(reply, on_undecided=on_undecided), "good").cases
 
     assert not any(item.value for item in case.assertions.values())
     assert case.scores == {}
@@ -111,7 +111,7 @@ def test_a_retry_of_the_data_set_asks_again(require):
     from tenacity import stop_after_attempt
 
     answers = iter(["?", "?", grade])  # the judge itself asks twice
-    evaluator = open_evaluator(lambda request: said(request) if callable(said := next(answers)) else said)
+    evaluator = open_evaluator(lambda request: answer(request) if callable(answer := next(answers)) else answer)
     [case] = evaluate(evaluator, "good", retry_evaluators={"stop": stop_after_attempt(2)}).cases
 
     assert case.assertions["JudgeEvaluator_pass"].value is True

@@ -70,12 +70,12 @@ def timed(work):
     async def main():
         loop = asyncio.get_running_loop()
         try:
-            said = await work()
+            outcome = await work()
         except BaseException as error:  # noqa: BLE001 - it is what is looked at
-            said = error
+            outcome = error
         took = loop.time()
         await asyncio.sleep(3 * LATE)
-        return said, took
+        return outcome, took
 
     return run_virtual(main())
 
@@ -165,8 +165,8 @@ def test_a_caller_who_goes_away_is_gone_after_the_grace(kind, depth):
             await asyncio.sleep(0.3)
         return await task
 
-    said, took = timed(leave)
-    assert isinstance(said, asyncio.CancelledError)
+    outcome, took = timed(leave)
+    assert isinstance(outcome, asyncio.CancelledError)
     assert (model.calls, took <= 0.5 + GRACE + 0.01) == (1, True)
 
 
@@ -187,13 +187,13 @@ def test_who_ignores_his_cancellation_is_logged_when_he_is_let_go_and_when_he_en
 
     caplog.set_level(logging.WARNING, "adjudge")
     timed(lambda: nest(Judge(Raising(), name="odd", timeout=0.5), 3, timeout=None).ask("Is it safe?"))
-    said = [record.getMessage() for record in caplog.records]
+    messages = [record.getMessage() for record in caplog.records]
 
-    assert len(said) == 2
-    assert "judge 'odd'" in said[0]
-    assert "let go" in said[0]
-    assert "ValueError" in said[1]
-    assert "private" not in "".join(said)
+    assert len(messages) == 2
+    assert "judge 'odd'" in messages[0]
+    assert "let go" in messages[0]
+    assert "ValueError" in messages[1]
+    assert "private" not in "".join(messages)
 
 
 def test_who_ends_in_time_is_not_logged(caplog):
@@ -263,8 +263,8 @@ def test_a_hook_keeps_nobody_who_is_cancelled(kind):
         async with asyncio.timeout(0.5):
             return await Judge(answer, token=False, on_result=on_result).ask("Is it safe?")
 
-    said, took = timed(leave)
-    assert isinstance(said, TimeoutError)
+    outcome, took = timed(leave)
+    assert isinstance(outcome, TimeoutError)
     assert took <= 0.5 + GRACE + 0.01
 
 
@@ -289,8 +289,8 @@ def test_nobody_is_asked_after_a_rule_that_swallows_the_cancellation(kind, at_a_
                 return await Gate("g", "security", judge, rules=[rule]).check("x")
             return await judge.evaluate("x", rules=[rule])
 
-    said, took = timed(leave)
-    assert (type(said), asked) == (TimeoutError, [])
+    outcome, took = timed(leave)
+    assert (type(outcome), asked) == (TimeoutError, [])
     assert took <= 0.5 + GRACE + 0.01
 
 
@@ -309,8 +309,8 @@ def test_leaving_many_early_waits_for_the_grace_and_no_longer(kind):
                 item async for item in Judge(model, timeout=None).evaluate_many(texts, criteria="Ok.", concurrency=2)
             ]
 
-    said, took = timed(leave)
-    assert isinstance(said, TimeoutError)
+    outcome, took = timed(leave)
+    assert isinstance(outcome, TimeoutError)
     assert (model.calls, took <= 0.5 + GRACE + 0.01) == (2, True)
 
 
@@ -332,8 +332,8 @@ def test_a_source_that_swallows_the_cancellation_has_nothing_more_judged():
             judge = Judge(answer, token=False, reask=0)
             return [item async for item in judge.evaluate_many(contents(), criteria="Ok.", concurrency=1)]
 
-    said, _ = timed(leave)
-    assert isinstance(said, TimeoutError)
+    outcome, _ = timed(leave)
+    assert isinstance(outcome, TimeoutError)
     assert len(asked) == 1
 
 
@@ -356,7 +356,7 @@ def test_a_tool_that_is_probed_keeps_to_its_limit(kind):
     """An async tool that swallows its cancellation gave no output in time."""
     tool = kind()
 
-    async def call(given):
+    async def call(value):
         await tool.wait()
         return "late"
 

@@ -15,11 +15,11 @@ from kit.case_criteria import STRICT, Scores
 from kit.judges import complaint
 
 
-def judge_all(cases: list[Any], *, model: Any = None, rubric: Any = None, **how: Any) -> list[JudgeResult]:
+def judge_all(cases: list[Any], *, model: Any = None, rubric: Any = None, **options: Any) -> list[JudgeResult]:
     """The results of ``evaluate_many``."""
 
     async def go() -> list[JudgeResult]:
-        return [each async for each in Judge(model or Scores()).evaluate_many(cases, rubric, **how)]
+        return [each async for each in Judge(model or Scores()).evaluate_many(cases, rubric, **options)]
 
     return asyncio.run(go())
 
@@ -85,9 +85,9 @@ def test_criteria_and_rubrics_of_cases_replace_those_of_the_call():
         Case(id="c", content="x"),
         "no case at all",
     ]
-    said = judge_all(cases, model=model, criteria={"facts": "Is true."})
+    results = judge_all(cases, model=model, criteria={"facts": "Is true."})
 
-    assert [[item.name for item in each.criteria] for each in said] == [["tone"], ["exact"], ["facts"], ["facts"]]
+    assert [[item.name for item in each.criteria] for each in results] == [["tone"], ["exact"], ["facts"], ["facts"]]
     assert "Is polite." in model.requests[0].system
     assert "Is true." not in model.requests[0].system
 
@@ -96,8 +96,8 @@ def test_the_threshold_is_that_of_the_case_then_of_the_call_then_of_the_rubric()
     """The case's own goes first; its bare words are held to the threshold of the rubric that they replace."""
     strict = load_rubric(STRICT)
 
-    def thresholds(case: Case, **how: Any) -> float | None:
-        return judge_all([case], **how)[0].threshold
+    def thresholds(case: Case, **options: Any) -> float | None:
+        return judge_all([case], **options)[0].threshold
 
     own = Case(id="a", content="x", criteria="Is good.", threshold=0.2)
     words = Case(id="a", content="x", criteria="Is good.")
@@ -118,8 +118,8 @@ def test_the_judges_own_rubric_is_replaced_as_the_calls_is():
         cases = [Case(id="a", content="x", criteria={"tone": "Is polite."}), Case(id="b", content="x")]
         return [each async for each in judge.evaluate_many(cases)]
 
-    said = asyncio.run(go())
-    assert [(each.criteria[0].name, each.threshold, each.outcome) for each in said] == [
+    results = asyncio.run(go())
+    assert [(each.criteria[0].name, each.threshold, each.outcome) for each in results] == [
         ("tone", 0.9, "failed"),
         ("exact", 0.9, "failed"),
     ]
@@ -129,14 +129,14 @@ def test_rules_of_a_case_go_beside_those_of_the_call():
     """A case adds checks and takes none away, not even one of the same name."""
     lax = Rule(name="length", evaluate=lambda _content: True)
     case = Case(id="a", content="long text", rules=[lax, {"contains": "text"}])
-    [said] = judge_all([case], criteria="Is good.", rules=[{"length": 3}])
+    [result] = judge_all([case], criteria="Is good.", rules=[{"length": 3}])
 
-    assert [(item.name, item.passed) for item in said.rule_results] == [
+    assert [(item.name, item.passed) for item in result.rule_results] == [
         ("length", False),
         ("length", True),
         ("contains", True),
     ]
-    assert (said.outcome, said.decided_by) == ("failed", "rule")
+    assert (result.outcome, result.decided_by) == ("failed", "rule")
 
 
 @pytest.mark.parametrize("own", [{"criteria": "Is good."}, {"rubric": STRICT}])

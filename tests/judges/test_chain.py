@@ -9,7 +9,7 @@ import pytest
 
 from adjudge import Judge, JudgeChain, JudgeResult, Rubric, Usage, UsageError
 from adjudge.testing import ScriptedModel
-from kit.judges import YES, Seat, failed, passed, said, silent
+from kit.judges import YES, Seat, failed, passed, silent, summarise
 from kit.loops import VirtualLoop, run_virtual
 
 
@@ -80,7 +80,7 @@ def test_an_undecided_chain_has_no_score_and_the_gravest_reason():
     """And says who was undecided for what."""
     result = ask(JudgeChain([silent("timeout", name="a"), silent("refused", name="b"), silent("error", name="c")]))
 
-    assert said(result) == {"outcome": "undecided", "because": "refused", "by": "policy"}
+    assert summarise(result) == {"outcome": "undecided", "because": "refused", "by": "policy"}
     assert (result.score, result.detail) == (None, "a: timeout; b: refused; c: error")
 
 
@@ -114,7 +114,7 @@ def test_nobody_is_asked_after_tampering_or_contradiction(because, early, strate
     after = passed()
     result = ask(JudgeChain([silent(because), after], strategy=strategy, stop_early=early, **more))
 
-    assert said(result) == {"outcome": "undecided", "because": because, "by": "policy"}
+    assert summarise(result) == {"outcome": "undecided", "because": because, "by": "policy"}
     assert after.asked == []
 
 
@@ -160,7 +160,7 @@ def test_a_hopeless_chain_stops_waiting():
     """Two of three silent: no number can be reached, so the third is cut."""
     result = ask(JudgeChain([silent(), silent(), passed(delay=4.0)], strategy="majority"))
 
-    assert said(result) == {"outcome": "undecided", "because": "error", "by": "policy"}
+    assert summarise(result) == {"outcome": "undecided", "because": "error", "by": "policy"}
     assert names(result)[2] == ("seat#3", "cancelled")
 
 
@@ -169,7 +169,7 @@ def test_a_chain_that_may_open_waits_for_every_seat():
     seats = [silent(), silent(), failed(delay=4.0)]
     result = ask(JudgeChain(seats, strategy="majority", fail_open=True))
 
-    assert said(result) == {"outcome": "undecided", "because": "error", "by": "policy"}
+    assert summarise(result) == {"outcome": "undecided", "because": "error", "by": "policy"}
     assert names(result)[2] == ("seat#3", "failed")
 
 
@@ -285,7 +285,7 @@ def test_an_unsure_failure_before_silence_has_failed():
     """The last seat could not answer, and the earlier one had not passed it."""
     result = ask(JudgeChain([failed(confidence=0.1), silent()], strategy="cascade", escalate_below=0.8))
 
-    assert said(result) == {"outcome": "failed", "because": None, "by": "judge"}
+    assert summarise(result) == {"outcome": "failed", "because": None, "by": "judge"}
 
 
 def test_a_cascade_cut_at_its_deadline_keeps_an_unsure_failure():
@@ -309,7 +309,7 @@ def test_a_cascade_whose_last_answer_comes_with_its_deadline_has_a_reason():
     late = {"timeout": None, "deadline": 1.0}
     for more in ({"strategy": "cascade", "escalate_below": 0.8}, {}, {"strategy": "hedged", "hedge_after": 9.0}):
         result = ask(JudgeChain([Blocking(), passed()], **more, **late))
-        assert said(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
+        assert summarise(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
 
 
 # ---------------------------------------------------------------- failures of seats

@@ -8,7 +8,7 @@ import pytest
 
 from adjudge import Judge, JudgeChain, JudgeResult
 from adjudge.models import Reply
-from kit.judges import YES, Seat, failed, passed, said
+from kit.judges import YES, Seat, failed, passed, summarise
 from kit.loops import run_virtual
 
 
@@ -42,7 +42,7 @@ def test_a_deadline_cuts_what_is_not_finished():
 
     assert ask(JudgeChain(seats, strategy="majority", deadline=3.0)).passed
     result = ask(JudgeChain(seats, strategy="consensus", deadline=3.0))
-    assert said(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
+    assert summarise(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
     assert names(result)[2] == ("c", "timeout")
 
 
@@ -64,7 +64,7 @@ def test_a_deadline_takes_back_no_decision(decides, options):
     limits = {"timeout": None, "deadline": 5.0, "stop_early": False}
     result = ask(JudgeChain(seats, **options, **limits))
 
-    assert said(result) == {"outcome": decides, "because": None, "by": "judge"}
+    assert summarise(result) == {"outcome": decides, "because": None, "by": "judge"}
     assert names(result)[-1][1] == "timeout"
 
 
@@ -96,7 +96,7 @@ def test_a_chain_cut_short_still_shows_its_seats():
     inner = JudgeChain([failed(name="a"), passed(name="b", delay=50)], strategy="majority", timeout=None, name="inner")
     for limit in ({"timeout": 2.0}, {"timeout": None, "deadline": 2.0}):
         result = ask(JudgeChain([inner], fail_open=True, **limit))
-        assert said(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
+        assert summarise(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
         assert names(result) == [("inner", "timeout")]
         assert names(result.results[0]) == [("a", "failed"), ("b", "cancelled")]
 

@@ -43,8 +43,8 @@ def votes(text: str) -> list[JudgeResult]:
 
 def chain(says: str, *seats: JudgeResult, by: str = "judge") -> JudgeChainResult:
     decided = says in ("passed", "failed")
-    said = {"outcome": says} if decided else {"outcome": "undecided", "undecided_because": says}
-    return JudgeChainResult(**said, judge="chain", strategy="consensus", results=seats, decided_by=by)
+    verdict = {"outcome": says} if decided else {"outcome": "undecided", "undecided_because": says}
+    return JudgeChainResult(**verdict, judge="chain", strategy="consensus", results=seats, decided_by=by)
 
 
 # ---------------------------------------------------------------- how many are needed

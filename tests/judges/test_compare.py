@@ -24,8 +24,8 @@ SILENCING = [name for name in FAULTS if name not in OF_SCORES | {"contradiction"
 """The faults that break any reply: the others break scores and flags, which a preference has none of."""
 
 
-def ask(script: Any, a: object = GOOD, b: object = BAD, **how: Any) -> PairResult:
-    return compare_sync(a, b, judge=Judge(ScriptedModel(script), reask=0), criteria=BETTER, **how)
+def ask(script: Any, a: object = GOOD, b: object = BAD, **options: Any) -> PairResult:
+    return compare_sync(a, b, judge=Judge(ScriptedModel(script), reask=0), criteria=BETTER, **options)
 
 
 # ---------------------------------------------------------------- what is asked
@@ -71,8 +71,8 @@ def test_an_order_says_which_place_is_better(preferred: str, detail: str):
 def test_everything_that_comes_with_the_contents_is_fenced_data():
     """Both contents, task, context and reference each stand between their own fences; none is in the system part."""
     model = ScriptedModel(prefer("tie"))
-    given = {"task": "the task", "context": "a policy", "reference": "the gold"}
-    compare_sync({"n": 1}, "another", judge=Judge(model), criteria=BETTER, both_orders=False, **given)
+    options = {"task": "the task", "context": "a policy", "reference": "the gold"}
+    compare_sync({"n": 1}, "another", judge=Judge(model), criteria=BETTER, both_orders=False, **options)
 
     (request,) = model.requests
     for label in ("task", "context", "reference", "first", "second"):
@@ -112,7 +112,7 @@ def test_a_provider_is_held_to_the_preferences_on_offer():
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("options", "message"),
     [
         ({}, "nothing says what better means"),
         ({"criteria": "x", "rubric": "security"}, "not both"),
@@ -128,13 +128,13 @@ def test_a_provider_is_held_to_the_preferences_on_offer():
         ),
     ],
 )
-def test_what_is_wrong_with_the_call_is_said_before_anything_is_asked(how: dict[str, Any], said: str):
+def test_what_is_wrong_with_the_call_is_said_before_anything_is_asked(options: dict[str, Any], message: str):
     """A missing rubric, an unknown option or argument, a criterion of a rule: a ``UsageError``, and no request."""
     model = ScriptedModel(prefer("first"))
-    if isinstance(how.get("rubric"), dict):
-        how = {"rubric": Rubric(name="R", criteria=[Criterion(name="c", description="d", rule={"regex": "x"})])}
+    if isinstance(options.get("rubric"), dict):
+        options = {"rubric": Rubric(name="R", criteria=[Criterion(name="c", description="d", rule={"regex": "x"})])}
 
-    assert said in complaint(compare, "a", "b", judge=Judge(model), **how)
+    assert message in complaint(compare, "a", "b", judge=Judge(model), **options)
     assert model.requests == []
 
 
@@ -259,9 +259,9 @@ def test_without_ties_a_tie_is_off_the_scale():
     assert '"tie"' not in _system(ties=False)
 
 
-def _system(**how: Any) -> str:
+def _system(**options: Any) -> str:
     model = ScriptedModel(prefer("first"))
-    compare_sync("a", "b", judge=Judge(model), criteria=BETTER, **how)
+    compare_sync("a", "b", judge=Judge(model), criteria=BETTER, **options)
     return model.requests[0].system
 
 

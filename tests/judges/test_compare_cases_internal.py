@@ -49,9 +49,9 @@ def test_a_comparison_takes_criteria_of_a_case_and_nothing_that_is_for_one_conte
     assert done.preferred == "first"
     assert all("Is shorter." in request.system and "longer" not in request.system for request in model.requests)
     for odd in ({"threshold": 0.0}, {"rules": ["secrets"]}):
-        said = complaint(compare_case, Case(id="7", content=pair, **odd), Judge(model), criteria="Is longer.")
-        assert "'7'" in said
-        assert next(iter(odd)) in said
+        message = complaint(compare_case, Case(id="7", content=pair, **odd), Judge(model), criteria="Is longer.")
+        assert "'7'" in message
+        assert next(iter(odd)) in message
 
 
 def test_a_recorded_comparison_replays_order_by_order(tmp_path: Any):

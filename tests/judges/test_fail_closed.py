@@ -11,7 +11,7 @@ import pytest
 from adjudge import Judge, JudgeChain, ModelError, Rubric
 from adjudge.models import Reply
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
-from kit.judges import NO, YES, Plain, names, said, scores
+from kit.judges import NO, YES, Plain, names, scores, summarise
 from kit.loops import run_virtual
 from kit.wire import break_off, completion, error, reset, serve
 
@@ -74,7 +74,7 @@ def test_a_judge_is_undecided_and_says_why(fault, reask):
     judge, model = broken(fault, reask=reask)
     result = evaluate(judge)
 
-    assert said(result) == {"outcome": "undecided", "because": REASONS[fault], "by": "judge"}
+    assert summarise(result) == {"outcome": "undecided", "because": REASONS[fault], "by": "judge"}
     assert (result.score, result.criteria, result.passed) == (None, (), False)
     attempts = 1 + reask if REASONS[fault] in REASKED else 1
     assert result.attempts == attempts
@@ -284,7 +284,7 @@ def test_a_chain_of_broken_judges_is_undecided(fault, strategy):
     """By policy, with the seats' reason, under every strategy."""
     result = evaluate(chain(strategy, *(broken(fault)[0] for _ in range(3))))
 
-    assert said(result) == {"outcome": "undecided", "because": REASONS[fault], "by": "policy"}
+    assert summarise(result) == {"outcome": "undecided", "because": REASONS[fault], "by": "policy"}
     assert (result.passed, result.score, result.fallback_triggered) == (False, None, True)
 
 
@@ -324,9 +324,9 @@ def test_failing_open_is_asked_for_by_name(fault, strategy):
     result = evaluate(chain(strategy, *(broken(fault)[0] for _ in range(2)), fail_open=True))
 
     if REASONS[fault] == "contradiction":
-        assert said(result) == {"outcome": "undecided", "because": "contradiction", "by": "policy"}
+        assert summarise(result) == {"outcome": "undecided", "because": "contradiction", "by": "policy"}
     else:
-        assert said(result) == {"outcome": "passed", "because": None, "by": "policy"}
+        assert summarise(result) == {"outcome": "passed", "because": None, "by": "policy"}
         assert result.detail.startswith("nobody decided and fail_open let it pass (")
         assert all(item.outcome == "undecided" for item in result.results)
 

@@ -21,7 +21,7 @@ from adjudge import (
 )
 from adjudge.models import Reply
 from kit.gates import check, gate, word
-from kit.judges import Plain, complaint, passed, said
+from kit.judges import Plain, complaint, passed, summarise
 from kit.loops import run_virtual
 
 RAISED = [
@@ -152,7 +152,7 @@ def test_usage_that_cannot_be_added_up_breaks_nothing(usage: Any):
         result = run_virtual(JudgeChain(beside, strategy=strategy, timeout=None).ask("Safe?"))
         # Counts that cannot be true leave the answer, and its cost unknown.
         assert (result.results[0].passed, result.results[0].usage) == (True, None)
-    assert said(run_virtual(again.ask("Safe?")))["outcome"] == "undecided"
+    assert summarise(run_virtual(again.ask("Safe?")))["outcome"] == "undecided"
     assert run_virtual(JudgeChain([Judge(fine)], timeout=None).ask("Safe?")).passed
 
 
@@ -160,7 +160,7 @@ def test_a_reply_whose_text_is_none_is_no_answer():
     """It cannot be read, whatever it holds in place of a text."""
     reply = Reply(text=7)  # type: ignore[arg-type]
 
-    assert said(run_virtual(Judge(Plain(reply), timeout=None).ask("Safe?")))["because"] == "error"
+    assert summarise(run_virtual(Judge(Plain(reply), timeout=None).ask("Safe?")))["because"] == "error"
 
 
 def test_a_check_that_means_something_else_keeps_nobody_from_asking():

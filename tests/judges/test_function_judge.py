@@ -87,7 +87,7 @@ def with_default(content: str, task: str = "none", limit: int = 5) -> bool:
         pytest.param(lambda content: polite_later(str(content)), id="returns awaitable"),
         pytest.param(lambda *, content: polite(content), id="keyword only"),
         pytest.param(lambda content, /: polite(content), id="positional only"),
-        pytest.param(lambda content, **how: polite(content), id="star"),
+        pytest.param(lambda content, **options: polite(content), id="star"),
         pytest.param(functools.partial(lambda word, content: word in content.lower(), "thank"), id="partial"),
         pytest.param(functools.partial(polite_later), id="async partial"),
         pytest.param(Polite(), id="instance"),
@@ -101,17 +101,17 @@ def with_default(content: str, task: str = "none", limit: int = 5) -> bool:
 )
 def test_whatever_asks_for_content_judges(function: Any):
     """Sync or async, however it is wrapped; the answer is kept as canonical JSON, and nobody was paid."""
-    for content, outcome, said in (("Thank you.", "passed", "true"), ("No.", "failed", "false")):
+    for content, outcome, raw in (("Thank you.", "passed", "true"), ("No.", "failed", "false")):
         result = Judge(function).evaluate_sync(content, criteria=POLITE)
-        assert (result.outcome, result.raw_response) == (outcome, said)
+        assert (result.outcome, result.raw_response) == (outcome, raw)
         assert (result.attempts, result.usage, result.model, result.decided_by) == (1, None, None, "judge")
 
 
 def test_a_function_is_given_what_it_asks_for():
     """Task, reference, context and rubric by name; a default holds where there is nothing to give."""
-    given: dict[str, Any] = {"task": "T", "reference": "R", "context": "C"}
+    options: dict[str, Any] = {"task": "T", "reference": "R", "context": "C"}
 
-    assert Judge(whole).evaluate_sync("Thank you.", criteria=POLITE, **given).passed
+    assert Judge(whole).evaluate_sync("Thank you.", criteria=POLITE, **options).passed
     assert Judge(with_default).evaluate_sync("Thank you.", criteria=POLITE).passed
     nothing = Judge(lambda content, task: task is None).evaluate_sync("Thank you.", criteria=POLITE)
     assert nothing.passed
@@ -150,9 +150,9 @@ def test_text_is_given_as_it_is_and_anything_else_as_the_value_that_is_judged(co
 )
 def test_what_a_judge_in_code_is_not_given_cannot_be_required(function: Any, says: str):
     """The error names the parameter and what may be asked for."""
-    said = complaint(Judge, function)
-    assert says in said
-    assert "task, reference, context, rubric" in said
+    message = complaint(Judge, function)
+    assert says in message
+    assert "task, reference, context, rubric" in message
 
 
 def test_saying_it_outright_wins_over_the_names():
@@ -200,8 +200,8 @@ def test_names():
 # ---------------------------------------------------------------- what it may return
 
 
-def returning(value: Any, rubric: Any = None, **how: Any) -> JudgeResult:
-    return Judge(lambda content: value).evaluate_sync("some content", rubric, **how)
+def returning(value: Any, rubric: Any = None, **options: Any) -> JudgeResult:
+    return Judge(lambda content: value).evaluate_sync("some content", rubric, **options)
 
 
 def test_a_number_is_on_the_rubric_s_scale():
@@ -233,12 +233,12 @@ def test_numpy_s_scalars_are_read():
 
 def test_a_dict_in_the_shape_of_the_reply_form():
     """With reasoning and suggestions, for any number of criteria."""
-    said = {
+    reply = {
         "criteria": {"a": {"score": 1.0, "reasoning": "so"}, "b": {"score": 0.5}},
         "reasoning": "on the whole",
         "suggestions": ("shorter",),
     }
-    result = returning(said, criteria={"a": "Is a.", "b": "Is b."})
+    result = returning(reply, criteria={"a": "Is a.", "b": "Is b."})
 
     assert (result.score, result.reasoning, result.suggestions) == (0.75, "on the whole", ("shorter",))
     assert result.criterion("a").reasoning == "so"
@@ -373,8 +373,8 @@ def test_time_limits_and_failures_are_those_of_models():
 
 def test_a_model_of_the_call_is_asked_in_place_of_the_function():
     """As for any judge; a name that is no full one has no provider to be of."""
-    said = complaint(Judge(polite).evaluate_sync, "x", criteria=POLITE, model="gpt-6.1-terra")
-    assert "polite has no other models" in said
+    message = complaint(Judge(polite).evaluate_sync, "x", criteria=POLITE, model="gpt-6.1-terra")
+    assert "polite has no other models" in message
 
 
 # ---------------------------------------------------------------- wherever a judge is taken
@@ -404,8 +404,8 @@ def test_two_contents_are_compared():
     assert compare_sync("same", "size", judge=longer, criteria=POLITE).preferred == "tie"
     wrong = [compare_sync("a", "b", judge=lambda content, it=value: it, criteria=POLITE) for value in (True, 1.0, "a")]
     assert [item.undecided_because for item in wrong] == ["unparseable", "unparseable", "off_scale"]
-    said = compare_sync("a", "b", judge=lambda content: {"preferred": "first", "winner": "second"}, criteria=POLITE)
-    assert said.undecided_because == "contradiction"
+    pair = compare_sync("a", "b", judge=lambda content: {"preferred": "first", "winner": "second"}, criteria=POLITE)
+    assert pair.undecided_because == "contradiction"
 
 
 def test_gates_and_firewalls_take_one():
@@ -517,10 +517,10 @@ def test_what_a_named_model_said_in_the_place_of_a_function_is_read_as_a_model_s
     with serve(score=0.6) as provider:
         rubric = Rubric(name="r", model=provider.spec, criteria=[Criterion(name="c", description="Is c.")])
         before = run(["x"], judge, rubric, out=tmp_path / "run").finish_sync()
-    found = redecide(tmp_path / "run", threshold=0.5)
+    redecision = redecide(tmp_path / "run", threshold=0.5)
 
     assert (before.counts["failed"], len(provider.bodies)) == (1, 1)
-    assert (found.after["passed"], found.after["undecided"], found.unknown) == (1, 0, 0)
+    assert (redecision.after["passed"], redecision.after["undecided"], redecision.unknown) == (1, 0, 0)
 
 
 def test_a_result_that_failed_is_redecided_by_its_scores(tmp_path: Path):
@@ -578,8 +578,8 @@ def test_a_budget_does_not_hold_for_a_function_and_holds_around_it():
     """It has no price; a model that the call names in its place is not asked past the budget."""
     judge = with_layers(Judge(polite), budget=Budget(1.0))
     assert judge.evaluate_sync("Thank you.", criteria=POLITE).passed
-    said = complaint(judge.evaluate_sync, "x", criteria=POLITE, model="http://127.0.0.1:9/v1#nobody")
-    assert "a budget needs the price" in said
+    message = complaint(judge.evaluate_sync, "x", criteria=POLITE, model="http://127.0.0.1:9/v1#nobody")
+    assert "a budget needs the price" in message
 
 
 def test_an_identity_of_one_s_own(tmp_path: Path):

@@ -65,9 +65,9 @@ def mark(identity: FunctionIdentity) -> dict[str, Any]:
 
 
 def identify(function: Callable[..., Any]) -> FunctionIdentity:
-    found = Judge(function).model.function_identity  # type: ignore[attr-defined]
-    assert isinstance(found, FunctionIdentity)
-    return found
+    identity = Judge(function).model.function_identity  # type: ignore[attr-defined]
+    assert isinstance(identity, FunctionIdentity)
+    return identity
 
 
 # ---------------------------------------------------------------- marks in files
@@ -186,8 +186,8 @@ def test_a_forged_mark_in_a_run_is_not_believed_when_it_is_redecided(tmp_path: P
     run(["x"], Judge(Refusing()), criteria="Good.", out=tmp_path / "run").finish_sync()
     change_replies(tmp_path / "run", forge_text("true"))
 
-    found = redecide(tmp_path / "run", threshold=0.5)
-    assert found.after == {"passed": 0, "failed": 0, "undecided": 1}
+    redecision = redecide(tmp_path / "run", threshold=0.5)
+    assert redecision.after == {"passed": 0, "failed": 0, "undecided": 1}
 
 
 def test_the_run_of_a_function_is_redecided_by_its_own_replies_alone(tmp_path: Path):
@@ -217,8 +217,8 @@ def test_a_reply_cannot_say_of_itself_that_a_function_returned_it():
 # ---------------------------------------------------------------- what functions return
 
 
-def returning(value: Any, rubric: Any = RUBRIC, content: Any = "uses bcrypt", **how: Any) -> JudgeResult:
-    return Judge(lambda content: value).evaluate_sync(content, rubric, **how)
+def returning(value: Any, rubric: Any = RUBRIC, content: Any = "uses bcrypt", **options: Any) -> JudgeResult:
+    return Judge(lambda content: value).evaluate_sync(content, rubric, **options)
 
 
 def test_a_parameter_of_another_name_is_given_the_prompt_and_cannot_pass_by_it():
@@ -273,10 +273,10 @@ def test_a_member_that_is_not_read_makes_a_function_s_answer_undecided(name: str
     assert names(returning({"passd": True}).detail, "'passd'")
 
 
-@pytest.mark.parametrize("said", [{"passd": True}, {"safe": True, "passd": False}])
-def test_a_typo_does_not_answer_a_yes_no_prompt(said: dict[str, Any]):
+@pytest.mark.parametrize("answer", [{"passd": True}, {"safe": True, "passd": False}])
+def test_a_typo_does_not_answer_a_yes_no_prompt(answer: dict[str, Any]):
     """Neither alone nor beside a member that says yes."""
-    result = Judge(judge_function(lambda content: said)).ask_sync("Is it safe?")
+    result = Judge(judge_function(lambda content: answer)).ask_sync("Is it safe?")
 
     assert result.undecided_because == "unparseable"
     assert names(result.detail, "'passd'", "bool")
@@ -362,8 +362,8 @@ def test_a_result_that_a_policy_let_pass_is_refused():
 @pytest.mark.parametrize("about", ["question", "subject"])
 def test_a_result_about_something_else_is_refused(about: str):
     """The digests say what was judged, where there are any."""
-    said: Any = {"outcome": "passed", "judge": "other", "score": 1.0, about: "0" * 64}
-    result = returning(JudgeResult(**said), criteria="Good.", rubric=None)
+    members: Any = {"outcome": "passed", "judge": "other", "score": 1.0, about: "0" * 64}
+    result = returning(JudgeResult(**members), criteria="Good.", rubric=None)
 
     assert result.undecided_because == "error"
     assert "another" in result.detail
@@ -480,12 +480,12 @@ def test_nothing_a_function_returns_passes_unless_the_scoring_says_so(value: Any
     result = returning(value)
 
     if result.passed:
-        found = {item["name"]: item["score"] for item in value["criteria"]}
-        assert set(found) == {"security", "errors"}
+        scores = {item["name"]: item["score"] for item in value["criteria"]}
+        assert set(scores) == {"security", "errors"}
         assert len(value["criteria"]) == 2
-        assert all(type(score) in (int, float) and 0 <= score <= 1 for score in found.values())
-        assert found["security"] >= 0.9 - 1e-9
-        assert (found["security"] * 3 + found["errors"] * 2) / 5 >= 0.8 - 1e-9
+        assert all(type(score) in (int, float) and 0 <= score <= 1 for score in scores.values())
+        assert scores["security"] >= 0.9 - 1e-9
+        assert (scores["security"] * 3 + scores["errors"] * 2) / 5 >= 0.8 - 1e-9
         assert value.get("passed", True) is True
         assert value.get("safe", True) is True
     else:

@@ -14,8 +14,8 @@ from kit.judges import complaint, failed, passed, scores
 FAIR = {"criteria": "Is good.", "threshold": 0.8}
 
 
-def run(*said: Any, rewrite: Any = None, **options: Any) -> Any:
-    judge = Judge(ScriptedModel([scores(item) if isinstance(item, float) else item for item in said]))
+def run(*replies: Any, rewrite: Any = None, **options: Any) -> Any:
+    judge = Judge(ScriptedModel([scores(item) if isinstance(item, float) else item for item in replies]))
     return asyncio.run(improve("draft", judge, None, rewrite or add_mark, **{**FAIR, **options}))
 
 
@@ -27,8 +27,8 @@ async def add_mark_later(content: str, result: JudgeResult) -> str:
     return add_mark(content, result)
 
 
-def add_mark_sometime(*said: Any) -> Any:
-    return add_mark_later(*said)
+def add_mark_sometime(*replies: Any) -> Any:
+    return add_mark_later(*replies)
 
 
 @pytest.mark.parametrize("rewrite", [add_mark, add_mark_later, add_mark_sometime])
@@ -96,9 +96,9 @@ def test_the_judge_may_be_anything_that_judges():
 @pytest.mark.parametrize("rounds", [0, -1, 1.5, True, "3"])
 def test_there_is_at_least_one_round(rounds: Any):
     """A number that is none is said at once."""
-    said = complaint(improve, "x", passed(), None, add_mark, rounds=rounds)
+    message = complaint(improve, "x", passed(), None, add_mark, rounds=rounds)
 
-    assert said.startswith("rounds must be a whole number of at least 1")
+    assert message.startswith("rounds must be a whole number of at least 1")
 
 
 def test_a_round_that_failed_is_no_exception():

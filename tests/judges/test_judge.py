@@ -13,18 +13,18 @@ import pytest
 from adjudge import Case, Judge, JudgeChain, JudgmentFailed, Rubric, Usage, UsageError, judge
 from adjudge.models import Reply, as_model
 from adjudge.testing import ScriptedModel
-from kit.judges import NO, YES, Plain, complaint, names, said, scores
+from kit.judges import NO, YES, Plain, complaint, names, scores, summarise
 from kit.loops import run_virtual
 
 GOOD = scores(0.9)
 BAD = scores(0.1)
 
 
-def evaluate(reply=GOOD, content="The content.", rubric=None, **how):
+def evaluate(reply=GOOD, content="The content.", rubric=None, **options):
     """A result and the model that was asked, by default about one criterion in words."""
     model = ScriptedModel(reply)
-    how |= {} if rubric or "criteria" in how else {"criteria": "Good."}
-    return asyncio.run(Judge(model).evaluate(content, rubric, **how)), model
+    options |= {} if rubric or "criteria" in options else {"criteria": "Good."}
+    return asyncio.run(Judge(model).evaluate(content, rubric, **options)), model
 
 
 def made_rubric(*criteria: dict, **more) -> Rubric:
@@ -55,8 +55,8 @@ def test_a_threshold_in_the_call_is_in_force():
     rubric = made_rubric({"name": "criteria"}, passing_threshold=0.5)
 
     assert evaluate(scores(0.6), rubric=rubric)[0].passed
-    for how in ({"rubric": rubric}, {"criteria": "Good."}):
-        result, _ = evaluate(scores(0.6), **how, threshold=0.65)
+    for options in ({"rubric": rubric}, {"criteria": "Good."}):
+        result, _ = evaluate(scores(0.6), **options, threshold=0.65)
         assert (result.outcome, result.threshold) == ("failed", 0.65)
     assert evaluate("nonsense", rubric=rubric, threshold=0.65)[0].threshold == 0.65
 
@@ -134,7 +134,7 @@ def test_a_failed_error_rule_decides_before_a_model_is_asked():
     """The result says so, and why."""
     result, model = evaluate(content="my password", rules=[FORBID])
 
-    assert said(result) == {"outcome": "failed", "because": None, "by": "rule"}
+    assert summarise(result) == {"outcome": "failed", "because": None, "by": "rule"}
     assert (model.requests, result.attempts, result.score, result.judge) == ([], 0, None, "rules")
     assert [item.passed for item in result.rule_results] == [False]
     assert result.detail.startswith("rule 'not_contains' failed: ")
@@ -145,7 +145,7 @@ def test_a_failed_error_rule_decides_for_a_chain_too():
     chain = JudgeChain([ScriptedModel(GOOD)], fail_open=True)
     result = asyncio.run(chain.evaluate("my password", criteria="Good.", rules=[FORBID]))
 
-    assert said(result) == {"outcome": "failed", "because": None, "by": "rule"}
+    assert summarise(result) == {"outcome": "failed", "because": None, "by": "rule"}
     assert (result.results, result.fallback_triggered) == ((), False)
 
 
@@ -212,7 +212,7 @@ def test_a_gated_rule_criterion_that_fails_decides_alone():
     rubric = made_rubric({"name": "short", "rule": {"length": 5}, "threshold": 1.0, "weight": 0}, {"name": "good"})
     result, model = evaluate(GOOD, "far too long", rubric)
 
-    assert said(result) == {"outcome": "failed", "because": None, "by": "rule"}
+    assert summarise(result) == {"outcome": "failed", "because": None, "by": "rule"}
     assert (model.requests, result.score) == ([], None)
     assert "short" in result.detail
 
@@ -272,7 +272,7 @@ def test_metadata_is_copied():
 
 def test_an_undecided_judge_is_decided_by_the_judge():
     """No policy is involved in a single judge."""
-    assert said(evaluate("nonsense")[0]) == {"outcome": "undecided", "because": "unparseable", "by": "judge"}
+    assert summarise(evaluate("nonsense")[0]) == {"outcome": "undecided", "because": "unparseable", "by": "judge"}
 
 
 def test_structured_replies_are_keyed_by_criterion():
@@ -338,8 +338,8 @@ def test_a_label_passes_when_the_caller_says_so():
         passed: bool
 
     grader = Judge(ScriptedModel("GRADE: C"), reader="GRADE: C")
-    said = complaint(grader.evaluate, "x", criteria="Good.", passes=lambda x: x == "C", result_format=Unused)
-    assert names(said, "'GRADE: C'", "rubric", "result_format")
+    message = complaint(grader.evaluate, "x", criteria="Good.", passes=lambda x: x == "C", result_format=Unused)
+    assert names(message, "'GRADE: C'", "rubric", "result_format")
     assert grader.evaluate_sync("x", criteria="Good.", passes=lambda label: label == "C").value == "C"
     assert grader.evaluate_sync("x", criteria="Good.", passes=lambda label: label == "I").outcome == "failed"
 

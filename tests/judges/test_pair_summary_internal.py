@@ -43,19 +43,19 @@ def test_a_summary_by_hand():
         ("first", "tie", None),
         ("timeout", "first", "second"),
     ]
-    found = summarise(rows)
+    summary = summarise(rows)
 
-    assert (found.pairs, found.wins, found.ties, found.losses, found.undecided) == (10, 4, 4, 1, 1)
-    assert found.undecided_by == {"timeout": 1}
-    assert (found.win_rate.count, found.win_rate.of) == (6.0, 9)
-    assert (found.flips.count, found.flips.of, found.reversals) == (3, 9, 2)
-    assert (found.agreement.count, found.agreement.of) == (6, 10)
-    assert (found.shown_first.count, found.shown_first.of) == (9, 16)
-    assert (found.labelled, found.accuracy.count, found.accuracy.of) == (8, 5, 8)
-    assert (found.accuracy_untied.count, found.accuracy_untied.of) == (4, 5)
-    assert (found.accuracy_ab.count, found.accuracy_ba.count, found.accuracy_ba.of) == (5, 7, 8)
-    assert (found.both_right.count, found.both_right.of) == (5, 8)
-    assert found.confusion == {
+    assert (summary.pairs, summary.wins, summary.ties, summary.losses, summary.undecided) == (10, 4, 4, 1, 1)
+    assert summary.undecided_by == {"timeout": 1}
+    assert (summary.win_rate.count, summary.win_rate.of) == (6.0, 9)
+    assert (summary.flips.count, summary.flips.of, summary.reversals) == (3, 9, 2)
+    assert (summary.agreement.count, summary.agreement.of) == (6, 10)
+    assert (summary.shown_first.count, summary.shown_first.of) == (9, 16)
+    assert (summary.labelled, summary.accuracy.count, summary.accuracy.of) == (8, 5, 8)
+    assert (summary.accuracy_untied.count, summary.accuracy_untied.of) == (4, 5)
+    assert (summary.accuracy_ab.count, summary.accuracy_ba.count, summary.accuracy_ba.of) == (5, 7, 8)
+    assert (summary.both_right.count, summary.both_right.of) == (5, 8)
+    assert summary.confusion == {
         "first": {"first": 4, "second": 1},
         "tie": {"tie": 1},
         "second": {"tie": 1, "undecided": 1},
@@ -65,15 +65,15 @@ def test_a_summary_by_hand():
 @given(rows=JUDGED)
 def test_the_counts_of_a_summary_add_up(rows: list[tuple[str, str | None, str | None]]):
     """Every pair is a win, a tie, a loss or undecided, no share is above 1, and it can be written as JSON."""
-    found = summarise(rows)
+    summary = summarise(rows)
 
-    assert found.wins + found.ties + found.losses + found.undecided == found.pairs == len(rows)
-    assert sum(found.undecided_by.values()) == found.undecided
-    assert sum(sum(counts.values()) for counts in found.confusion.values()) == found.labelled
+    assert summary.wins + summary.ties + summary.losses + summary.undecided == summary.pairs == len(rows)
+    assert sum(summary.undecided_by.values()) == summary.undecided
+    assert sum(sum(counts.values()) for counts in summary.confusion.values()) == summary.labelled
     for name in PairSummary.__dataclass_fields__:
-        value = getattr(found, name)
+        value = getattr(summary, name)
         assert not isinstance(value, Share) or 0 <= value.count <= value.of
-    assert json.loads(json.dumps(found.to_dict()))["schema"] == "adjudge/pair-summary/1"
+    assert json.loads(json.dumps(summary.to_dict()))["schema"] == "adjudge/pair-summary/1"
 
 
 @given(rows=JUDGED)

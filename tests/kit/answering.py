@@ -13,11 +13,11 @@ HEAD = {"Adjudge-Head": f"1:{'0' * 64}"}
 @contextmanager
 def answering(*answers: tuple[int, dict[str, str], bytes], verb: str = "POST"):
     """A server that says what it is told to, one after the other and the last for ever; with the requests it got."""
-    left, got = list(answers), []
+    left, requests = list(answers), []
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self):
-            got.append((dict(self.headers), self.rfile.read(int(self.headers.get("Content-Length", 0)))))
+            requests.append((dict(self.headers), self.rfile.read(int(self.headers.get("Content-Length", 0)))))
             status, headers, body = left.pop(0) if len(left) > 1 else left[0]
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -32,5 +32,5 @@ def answering(*answers: tuple[int, dict[str, str], bytes], verb: str = "POST"):
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
         thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{serving.server_port}", got
+        yield f"http://127.0.0.1:{serving.server_port}", requests
         serving.shutdown()

@@ -51,10 +51,10 @@ async def ask(
 ) -> str:
     """The id of a request that a gate makes, whose judge says what is given here."""
     reply = {"criteria": [{"name": "policy", "reasoning": reason, "quote": quote, "score": score}]}
-    how: dict[str, Any] = {"approvers": ["Ana", "Ben"], "expires_in": 3_600} | terms
+    asks: dict[str, Any] = {"approvers": ["Ana", "Ben"], "expires_in": 3_600} | terms
     async with Approvals(ledger) as approvals:
         made = Gate(
-            gate, judge=Judge(ScriptedModel(reply), name=judge), rubric=rubric or RUBRIC, approvals=approvals, ask=how,
+            gate, judge=Judge(ScriptedModel(reply), name=judge), rubric=rubric or RUBRIC, approvals=approvals, ask=asks,
             on_failed="ask", on_undecided="ask", rules=rules, show_content=show_content, wait=False, ledger=ledger,
         )  # fmt: skip
         decision = await made.check(content, metadata=metadata)
@@ -69,13 +69,13 @@ def list_queue(page: str) -> list[str]:
 
 def find_link(page: str, key: str) -> str | None:
     """The id of the request to which a key leads on a page."""
-    found = re.search(rf'<a class="btn" href="/approvals/([^"]+)" data-key="{key}"', page)
-    return None if found is None else found[1]
+    match = re.search(rf'<a class="btn" href="/approvals/([^"]+)" data-key="{key}"', page)
+    return None if match is None else match[1]
 
 
-def make_request(server: RunningServer, *given: Any, **options: Any) -> str:
+def make_request(server: RunningServer, *arguments: Any, **options: Any) -> str:
     """The id of a new request on a server."""
-    return server.change(lambda ledger: ask(ledger, *given, **options))
+    return server.change(lambda ledger: ask(ledger, *arguments, **options))
 
 
 def read_approval(server: RunningServer, ident: str) -> Any:
@@ -108,9 +108,9 @@ def send(client: Any, ident: str, vote: str, reason: str = "", **more: str) -> A
 
 def find_form(page: str) -> str:
     """The form that decides; only the token where there is none."""
-    found = re.search(r'<form class="stack" method="post" action="/approvals/.*?</form>', page, re.DOTALL)
-    if found is not None:
-        return found[0]
+    form = re.search(r'<form class="stack" method="post" action="/approvals/.*?</form>', page, re.DOTALL)
+    if form is not None:
+        return form[0]
     token = re.search(r'<input type="hidden" name="csrf_token" value="[^"]*"', page)
     return token[0] if token is not None else ""
 

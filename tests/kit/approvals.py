@@ -22,11 +22,11 @@ WHO = {"approvers": ["ana", "bob"]}
 
 def make_result(outcome: str = "failed", **changes: Any) -> JudgeResult:
     """A result that people may be asked about."""
-    given: dict[str, Any] = {"outcome": outcome, "judge": "careful", "subject": "5" * 64, "threshold": 0.7}
-    given |= (
+    members: dict[str, Any] = {"outcome": outcome, "judge": "careful", "subject": "5" * 64, "threshold": 0.7}
+    members |= (
         {"undecided_because": "split"} if outcome == "undecided" else {"score": 0.9 if outcome == "passed" else 0.2}
     )
-    return JudgeResult(**(given | changes))
+    return JudgeResult(**(members | changes))
 
 
 def with_nan(name: str) -> JudgeResult:
@@ -64,42 +64,42 @@ async def try_to(approvals: Approvals, ident: str, by: str, approved: bool, reas
         return error.because
 
 
-def tell(url: str, **wanted: Any) -> list[tuple[str, Any, Any]]:
+def tell(url: str, **filters: Any) -> list[tuple[str, Any, Any]]:
     """The ledger's entries about approvals: the kind, whether it counted or how it ended, and who."""
-    return [summarise(entry) for entry in find(url, **wanted) if entry.kind not in ("genesis", "decision")]
+    return [summarise(entry) for entry in find(url, **filters) if entry.kind not in ("genesis", "decision")]
 
 
 def summarise(entry: Entry) -> tuple[str, Any, Any]:
-    said = entry.payload or {}
-    what = {"approval.voted": "accepted", "approval.closed": "status", "override": "label"}.get(entry.kind, "")
-    who = {"approval.voted": "by", "approval.closed": "decided_by", "override": "by"}.get(entry.kind, "approvers")
-    return entry.kind.removeprefix("approval."), said.get(what), said.get(who)
+    payload = entry.payload or {}
+    answer = {"approval.voted": "accepted", "approval.closed": "status", "override": "label"}.get(entry.kind, "")
+    people = {"approval.voted": "by", "approval.closed": "decided_by", "override": "by"}.get(entry.kind, "approvers")
+    return entry.kind.removeprefix("approval."), payload.get(answer), payload.get(people)
 
 
 def count_kinds(entries: Iterable[Entry]) -> dict[str, Counter[str]]:
     """How many entries of each kind there are of each request; of votes, only those that counted."""
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for entry in entries:
-        said = entry.payload or {}
-        if "approval" in said:
-            kind = entry.kind if said.get("accepted", True) else "refused"
-            found.setdefault(said["approval"], Counter())[kind] += 1
-    return found
+        payload = entry.payload or {}
+        if "approval" in payload:
+            kind = entry.kind if payload.get("accepted", True) else "refused"
+            counts.setdefault(payload["approval"], Counter())[kind] += 1
+    return counts
 
 
-def start(action: str, url: str, *given: str) -> subprocess.Popen[str]:
+def start(action: str, url: str, *arguments: str) -> subprocess.Popen[str]:
     """A process that does something with approvals; see ``ACTIONS``."""
-    return start_module("approvals", action, url, *given, stdin=subprocess.PIPE)
+    return start_module("approvals", action, url, *arguments, stdin=subprocess.PIPE)
 
 
 def main() -> None:
     """What the process of ``start`` runs."""
-    action, url, *given = sys.argv[1:]
-    asyncio.run(ACTIONS[action](url, *given))
+    action, url, *arguments = sys.argv[1:]
+    asyncio.run(ACTIONS[action](url, *arguments))
 
 
-def say(**what: Any) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
+def say(**members: Any) -> None:
+    sys.stdout.write(json.dumps(members) + "\n")
     sys.stdout.flush()
 
 

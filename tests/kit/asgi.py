@@ -60,7 +60,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def said(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         return json.loads(self.body)
 
     @property
@@ -91,8 +91,8 @@ async def send(
     sent = [(name.lower().encode(), value.encode("latin-1")) for name, value in listed]
     made = {"type": "http", "method": "POST", "path": "/orders", "raw_path": b"/orders", "query_string": b"a=1"}
     await app({**made, "headers": sent, **scope}, receive, keep)
-    said = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
-    return Reply(status=messages[0]["status"], body=b"".join(m.get("body", b"") for m in messages), headers=said)
+    received = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
+    return Reply(status=messages[0]["status"], body=b"".join(m.get("body", b"") for m in messages), headers=received)
 
 
 class Shop:
@@ -109,8 +109,8 @@ class Shop:
 
     def guard(self, **changes: Any) -> GateMiddleware:
         """The application behind a gate, whose options may be changed."""
-        given: dict[str, Any] = {"approvals": self.approvals, "ledger": self.ledger, **self.options, **changes}
-        return GateMiddleware(self.app, Gate(given.pop("name", "orders"), **given), **self.around)
+        options: dict[str, Any] = {"approvals": self.approvals, "ledger": self.ledger, **self.options, **changes}
+        return GateMiddleware(self.app, Gate(options.pop("name", "orders"), **options), **self.around)
 
     async def send(self, body: bytes = BODY, **options: Any) -> Reply:
         return await send(self.guarded, body, **options)
@@ -237,7 +237,7 @@ class Client:
         return b"".join(item.get("body", b"") for item in self.messages)
 
     @property
-    def said(self) -> Any:
+    def document(self) -> Any:
         return json.loads(self.body)
 
 

@@ -14,7 +14,7 @@ from adjudge import Decision, JudgeResult
 from adjudge.ledger import AuditEntry, Row, derive_audit, read_audit
 from kit.ledgers import NO_PREV, export, rehash
 
-Said = tuple[str, Any]
+Event = tuple[str, Any]
 """The kind of an entry, and what it holds; ``None`` for a payload that was erased."""
 
 PASSED = JudgeResult(outcome="passed", judge="careful", score=0.9)
@@ -22,11 +22,11 @@ FAILED = JudgeResult(outcome="failed", judge="careful", score=0.1)
 UNDECIDED = JudgeResult(outcome="undecided", judge="careful", undecided_because="timeout")
 
 
-def make_rows(*said: Said) -> list[Row]:
+def make_rows(*events: Event) -> list[Row]:
     """A correct chain of entries, one each second, after a genesis entry; an entry's place is its number plus 2."""
     begin = ("genesis", {"schema": "adjudge/ledger/1", "public_key": None, "store_content": "full"})
     rows: list[Row] = []
-    for place, (kind, value) in enumerate([begin, *said], 1):
+    for place, (kind, value) in enumerate([begin, *events], 1):
         plain = value.to_dict() if hasattr(value, "to_dict") else value
         payload = None if value is None else json.dumps(plain, sort_keys=True).encode()
         subject = str((plain or {}).get("subject") or "") if isinstance(plain, dict) else ""
@@ -42,29 +42,29 @@ def read_report(text: str) -> AuditEntry:
     return read_audit(json.loads(json.dumps(data, default=str)))
 
 
-def audit_rows(rows: list[Row], **wanted: Any) -> AuditEntry:
+def audit_rows(rows: list[Row], **options: Any) -> AuditEntry:
     """The audit of some rows."""
     with TemporaryDirectory() as folder:
         file = export(rows, Path(folder) / "export.jsonl")
-        return asyncio.run(derive_audit(file, objectives="Whether it holds.", scope=["all"], **wanted))
+        return asyncio.run(derive_audit(file, objectives="Whether it holds.", scope=["all"], **options))
 
 
-def audit(*said: Said, **wanted: Any) -> AuditEntry:
+def audit(*events: Event, **options: Any) -> AuditEntry:
     """The audit of a correct ledger with some entries."""
-    return audit_rows(make_rows(*said), **wanted)
+    return audit_rows(make_rows(*events), **options)
 
 
 def find_codes(entry: AuditEntry) -> list[str]:
     return [item.code for item in entry.found]
 
 
-def decide(result: JudgeResult | None, **more: Any) -> Said:
+def decide(result: JudgeResult | None, **more: Any) -> Event:
     """A gate's decision about a result; blocked by its judge unless more is said."""
-    given: dict[str, Any] = {"gate": "publish", "allowed": False, "decided_by": "judge", "result": result}
-    return "decision", Decision(**given | more)
+    members: dict[str, Any] = {"gate": "publish", "allowed": False, "decided_by": "judge", "result": result}
+    return "decision", Decision(**members | more)
 
 
-def request(result: JudgeResult, approval: str = "a1", **more: Any) -> Said:
+def request(result: JudgeResult, approval: str = "a1", **more: Any) -> Event:
     return "approval.requested", {"approval": approval, "result": result.to_dict(), **more}
 
 
@@ -78,7 +78,7 @@ def shorten(result: JudgeResult) -> dict[str, Any]:
     }
 
 
-def close(result: JudgeResult, *by: str, approved: bool, approval: str = "a1", **more: Any) -> Said:
+def close(result: JudgeResult, *by: str, approved: bool, approval: str = "a1", **more: Any) -> Event:
     status = "approved" if approved else "denied"
-    said = {"approval": approval, "result": shorten(result), "status": status, "closed_by": list(by)}
-    return "approval.closed", said | {"decided_by": "human" if by else "policy"} | more
+    members = {"approval": approval, "result": shorten(result), "status": status, "closed_by": list(by)}
+    return "approval.closed", members | {"decided_by": "human" if by else "policy"} | more

@@ -132,7 +132,7 @@ class BatchServer:
     """Method and path of each request."""
     keys: list[str] = field(default_factory=list)
     """The headers of each request."""
-    said: list[tuple[str, Any]] = field(default_factory=list)
+    answers: list[tuple[str, Any]] = field(default_factory=list)
     """What it answered about jobs: which shape, and the body."""
     chance: random.Random = field(default_factory=lambda: random.Random(7))
 
@@ -226,10 +226,10 @@ class BatchServer:
                     return True
         queued = sum(len(item.lines) for item in self.jobs.values() if not item.end)
         if self.most_queued is not None and queued > self.most_queued:
-            said = "Enqueued token limit reached for small in organization o. Limit: 1 enqueued tokens."
+            message = "Enqueued token limit reached for small in organization o. Limit: 1 enqueued tokens."
             job.end, job.fault = (
                 "failed",
-                {"code": "token_limit_exceeded", "message": said, "param": None, "line": None},
+                {"code": "token_limit_exceeded", "message": message, "param": None, "line": None},
             )
             return True
         return False
@@ -302,7 +302,7 @@ class BatchServer:
         return job
 
     def _say(self, shape: str, body: Any) -> web.StreamResponse:
-        self.said.append((shape, body))
+        self.answers.append((shape, body))
         return web.json_response(body)
 
     def _list(self) -> list[ServerJob]:
@@ -349,11 +349,11 @@ class BatchServer:
             job = self.jobs[name.partition("-")[2]]
             return await self._send_rows(request, job, job.errors if name.startswith("err") else job.rows)
         if path == "/batches" and method == "POST":
-            said = json.loads(data)
-            lines = [json.loads(line) for line in self.files[said["input_file_id"]].split(b"\n") if line]
-            assert all(line["method"] == "POST" and line["url"] == said["endpoint"] for line in lines)
+            parameters = json.loads(data)
+            lines = [json.loads(line) for line in self.files[parameters["input_file_id"]].split(b"\n") if line]
+            assert all(line["method"] == "POST" and line["url"] == parameters["endpoint"] for line in lines)
             pairs = [(line["custom_id"], line["body"]) for line in lines]
-            job = await self._create(request, pairs, (said.get("metadata") or {}).get("adjudge", ""))
+            job = await self._create(request, pairs, (parameters.get("metadata") or {}).get("adjudge", ""))
             return job if isinstance(job, web.StreamResponse) else self._say("Batch", self.show_openai(job))
         if path == "/batches":
             if not self.lists:
@@ -459,10 +459,12 @@ class BatchServer:
                 "File", {"file": {"name": name, "uri": f"https://x/{name}", "mimeType": "application/jsonl"}}
             )
         if path.endswith(":batchGenerateContent"):
-            said = json.loads(data)["batch"]
-            lines = [json.loads(line) for line in self.files[said["inputConfig"]["fileName"]].split(b"\n") if line]
+            parameters = json.loads(data)["batch"]
+            lines = [
+                json.loads(line) for line in self.files[parameters["inputConfig"]["fileName"]].split(b"\n") if line
+            ]
             pairs = [(line["key"], line["request"]) for line in lines]
-            job = await self._create(request, pairs, said["displayName"])
+            job = await self._create(request, pairs, parameters["displayName"])
             return job if isinstance(job, web.StreamResponse) else self._say("BatchJob", self.show_gemini(job))
         if path.startswith("/download/v1beta/files/"):
             name = path.removeprefix("/download/v1beta/files/").removesuffix(":download")
@@ -493,8 +495,8 @@ class BatchServer:
         about["batchStats"] = {"requestCount": str(len(job.lines)), "pendingRequestCount": str(len(job.lines))}
         if job.end and job.rows:
             about["output"] = {"responsesFile": f"files/{job.id.removeprefix('batches/')}"}
-        said: dict[str, Any] = {"name": job.id, "metadata": about, "done": bool(job.end)}
-        return said | ({"error": {"code": 13, "message": "internal"}} if job.end == "FAILED" else {})
+        operation: dict[str, Any] = {"name": job.id, "metadata": about, "done": bool(job.end)}
+        return operation | ({"error": {"code": 13, "message": "internal"}} if job.end == "FAILED" else {})
 
     def _ask_live(self, body: dict[str, Any], model: str = "") -> web.StreamResponse:
         prompt = self.read_prompt(body)

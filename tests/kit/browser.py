@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -30,6 +30,17 @@ def require_chromium() -> None:
     require("a browser", shutil.which("chromium"), "apt-get install chromium")
 
 
+def _give_time(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Let what a browser makes wait as long as any test: Playwright's own 30 s are over on a busy machine."""
+
+    def make_patient(*args: Any, **options: Any) -> Any:
+        made = make(*args, **options)
+        made.set_default_timeout(1_000 * HANG)
+        return made
+
+    return make_patient
+
+
 @contextmanager
 def open_chromium(*flags: str) -> Iterator[Any]:
     """A browser until the block ends.
@@ -44,6 +55,8 @@ def open_chromium(*flags: str) -> Iterator[Any]:
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=[*FLAGS, *flags], timeout=1_000 * HANG
             )
+            for method in ("new_context", "new_page"):
+                setattr(browser, method, _give_time(getattr(browser, method)))
             try:
                 yield browser
             finally:

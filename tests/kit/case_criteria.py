@@ -21,5 +21,5 @@ class Scores:
     async def complete(self, request: Request, /) -> Reply:
         self.requests.append(request)
         names = re.findall(r"^\d+\. ([\w-]+)", request.system, re.MULTILINE)
-        said = [{"name": name, "reasoning": "r", "score": self.score} for name in names]
-        return make_scripted_reply({"criteria": said}, request, self.name)
+        grades = [{"name": name, "reasoning": "r", "score": self.score} for name in names]
+        return make_scripted_reply({"criteria": grades}, request, self.name)

@@ -124,16 +124,16 @@ def feed(monkeypatch: pytest.MonkeyPatch, data: bytes = b"", *, terminal: bool =
 
 def find_token(prompt: str) -> str:
     """The token of the fences in a prompt."""
-    found = re.search(r"<<(?:content|first) (\w{8})>>", prompt)
-    assert found is not None, prompt
-    return found[1]
+    fence = re.search(r"<<(?:content|first) (\w{8})>>", prompt)
+    assert fence is not None, prompt
+    return fence[1]
 
 
 def find_content(prompt: str) -> str:
     """What stands between the fences of the content."""
-    found = re.search(r"<<content (\w{8})>>\n(.*)\n<<end content \1>>", prompt, re.DOTALL)
-    assert found is not None, prompt
-    return found[2]
+    block = re.search(r"<<content (\w{8})>>\n(.*)\n<<end content \1>>", prompt, re.DOTALL)
+    assert block is not None, prompt
+    return block[2]
 
 
 def answer(prompt: str, score: Any, *, names: tuple[str, ...] = ("criteria",), reasoning: str = "because") -> str:

@@ -45,8 +45,8 @@ def parse(arguments: Sequence[str]) -> tuple[str, Mapping[str, Any], Mapping[str
             raise
         return "" if explain is None else explain(), {}, {}
     names = {item.name: item.opts[0] for item in command.params if item.opts[0].startswith("-")}
-    given = {names[name]: value for name, value in context.params.items() if name in names and value is not None}
-    return "", context.params, {name: _as_list(value) for name, value in given.items()}
+    values = {names[name]: value for name, value in context.params.items() if name in names and value is not None}
+    return "", context.params, {name: _as_list(value) for name, value in values.items()}
 
 
 def drop_redirections(arguments: Sequence[str]) -> Iterator[str]:
@@ -65,30 +65,32 @@ def _as_list(value: Any) -> list[str]:
 
 def read_names(blocks: Sequence[Block]) -> dict[str, set[str]]:
     """The names that the configuration on a page gives to rubrics, judges and gates."""
-    found: dict[str, set[str]] = {"rubrics": set(), "judges": set(), "gates": set()}
+    names_by_kind: dict[str, set[str]] = {"rubrics": set(), "judges": set(), "gates": set()}
     for block in blocks:
         if block.language != "toml":
             continue
         table = tomllib.loads(block.text)
-        for kind, names in found.items():
+        for kind, names in names_by_kind.items():
             value = table.get(kind)
             names.update(value if isinstance(value, dict) else ())
-    return found
+    return names_by_kind
 
 
 def find_wrong(arguments: Sequence[str], names: Mapping[str, set[str]]) -> Iterator[str]:
     """What the program would refuse in one command line: its form, and names that nothing has."""
-    error, _, given = parse(arguments)
+    error, _, options = parse(arguments)
     if error:
         yield error
-    for value in given.get("--rubric", ()):
+    for value in options.get("--rubric", ()):
         if not is_rubric(value, names["rubrics"]):
             yield f"--rubric {value}: neither shipped, nor of a configuration on this page, nor a file"
     if arguments and arguments[0] not in ("agree", "redecide"):  # there it names a judge of the file, or a seat
         for option in ("--judge", "--candidate"):
-            yield from (f"{option} {value}" for value in given.get(option, ()) if not is_judge(value, names["judges"]))
+            yield from (
+                f"{option} {value}" for value in options.get(option, ()) if not is_judge(value, names["judges"])
+            )
     for option, known in (("--strategy", get_args(Strategy)), ("--retry", get_args(Reason))):
-        yield from (f"{option} {value}" for value in given.get(option, ()) if value not in (*known, "REASON"))
+        yield from (f"{option} {value}" for value in options.get(option, ()) if value not in (*known, "REASON"))
 
 
 def is_rubric(value: str, configured: set[str]) -> bool:

@@ -122,9 +122,9 @@ def write_file(block: Block, directory: Path) -> None:
 
 def run_code(code: types.CodeType, module: types.ModuleType, runner: asyncio.Runner) -> None:
     """Execute one block's code; where it awaits, in the page's loop."""
-    said = eval(code, vars(module))
+    value = eval(code, vars(module))
     if code.co_flags & inspect.CO_COROUTINE:
-        runner.run(said)
+        runner.run(value)
 
 
 def find_commands(block: Block) -> list[list[str]]:

@@ -16,15 +16,15 @@ FULL = os.environ.get("ADJUDGE_FULL") == "1"
 SEED = os.environ.get("ADJUDGE_SEED", "0")
 
 
-def require(component: str, present: object, how: str) -> None:
+def require(component: str, present: object, remedy: str) -> None:
     """Skip a test, by name, where something it needs is absent; where ADJUDGE_CI is 1, fail instead.
 
-    ``how`` completes "to have it, ...": ``pip install xllamacpp``. Without this a check that silently stopped running
-    looks the same as one that passes.
+    ``remedy`` completes "to have it, ...": ``pip install xllamacpp``. Without this a check that silently stopped
+    running looks the same as one that passes.
     """
     if present:
         return
-    sentence = f"{component} is absent; to have it, {how}"
+    sentence = f"{component} is absent; to have it, {remedy}"
     if CI:
         pytest.fail(f"{sentence} (skips are failures because ADJUDGE_CI=1)", pytrace=False)
     pytest.skip(sentence)

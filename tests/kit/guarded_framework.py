@@ -164,11 +164,11 @@ def play(row: Scenario, framework: Framework, folder: Path) -> None:
     asyncio.run(row(framework, f"sqlite:///{folder}/calls.db"))
 
 
-def use_shop(work: Callable[[Shop], Coroutine[Any, Any, None]], folder: Path) -> None:
+def use_shop(work: Callable[[Shop], Coroutine[Any, Any, None]], folder: Path, **options: Any) -> None:
     """Run an async function with a shop, for tests of what is a framework's own."""
 
     async def go() -> None:
-        async with open_shop(f"sqlite:///{folder}/calls.db") as shop:
+        async with open_shop(f"sqlite:///{folder}/calls.db", **options) as shop:
             await work(shop)
 
     asyncio.run(go())

@@ -23,11 +23,11 @@ def repository_files() -> tuple[Path, ...]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        found = [ROOT / name for name in done.stdout.split("\0") if name]
+        paths = [ROOT / name for name in done.stdout.split("\0") if name]
     except (OSError, subprocess.CalledProcessError):  # an unpacked source distribution
         hidden = {".venv", ".git", ".hypothesis", ".pytest_cache", ".ruff_cache", "__pycache__", "dist", "build"}
-        found = [path for path in ROOT.rglob("*") if not hidden.intersection(path.relative_to(ROOT).parts)]
-    return tuple(sorted(path for path in found if path.is_file()))
+        paths = [path for path in ROOT.rglob("*") if not hidden.intersection(path.relative_to(ROOT).parts)]
+    return tuple(sorted(path for path in paths if path.is_file()))
 
 
 def is_python(path: Path) -> bool:

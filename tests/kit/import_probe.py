@@ -83,6 +83,8 @@ sys.dont_write_bytecode = True
 os.environ.__class__ = Environment
 start_thread, threading.Thread.start = threading.Thread.start, note_thread
 sys.addaudithook(note_event)
+# FastAPI imports it, and by it idna, wherever it is installed. Nothing that adjudge asks for brings it; fastmcp does.
+sys.modules["email_validator"] = None  # type: ignore[assignment]
 before = set(sys.modules)
 armed = True
 for module in MODULES.split(","):

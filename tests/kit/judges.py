@@ -92,7 +92,7 @@ def scores(*values: float, names: Sequence[str] = (), **more: Any) -> dict[str, 
     return {"criteria": [{"name": name, "reasoning": "so", "score": score} for name, score in pairs], **more}
 
 
-def said(result: JudgeResult) -> Mapping[str, Any]:
+def summarise(result: JudgeResult) -> Mapping[str, Any]:
     """The members of a result that a decision rests on."""
     return {"outcome": result.outcome, "because": result.undecided_because, "by": result.decided_by}
 
@@ -108,17 +108,17 @@ def complaint(call: Any, *arguments: Any, **options: Any) -> str:
     pytest.fail("no UsageError was raised")
 
 
-def names(said: object, *parts: str) -> bool:
+def names(message: object, *parts: str) -> bool:
     """Whether a message names the thing, the value and the remedy; its whole text is pinned in test_messages.py."""
-    missing = [part for part in parts if part not in str(said)]
-    assert missing == [], f"{said} names no {missing}"
+    missing = [part for part in parts if part not in str(message)]
+    assert missing == [], f"{message} names no {missing}"
     return True
 
 
 def keep_replies(model: Model, cache: ReplyCache, *, identity: str | None = "1") -> Any:
     """The model that a judge asks through a cache; ``identity`` is what tells it from others of its name."""
-    given = {model.name: identity} if identity is not None else {}
-    return with_layers(Judge(model), cache=cache, identities=given).model
+    identities = {model.name: identity} if identity is not None else {}
+    return with_layers(Judge(model), cache=cache, identities=identities).model
 
 
 STRATEGIES: Mapping[str, Mapping[str, Any]] = {

@@ -69,14 +69,14 @@ def bind_labels(run: Run, labels: Iterable[Label]) -> list[Label]:
     assert contents is not None
     subjects = {item.case.id: digest_content(item.case.content) for item in run.items()}
     drawn: Any = {"contents": contents.digest, "cases": contents.cases}
-    found = []
+    bound = []
     for label in labels:
         design = label.design
         if design is not None:
             size = contents.cases if design.stratum == "all" else design.size
             design = replace(design, size=size, **drawn)
-        found.append(replace(label, subject=subjects.get(label.case), design=design))
-    return found
+        bound.append(replace(label, subject=subjects.get(label.case), design=design))
+    return bound
 
 
 def write_dataset(path: Path, *rows: dict[str, Any]) -> Path:

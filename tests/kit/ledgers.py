@@ -39,7 +39,7 @@ SECRET = "Ada Lovelace lives at 12 St James's Square"
 
 def make_result(**changes: Any) -> JudgeResult:
     """A result whose every text quotes what was judged."""
-    given: dict[str, Any] = {
+    members: dict[str, Any] = {
         "outcome": "failed",
         "judge": "careful",
         "score": 0.25,
@@ -55,7 +55,7 @@ def make_result(**changes: Any) -> JudgeResult:
         "subject": "5" * 64,
         "metadata": {"case": 7},
     }
-    return JudgeResult(**(given | changes))
+    return JudgeResult(**(members | changes))
 
 
 def make_chain_result(*seats: JudgeResult) -> JudgeChainResult:
@@ -82,25 +82,25 @@ def rehash(rows: list[Row]) -> list[Row]:
     for seq, row in enumerate(rows, 1):
         _, ident, at, kind, subject, payload, payload_hash, _, _, signature = row
         payload_hash = payload_hash if payload is None else sha256(payload).hexdigest()
-        said = hash_entry(seq, ident, at, kind, subject, payload_hash, prev)
-        done.append((seq, ident, at, kind, subject, payload, payload_hash, prev, said, signature))
-        prev = said
+        entry_hash = hash_entry(seq, ident, at, kind, subject, payload_hash, prev)
+        done.append((seq, ident, at, kind, subject, payload, payload_hash, prev, entry_hash, signature))
+        prev = entry_hash
     return done
 
 
 def hash_entry(seq: int, ident: str, at: str, kind: str, subject: str, payload_hash: str, prev: str) -> str:  # noqa: PLR0917
     """SHA-256 of the canonical JSON (RFC 8785) of what an entry says, by an encoder that is not ours."""
-    said = {"at": at, "id": ident, "kind": kind, "payload_hash": payload_hash, "prev": prev, "seq": seq}
-    return sha256(rfc8785.dumps({"schema": "adjudge/ledger-entry/1", "subject": subject, **said})).hexdigest()
+    members = {"at": at, "id": ident, "kind": kind, "payload_hash": payload_hash, "prev": prev, "seq": seq}
+    return sha256(rfc8785.dumps({"schema": "adjudge/ledger-entry/1", "subject": subject, **members})).hexdigest()
 
 
 def export(rows: list[Row], path: Path) -> Path:
     """Some rows as the file that a ledger exports."""
     with path.open("wb") as file:
         for row in rows:
-            said: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
-            said["payload"] = msgspec.Raw(b"null" if said["payload"] is None else said["payload"])
-            file.write(msgspec.json.encode({"schema": "adjudge/ledger-entry/1"} | said, order="sorted") + b"\n")
+            line: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+            line["payload"] = msgspec.Raw(b"null" if line["payload"] is None else line["payload"])
+            file.write(msgspec.json.encode({"schema": "adjudge/ledger-entry/1"} | line, order="sorted") + b"\n")
     return path
 
 
@@ -123,15 +123,15 @@ def record(url: str, *values: Any, **options: Any) -> list[int]:
     return run(url, work, **options)
 
 
-def find(url: str, **wanted: Any) -> list[Entry]:
+def find(url: str, **filters: Any) -> list[Entry]:
     async def work(ledger: Ledger) -> list[Entry]:
-        return [entry async for entry in ledger.query(**wanted)]
+        return [entry async for entry in ledger.query(**filters)]
 
     return run(url, work)
 
 
-def verify(url: str, *given: Any, **options: Any) -> Any:
-    return run(url, lambda ledger: ledger.verify(*given, **options))
+def verify(url: str, *arguments: Any, **options: Any) -> Any:
+    return run(url, lambda ledger: ledger.verify(*arguments, **options))
 
 
 def connect(url: str) -> Any:

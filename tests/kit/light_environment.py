@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 from types import ModuleType
@@ -52,7 +52,7 @@ def find_distributions() -> set[str]:
 
 
 class Hider:
-    """Finds no module of a hidden package."""
+    """Finds no module of a hidden package, but what the path has of that name besides: a folder of tests is found."""
 
     def __init__(self, modules: frozenset[str]) -> None:
         self.modules = modules
@@ -60,6 +60,10 @@ class Hider:
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Raise what Python raises where a package is absent; leave every other module to the next finder."""
         if name.partition(".")[0] in self.modules:
+            rest = [place for place in (sys.path if path is None else path) if Path(place).name != "site-packages"]
+            spec = PathFinder.find_spec(name, rest, target)
+            if spec is not None:
+                return spec
             raise ModuleNotFoundError(f"No module named {name!r}, which is hidden here", name=name)
         return None
 
@@ -67,9 +71,9 @@ class Hider:
 def find_hidden_modules() -> frozenset[str]:
     """The modules of the packages that the light environment lacks."""
     light = find_distributions()
-    found = packages_distributions().items()
+    owners_by_module = packages_distributions().items()
     return frozenset(
-        module for module, owners in found if not any(canonicalize_name(owner) in light for owner in owners)
+        module for module, owners in owners_by_module if not any(canonicalize_name(owner) in light for owner in owners)
     )
 
 

@@ -36,13 +36,13 @@ class _Steps(selectors.DefaultSelector):
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = super().select(PATIENCE if _is_thread_busy() and timeout != 0 else 0)
-        if found or timeout == 0:
-            return found
+        events = super().select(PATIENCE if _is_thread_busy() and timeout != 0 else 0)
+        if events or timeout == 0:
+            return events
         if timeout is None:
             raise NothingWillHappenError("everybody waits and no timer is set")
         self.now += max(timeout, 0.0)
-        return found
+        return events
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):

@@ -16,6 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from adjudge import Gate
+from adjudge.guards import InputFirewall
+from kit.firewalls import chain, script, threaten
 from kit.house import TESTS
 from kit.tool_guards import Shop, open_shop
 
@@ -33,6 +36,7 @@ def make_server(shop: Shop, *, run: Callable[[str], None] | None = None, **optio
     from adjudge.integrations.mcp import GateExtension
 
     note = shop.ran.append if run is None else run
+    description = options.pop("description", "Run a command.")
     gate = {name: options.pop(name) for name in ("identify", "media", "server", "principal") if name in options}
     options.setdefault("extensions", [GateExtension(shop.guard, **gate)])
     security = RequestStateSecurity(keys=[KEY])
@@ -44,9 +48,8 @@ def make_server(shop: Shop, *, run: Callable[[str], None] | None = None, **optio
         note(f"delete {path}")
         return f"deleted {path}"
 
-    @server.tool()
+    @server.tool(description=description)
     def shell(cmd: str) -> str:
-        """Run a command."""
         note(f"shell {cmd}")
         return f"ran {cmd}"
 
@@ -88,8 +91,8 @@ def open_client(server: Any, user: User | None = None, **options: Any) -> Any:
     """The official client of a server; without a user it cannot be asked anything."""
     from mcp import Client
 
-    given = {} if user is None else {"elicitation_callback": user.answer}
-    return Client(server, **given, **options)
+    callbacks = {} if user is None else {"elicitation_callback": user.answer}
+    return Client(server, **callbacks, **options)
 
 
 def read_text(result: Any) -> str:
@@ -138,9 +141,28 @@ def main() -> None:
     asyncio.run(serve(settings))
 
 
-async def serve(settings: Mapping[str, Any]) -> None:
-    """Serve until the client leaves, or for ever; a tool's body adds a line to the file ``ran``."""
-    logging.disable(logging.ERROR)
+def prepare(folder: Path, **more: Any) -> dict[str, Any]:
+    """Settings of a server that keeps its ledger and its list of calls in a folder."""
+    return {"url": f"sqlite:///{folder / 'adjudge.db'}", "ran": str(folder / "ran"), **more}
+
+
+def read_ran(settings: Mapping[str, Any]) -> list[str]:
+    """What the tools of a server were called with."""
+    path = Path(settings["ran"])
+    return path.read_text("utf-8").splitlines() if path.exists() else []
+
+
+async def decide_elsewhere(settings: Mapping[str, Any], approved: bool) -> None:
+    """Decide as another process does."""
+    async with open_shop(settings["url"]) as shop:
+        await shop.decide(approved)
+
+
+@asynccontextmanager
+async def open_server(settings: Mapping[str, Any]) -> AsyncIterator[Any]:
+    """The server that settings describe; a tool's body adds a line to the file ``ran``."""
+    from adjudge.integrations.mcp import GateMiddleware
+
     ran = Path(settings["ran"])
 
     def note(text: str) -> None:
@@ -148,10 +170,24 @@ async def serve(settings: Mapping[str, Any]) -> None:
             file.write(f"{text}\n")
 
     options = require_sign_in() if settings.get("signs_in") else {}
+    options |= {name: settings[name] for name in ("description",) if name in settings}
     if settings.get("identify"):
         options["identify"] = lambda _: settings["identify"]
-    async with open_shop(settings["url"], match=settings.get("match", "call")) as shop:
-        server = make_server(shop, run=note, **options)
+    guards: dict[str, Any] = {"match": settings.get("match", "call")}
+    if "poison" in settings:
+        guards["prompts"] = Gate("prompts", rules=[{"not_contains": [settings["poison"]]}])
+    if "threat" in settings:
+        guards["tools"] = {"shell": InputFirewall(chain(script(threaten("cmd", settings["threat"]))))}
+    async with open_shop(settings["url"], **guards) as shop:
+        if "poison" in settings:
+            options |= {"extensions": [], "middleware": [GateMiddleware(shop.guard)]}
+        yield make_server(shop, run=note, **options)
+
+
+async def serve(settings: Mapping[str, Any]) -> None:
+    """Serve until the client leaves, or for ever."""
+    logging.disable(logging.ERROR)
+    async with open_server(settings) as server:
         if not settings.get("http"):
             await server.run_stdio_async()
             return
@@ -200,14 +236,40 @@ async def serve_http(settings: Mapping[str, Any]) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def serve_http_here(server: Any) -> AsyncIterator[str]:
-    """The address of a server over HTTP in this process, which ends with the block."""
+async def serve_script(path: Path, *arguments: str, cwd: Path, port: int = 0) -> AsyncIterator[str]:
+    """The address of a script's ``server`` over HTTP, in a process of its own that ends with the block."""
+    words = [sys.executable, "-c", SERVE_SCRIPT.format(path=str(path), port=port), *arguments]
+    process = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE, cwd=cwd)
+    try:
+        assert process.stdout is not None
+        chosen = (await process.stdout.readline()).decode().strip()
+        assert chosen, "the server did not start"
+        yield f"http://127.0.0.1:{chosen}/mcp"
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+SERVE_SCRIPT = """
+import runpy, socket, uvicorn
+
+server = runpy.run_path({path!r})["server"]
+listener = socket.create_server(("127.0.0.1", {port}))
+print(listener.getsockname()[1], flush=True)
+uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="critical")).run(sockets=[listener])
+"""
+
+
+@asynccontextmanager
+async def serve_http_here(app: Any) -> AsyncIterator[str]:
+    """The address of a server's application over HTTP in this process, which ends with the block."""
     import uvicorn
 
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()
-    running = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_config=None, timeout_graceful_shutdown=1))
+    running = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
     async with asyncio.TaskGroup() as group:
         group.create_task(running.serve(sockets=[listener]))
         try:

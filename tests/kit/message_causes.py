@@ -153,8 +153,8 @@ def write(name: str, text: str) -> Path:
 
 def read_log(*samples: Any) -> None:
     """The cases of a log of Inspect with these samples."""
-    said = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": list(samples)}
-    list(import_inspect(write("log.json", json.dumps(said))))
+    log = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": list(samples)}
+    list(import_inspect(write("log.json", json.dumps(log))))
 
 
 def read_one(row: dict[str, Any], fields: dict[str, str]) -> None:
@@ -189,17 +189,17 @@ async def list_approvals(**options: Any) -> None:
 
 async def ask_people(**options: Any) -> None:
     """A request that nobody could decide."""
-    given = {"about": JudgeResult(**PASSED), "message": "?", "approvers": ["ana", "bob"]} | options
+    terms = {"about": JudgeResult(**PASSED), "message": "?", "approvers": ["ana", "bob"]} | options
     async with Approvals("sqlite:///adjudge.db") as approvals:
-        await approvals.request(given.pop("about"), given.pop("message"), **given)
+        await approvals.request(terms.pop("about"), terms.pop("message"), **terms)
 
 
-async def decide(*said: Any, of: str | None = None, before: tuple[Any, ...] = ()) -> None:
+async def decide(*vote: Any, of: str | None = None, before: tuple[Any, ...] = ()) -> None:
     """A decision about a request whose id is ID in the message, and perhaps one before it."""
     async with Approvals("sqlite:///adjudge.db") as approvals:
         ident = await approvals.request(JudgeResult(**PASSED), "?", approvers=["ana", "bob"])
         try:
-            for each in (before, said):
+            for each in (before, vote):
                 await (approvals.decide(of or ident, *each) if each else asyncio.sleep(0))
         except UsageError as error:
             raise UsageError(str(error).replace(ident, "ID"), argument=error.argument) from error
@@ -266,18 +266,18 @@ def ask_within(budget: Budget) -> JudgeResult:
     return judge.evaluate_sync("Hello.", criteria="Good.")
 
 
-def ask_form(**said: Any) -> JudgeResult:
+def ask_form(**reply: Any) -> JudgeResult:
     """The result of a judge whose reply has these members."""
-    return Judge(ScriptedModel(said), reask=0).evaluate_sync("Hello.", result_format=Review)
+    return Judge(ScriptedModel(reply), reask=0).evaluate_sync("Hello.", result_format=Review)
 
 
 def tell_first(judge: Any, **options: Any) -> str:
     """What a request says of the judge that was asked first."""
 
     async def ask(approvals: Approvals) -> str:
-        given = {"approvers": ["ana"], "first": judge, "content": "The content."} | options
-        about = given.pop("about", make_result())
-        return (await approvals.get(await approvals.request(about, "Publish it?", **given))).first_said
+        terms = {"approvers": ["ana"], "first": judge, "content": "The content."} | options
+        about = terms.pop("about", make_result())
+        return (await approvals.get(await approvals.request(about, "Publish it?", **terms))).first_said
 
     return use("sqlite:///adjudge.db", ask)
 
@@ -325,16 +325,16 @@ def change_payload() -> str:
 
 def compare_flipped(**options: Any) -> PairResult:
     """A pair of which the judge prefers whichever comes first."""
-    said = {"preferred": "first", "reasoning": "so"}
-    return compare_sync("a", "b", criteria="Good.", judge=ScriptedModel(said), **options)
+    reply = {"preferred": "first", "reasoning": "so"}
+    return compare_sync("a", "b", criteria="Good.", judge=ScriptedModel(reply), **options)
 
 
 def redecide_short(*panel: Any, before: str, **policy: Any) -> str:
     """Why a redecision cannot say what would have been."""
     judge = JudgeChain(list(panel), strategy=before, timeout=None) if len(panel) > 1 else panel[0]
     do(make_cases(1), judge, out="run")
-    (why,) = redecide("run", **policy).unknown_because
-    return why
+    (reason,) = redecide("run", **policy).unknown_because
+    return reason
 
 
 def keep_one(dataset: Dataset) -> str:
@@ -497,14 +497,14 @@ def shell(command: str, prepare: Callable[[], str | None] | None = None) -> Writ
     """
     ident = (prepare() if prepare is not None else None) or ""
     shown = Terminal.line("approvals", "show", ident, "--json").document["shown"] if "{shown}" in command else ""
-    typed, _, wanted = command.partition(" | grep ")
+    typed, _, pattern = command.partition(" | grep ")
     words = {"WORDS": WORDS, "--polite": "--criteria 'Is polite.'", "{id}": ident, "{shown}": shown, "{long}": LONG}
     for name, word in words.items():
         typed = typed.replace(name, word)
     ran = Terminal.line(*shlex.split(typed))
-    text = IDENT.sub("ID", f"{ran.out}{ran.err}" if wanted else ran.err).replace(LONG, "LONG")
+    text = IDENT.sub("ID", f"{ran.out}{ran.err}" if pattern else ran.err).replace(LONG, "LONG")
     text = re.sub(rf"\b{re.escape(cli.ME)}\b", "ME", text)
-    lines = [line for line in text.splitlines() if wanted.strip("'") in line]
+    lines = [line for line in text.splitlines() if pattern.strip("'") in line]
     return Written(status=ran.status, lines=tuple(lines))
 
 

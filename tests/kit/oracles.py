@@ -27,11 +27,11 @@ def need_oracles(require: Callable[..., None], *modules: str) -> None:
         require(ORACLES[module], find_spec(module), f"pip install {ORACLES[module]}")
 
 
-def ask(oracle: Callable[..., Any], *given: Any, **options: Any) -> Any:
+def ask(oracle: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """An oracle's answer; what it has to say beside it is not a failure of ours."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return oracle(*given, **options)
+        return oracle(*arguments, **options)
 
 
 def is_near(one: float, other: float) -> bool:

@@ -27,9 +27,9 @@ def prefer_good(request: Request) -> dict[str, Any]:
 def judge_pairs(prompt: str) -> str:
     """A judge for ``python:kit.pairs:judge_pairs``: good beats bad, of two good ones the place, odd is none."""
     fences = r"<<first (\w{8})>>\n(.*)\n<<end first \1>>.*<<second \1>>\n(.*)\n<<end second"
-    found = re.search(fences, prompt, re.DOTALL)
-    assert found is not None, prompt
-    token, first, second = found.groups()
+    match = re.search(fences, prompt, re.DOTALL)
+    assert match is not None, prompt
+    token, first, second = match.groups()
     if "odd" in first + second:
         return "I cannot say."
     chosen = "first" if "good" in first else "second" if "good" in second else "tie"
@@ -68,12 +68,12 @@ def make_pair(ab: str, ba: str | None = None, *, on_conflict: Any = "tie", **mor
             assert isinstance(question, Question)
             return say(ab if question.order == "ab" or ba is None else ba)
 
-    found = compare_sync(GOOD, BAD, judge=Told(), criteria="Good.", both_orders=ba is not None, on_conflict=on_conflict)
-    return replace(found, **more)
+    pair = compare_sync(GOOD, BAD, judge=Told(), criteria="Good.", both_orders=ba is not None, on_conflict=on_conflict)
+    return replace(pair, **more)
 
 
-def say(what: str) -> JudgeResult:
+def say(answer: str) -> JudgeResult:
     """A judge's result for one order."""
-    if what in ("first", "second", "tie"):
-        return JudgeResult(outcome="passed", judge="careful", value=what, confidence=0.9)
-    return JudgeResult(outcome="undecided", undecided_because=what, judge="careful", detail="why not")  # type: ignore[arg-type]
+    if answer in ("first", "second", "tie"):
+        return JudgeResult(outcome="passed", judge="careful", value=answer, confidence=0.9)
+    return JudgeResult(outcome="undecided", undecided_because=answer, judge="careful", detail="why not")  # type: ignore[arg-type]

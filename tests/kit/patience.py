@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-HANG = 300.0
+HANG = 900.0
 """Seconds after which whatever a test waits for counts as hanging.
 
 No test is about this number, so it is far above what the slowest step takes on a machine that is busy with other work.

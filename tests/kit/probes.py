@@ -36,22 +36,22 @@ def probed_with(tool: Any, judge: Any = None, **options: Any) -> ProbeResult:
 class Breaks:
     """What a tool may do instead of answering."""
 
-    def raises(self, given: Any) -> Any:
-        raise ValueError(f"no {given['q']}")
+    def raises(self, value: Any) -> Any:
+        raise ValueError(f"no {value['q']}")
 
-    def ends(self, given: Any) -> Any:
+    def ends(self, value: Any) -> Any:
         raise SystemExit(3)
 
-    def cancels(self, given: Any) -> Any:
+    def cancels(self, value: Any) -> Any:
         raise asyncio.CancelledError
 
-    def stops(self, given: Any) -> Any:
+    def stops(self, value: Any) -> Any:
         raise StopIteration
 
-    async def raises_later(self, given: Any) -> Any:
-        raise ValueError(f"no {given['q']}")
+    async def raises_later(self, value: Any) -> Any:
+        raise ValueError(f"no {value['q']}")
 
-    async def cancels_later(self, given: Any) -> Any:
+    async def cancels_later(self, value: Any) -> Any:
         raise asyncio.CancelledError
 
 
@@ -68,8 +68,8 @@ def by_output(**similarities: Any) -> Judge:
     """A judge that looks at the output: its similarity, or what it raises."""
 
     def look(request: Any) -> Any:
-        said = similarities[request.user.partition(f"<<actual {request.token}>>\n")[2].split("\n")[0]]
-        return said if isinstance(said, Exception) else {"similarityScore": said}
+        similarity = similarities[request.user.partition(f"<<actual {request.token}>>\n")[2].split("\n")[0]]
+        return similarity if isinstance(similarity, Exception) else {"similarityScore": similarity}
 
     return Judge(ScriptedModel(look), reask=0)
 
@@ -91,22 +91,22 @@ def make(similarity: float | None, violated: bool = False, because: Any = None, 
 
 def compare(prompt: str) -> str:
     """A judge: equal texts are the same, a text that says "violate" breaks the contract, "odd" is no answer."""
-    found = re.search(r"<<expected (\w{8})>>\n(.*)\n<<end expected \1>>.*<<actual \1>>\n(.*)\n<<end", prompt, re.DOTALL)
-    assert found is not None
-    token, expected, actual = found.groups()
+    match = re.search(r"<<expected (\w{8})>>\n(.*)\n<<end expected \1>>.*<<actual \1>>\n(.*)\n<<end", prompt, re.DOTALL)
+    assert match is not None
+    token, expected, actual = match.groups()
     if "odd" in actual.lower():
         return "I cannot say."
-    said = {"token": token, "reasoning": f"It says {actual}", "similarityScore": 1.0 if actual == expected else 0.2}
+    reply = {"token": token, "reasoning": f"It says {actual}", "similarityScore": 1.0 if actual == expected else 0.2}
     if "violate" in actual.lower():
-        said |= {"contractViolated": True, "violations": [f"It says {actual}"]}
-    return json.dumps(said)
+        reply |= {"contractViolated": True, "violations": [f"It says {actual}"]}
+    return json.dumps(reply)
 
 
-def shout(given: Any) -> Any:
+def shout(text: Any) -> Any:
     """A tool: upper case, except that "None" breaks it."""
-    return given.upper()
+    return text.upper()
 
 
-async def whisper(given: Any) -> Any:
+async def whisper(value: Any) -> Any:
     """An async tool."""
-    return str(given).lower()
+    return str(value).lower()

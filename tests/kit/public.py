@@ -178,20 +178,20 @@ def find_home(module: str, name: str) -> str | None:
 @cache
 def _list_imported(module: str) -> dict[str, str]:
     """The module that each name comes from; the first import of a name counts."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for node in house.nodes(house.modules()[module]):
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                found.setdefault(alias.asname or alias.name, node.module or "")
-    return found
+                sources.setdefault(alias.asname or alias.name, node.module or "")
+    return sources
 
 
 @cache
 def _list_defined(module: str) -> frozenset[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for node in house.parse(house.modules()[module]).body:
         if isinstance(node, ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Assign):
-            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return frozenset(found)
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return frozenset(names)

@@ -26,11 +26,11 @@ class Words(Provider):
     def say(self, body: Any) -> dict[str, Any]:
         prompt = "\n".join(message["content"] for message in body["messages"])
         content = find_content(prompt)
-        said = super().say(body)
+        reply = super().say(body)
         text = "no verdict" if "broken" in content else answer(prompt, 1.0 if "good" in content else 0.0)
-        said["choices"][0]["message"]["content"] = text
-        said["usage"] = {"prompt_tokens": 1000, "completion_tokens": 10}
-        return said
+        reply["choices"][0]["message"]["content"] = text
+        reply["usage"] = {"prompt_tokens": 1000, "completion_tokens": 10}
+        return reply
 
 
 def count_asked(provider: Provider) -> Counter[str]:
@@ -50,13 +50,13 @@ def make_cases(number: int) -> list[Case]:
 
 def list_actors() -> list[int]:
     """The processes of the actors that judge."""
-    found = []
+    processes = []
     for name in os.listdir("/proc"):  # noqa: PTH208 - there are no other entries that are numbers
         if name.isdigit():
             with suppress(OSError):
                 if b"RayWorker" in Path("/proc", name, "cmdline").read_bytes():
-                    found.append(int(name))
-    return found
+                    processes.append(int(name))
+    return processes
 
 
 @contextmanager
@@ -70,8 +70,8 @@ def open_cluster(nodes: Sequence[int] = (2,)) -> Iterator[Any]:
     Cluster = importlib.import_module("ray.cluster_utils").Cluster  # noqa: N806 - a class
 
     head, *others = nodes
-    how = {"object_store_memory": OBJECT_STORE, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": head, **how})
+    options = {"object_store_memory": OBJECT_STORE, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": head, **options})
     try:
         for cpus in others:
             cluster.add_node(num_cpus=cpus, object_store_memory=OBJECT_STORE, node_ip_address="127.0.0.1")

@@ -25,7 +25,7 @@ NOW = datetime(2026, 1, 31, 12, 0, 0, 250000, tzinfo=UTC)
 @cache
 def find_records() -> Mapping[str, type[Any]]:
     """Every dataclass of the package that has ``to_dict``, by its name; the adapters for other packages have none."""
-    found: dict[str, type[Any]] = {}
+    records: dict[str, type[Any]] = {}
     for module in pkgutil.walk_packages(adjudge.__path__, "adjudge."):
         if module.name.endswith("__main__") or module.name.startswith("adjudge.integrations."):
             continue
@@ -34,9 +34,9 @@ def find_records() -> Mapping[str, type[Any]]:
             continue
         for kind in vars(loaded).values():
             if isinstance(kind, type) and kind.__module__ == loaded.__name__ and "to_dict" in vars(kind):
-                assert found.setdefault(kind.__name__, kind) is kind, f"two records are called {kind.__name__}"
-    del found["Run"]  # writes the manifest of its folder, and no members of its own
-    return dict(sorted(found.items()))
+                assert records.setdefault(kind.__name__, kind) is kind, f"two records are called {kind.__name__}"
+    del records["Run"]  # writes the manifest of its folder, and no members of its own
+    return dict(sorted(records.items()))
 
 
 def make_example(kind: type[Any], *, full: bool = True) -> Any:

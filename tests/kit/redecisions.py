@@ -29,8 +29,8 @@ class Told:
 
     async def complete(self, request: Request, /) -> Reply:
         self.asked.append(request)
-        found = self.lines[str(request.case)]
-        lines = found if isinstance(found, list) else [found]
+        planned = self.lines[str(request.case)]
+        lines = planned if isinstance(planned, list) else [planned]
         line = lines[min(request.attempt, len(lines)) - 1]
         if isinstance(line, Exception):
             raise line

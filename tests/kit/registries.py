@@ -105,9 +105,9 @@ def serve_reviews(*, approves: bool) -> Iterator[tuple[str, list[str]]]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             asked.append("\n".join(message["content"] for message in body["messages"]))
-            found = re.search(r"<<name (\w{8})>>", asked[-1])
-            said = {"token": found[1] if found else "", **(approval() if approves else refusal())}
-            message = {"role": "assistant", "content": json.dumps(said)}
+            fence = re.search(r"<<name (\w{8})>>", asked[-1])
+            review = {"token": fence[1] if fence else "", **(approval() if approves else refusal())}
+            message = {"role": "assistant", "content": json.dumps(review)}
             reply = {"id": "1", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
             data = json.dumps(reply).encode()
             self.send_response(200)
@@ -133,9 +133,9 @@ def serve_reviews(*, approves: bool) -> Iterator[tuple[str, list[str]]]:
 # ---------------------------------------------------------------- processes
 
 
-def start(what: str, *arguments: str) -> subprocess.Popen[str]:
+def start(action: str, *arguments: str) -> subprocess.Popen[str]:
     """A process that does one of the things below; it says what it did, a line at a time."""
-    return start_module("registries", what, *arguments, stdin=subprocess.PIPE)
+    return start_module("registries", action, *arguments, stdin=subprocess.PIPE)
 
 
 def main() -> None:
@@ -189,8 +189,8 @@ async def hang_before_commit(url: str, ident: str) -> None:
     """Write the new tier and its entry, and never come to the commit."""
     append = _tables.ToolView.append_entry
 
-    def hang(self: Any, said: Any) -> None:
-        append(self, said)
+    def hang(self: Any, entry: Any) -> None:
+        append(self, entry)
         say("written")
         time.sleep(3_600)
 
@@ -218,9 +218,9 @@ async def churn(url: str, mark: str) -> None:
 
 def review_words(prompt: str) -> str:
     """A reviewer for ``python:kit.registries:review_words``: bad is refused, odd is no answer, else it approves."""
-    found = re.search(r"<<source (\w{8})>>\n(.*)\n<<end source", prompt, re.DOTALL)
-    assert found is not None, prompt
-    if "odd" in found[2]:
+    source = re.search(r"<<source (\w{8})>>\n(.*)\n<<end source", prompt, re.DOTALL)
+    assert source is not None, prompt
+    if "odd" in source[2]:
         return "I cannot say."
-    said = {"token": found[1], "reasoning": "so", "confidence": 0.9, "approved": "bad" not in found[2]}
-    return json.dumps(said)
+    reply = {"token": source[1], "reasoning": "so", "confidence": 0.9, "approved": "bad" not in source[2]}
+    return json.dumps(reply)

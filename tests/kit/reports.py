@@ -47,10 +47,10 @@ SILENT = (
 
 def make_result(outcome: str = "passed", **changes: Any) -> JudgeResult:
     """A judgement of a single judge."""
-    given = {"judge": "careful", "score": {"passed": 0.9, "failed": 0.3}.get(outcome), "threshold": 0.7}
+    members = {"judge": "careful", "score": {"passed": 0.9, "failed": 0.3}.get(outcome), "threshold": 0.7}
     if outcome == "undecided":
-        given["undecided_because"] = "timeout"
-    return JudgeResult(**(given | {"outcome": outcome} | changes))
+        members["undecided_because"] = "timeout"
+    return JudgeResult(**(members | {"outcome": outcome} | changes))
 
 
 def make_item(place: int, result: Any = None, *, sample: int = 0, **case: Any) -> RunItem:
@@ -94,8 +94,8 @@ def keep_run(folder: Path, items: Iterable[RunItem], manifest: Mapping[str, Any]
     asyncio.run(keep())
     summary = store.sum_up()
     store.close()
-    said = {**(manifest or make_manifest_of(len({item.place for item in items})))}
-    write_manifest(folder, {"counts": summary.pop("counts"), "summary": summary} | said)
+    members = {**(manifest or make_manifest_of(len({item.place for item in items})))}
+    write_manifest(folder, {"counts": summary.pop("counts"), "summary": summary} | members)
     return open_run(folder)
 
 
@@ -217,8 +217,8 @@ def _decide(seats: Sequence[JudgeResult], place: int, chance: random.Random) -> 
 
 
 def _add(seats: Sequence[JudgeResult]) -> Usage | None:
-    found = [seat.usage for seat in seats if seat.usage is not None]
-    return sum(found[1:], found[0]) if found else None
+    usages = [seat.usage for seat in seats if seat.usage is not None]
+    return sum(usages[1:], usages[0]) if usages else None
 
 
 def list_hostile() -> list[RunItem]:
@@ -226,18 +226,18 @@ def list_hostile() -> list[RunItem]:
     seat = make_result("failed", judge=HOSTILE, detail=HOSTILE, reasoning=HOSTILE)
     criteria = (CriterionResult(name=HOSTILE, score=0.2, passed=False, reasoning=HOSTILE, evidence=(HOSTILE,)),)
     rules = (RuleResult(name=HOSTILE, passed=False, message=HOSTILE),)
-    told = {"judge": HOSTILE, "detail": HOSTILE, "reasoning": HOSTILE, "suggestions": (HOSTILE,), "criteria": criteria}
+    texts = {"judge": HOSTILE, "detail": HOSTILE, "reasoning": HOSTILE, "suggestions": (HOSTILE,), "criteria": criteria}
     chain = JudgeChainResult(
         outcome="undecided", undecided_because="split", decided_by="policy", strategy=HOSTILE,
         results=(seat, make_result("passed", judge=f"other {HOSTILE}")), raw_response=HOSTILE,
-        rule_results=rules, **told,
+        rule_results=rules, **texts,
     )  # fmt: skip
     case = {"content": HOSTILE, "reference": HOSTILE, "task": HOSTILE, "context": [HOSTILE], "group": HOSTILE}
     case["metadata"] = {HOSTILE: HOSTILE, "more": {"deep": HOSTILE}}
     return [
         make_item(0, chain, id=HOSTILE, label=True, **case),
-        make_item(1, make_result("failed", rule_results=rules, **told), id=f"b {HOSTILE}", label=True, **case),
-        make_item(2, make_result("passed", **told), id=f"c {HOSTILE}", label=False, **case),
+        make_item(1, make_result("failed", rule_results=rules, **texts), id=f"b {HOSTILE}", label=True, **case),
+        make_item(2, make_result("passed", **texts), id=f"c {HOSTILE}", label=False, **case),
     ]
 
 
@@ -258,7 +258,7 @@ def make_hostile_manifest() -> dict[str, Any]:
 
 def make_run(folder: Path, lines: dict[str, Line] | list[Line], **options: Any) -> Path:
     """A run in which each case is answered by its line."""
-    told = lines if isinstance(lines, dict) else {str(case): line for case, line in enumerate(lines)}
-    cases = options.pop("cases", None) or [Case(id=name, content=f"text {name}") for name in told]
-    do(cases, Judge(Told("x", told), reask=0), out=folder, **options)
+    planned = lines if isinstance(lines, dict) else {str(case): line for case, line in enumerate(lines)}
+    cases = options.pop("cases", None) or [Case(id=name, content=f"text {name}") for name in planned]
+    do(cases, Judge(Told("x", planned), reask=0), out=folder, **options)
     return folder

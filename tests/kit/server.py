@@ -84,14 +84,14 @@ class RunningServer:
 
     def add_account(self, name: str, *scopes: str, **limits: Any) -> None:
         """A new account with ``PASSWORD``; its approver's and rater's name are its own unless ``limits`` says."""
-        given = {"approver": name, "rater": name} | limits
-        permissions = serving.make_permissions(scopes or serving.ACCOUNT_SCOPES, **given)
+        options = {"approver": name, "rater": name} | limits
+        permissions = serving.make_permissions(scopes or serving.ACCOUNT_SCOPES, **options)
         self.change(lambda ledger: serving.add_account(ledger, name=name, password=PASSWORD, permissions=permissions))
 
     def open_client(self, *, key: str | None = None, **more: Any) -> httpx.Client:
         """A program's client, with a key or without; nothing is encrypted, so it reads no certificates (40 ms)."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        more = {"verify": False} | more
+        more = {"verify": False, "timeout": HANG} | more
         self.clients.append(httpx.Client(base_url=self.url, headers=headers | more.pop("headers", {}), **more))
         return self.clients[-1]
 
@@ -109,9 +109,9 @@ class RunningServer:
 
 def find_token(client: httpx.Client, path: str = "/signin") -> str:
     """The token in the forms of a page."""
-    found = re.search(r'name="csrf_token" value="([^"]+)"', client.get(path).text)
-    assert found is not None
-    return found[1]
+    token = re.search(r'name="csrf_token" value="([^"]+)"', client.get(path).text)
+    assert token is not None
+    return token[1]
 
 
 def approve(client: httpx.Client, ident: str, **changes: Any) -> httpx.Response:

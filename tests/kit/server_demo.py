@@ -54,7 +54,7 @@ _WHY = (
 
 def make_chain(text: str = "", *, content: str = CONTENT) -> JudgeChainResult:
     """A failed judgement of three seats with quotations; ``text`` replaces every text that somebody else words."""
-    said = ("Ten working days is what the policy gives.", "It talks down to the customer.")
+    reasons = ("Ten working days is what the policy gives.", "It talks down to the customer.")
     quoted = (("You will have the money within ten working days",), ("which you surely understand", "not in there"))
 
     def criteria(scores: Sequence[float]) -> tuple[CriterionResult, ...]:
@@ -64,11 +64,11 @@ def make_chain(text: str = "", *, content: str = CONTENT) -> JudgeChainResult:
                 score=score,
                 passed=score >= 0.7,
                 threshold=0.7,
-                reasoning=text or why,
+                reasoning=text or reason,
                 evidence=(text,) if text else quotes,
             )
-            for name, score, why, quotes in zip(
-                ("follows the policy", "clear and polite"), scores, said, quoted, strict=True
+            for name, score, reason, quotes in zip(
+                ("follows the policy", "clear and polite"), scores, reasons, quoted, strict=True
             )
         )
 
@@ -80,7 +80,7 @@ def make_chain(text: str = "", *, content: str = CONTENT) -> JudgeChainResult:
             score=sum(scores) / 2,
             threshold=0.8,
             criteria=criteria(scores),
-            reasoning=text or said[1],
+            reasoning=text or reasons[1],
             raw_response=text or json.dumps({"criteria": list(scores)}),
             duration_ms=1200,
         )
@@ -99,7 +99,7 @@ def make_chain(text: str = "", *, content: str = CONTENT) -> JudgeChainResult:
         threshold=0.8,
         criteria=criteria((0.92, 0.41)),
         rule_results=(RuleResult(name=text or "length", passed=True), RuleResult(name=text or "secrets", passed=True)),
-        reasoning=text or said[1],
+        reasoning=text or reasons[1],
         detail=text or "1 passed, 2 failed; 2 of 3 needed",
         suggestions=(text or "Leave out what the customer surely understands.",),
         usage=Usage(input_tokens=3_000, output_tokens=400, cost_usd=0.0031),
@@ -163,15 +163,15 @@ async def tell_story(folder: Path, *, text: str = "", content: str = CONTENT) ->
     )
     ended = replace(held, id=make_id(), allowed=True, pending=False, decided_by="human")
     async with Ledger(f"sqlite:///{folder / 'adjudge.db'}", store_content="full") as ledger:
-        how: dict[str, Any] = {"subject": result.subject}
-        await ledger.append(held, kind="decision", gate="refunds", content=content, **how)
-        await ledger.append({**about, "approvers": ["Ana"]}, kind="approval.requested", **how)
+        options: dict[str, Any] = {"subject": result.subject}
+        await ledger.append(held, kind="decision", gate="refunds", content=content, **options)
+        await ledger.append({**about, "approvers": ["Ana"]}, kind="approval.requested", **options)
         for name, reason in votes:
-            said = {"by": text or name, "approved": True, "accepted": True, "reason": text or reason}
-            await ledger.append({**about, **said}, kind="approval.voted", **how)
+            vote = {"by": text or name, "approved": True, "accepted": True, "reason": text or reason}
+            await ledger.append({**about, **vote}, kind="approval.voted", **options)
         end = {"status": "approved", "decided_by": "human", "closed_by": [text or name for name, _ in votes]}
-        await ledger.append({**about, **end}, kind="approval.closed", **how)
-        return await ledger.append(ended, kind="decision", gate="refunds", content=content, **how)
+        await ledger.append({**about, **end}, kind="approval.closed", **options)
+        return await ledger.append(ended, kind="decision", gate="refunds", content=content, **options)
 
 
 async def _append(ledger: Ledger, draw: Random, moment: datetime, today: datetime) -> None:

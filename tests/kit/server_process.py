@@ -131,9 +131,9 @@ def _follow(running: ServerProcess, ready: threading.Event) -> None:
     assert running.process.stderr is not None
     for line in running.process.stderr:
         running.log.append(line)
-        found = re.search(r"adjudge serves on (\S+);", line)
-        if found is not None:
-            running.url = found[1]
+        address = re.search(r"adjudge serves on (\S+);", line)
+        if address is not None:
+            running.url = address[1]
             ready.set()
     ready.set()
 
@@ -227,7 +227,7 @@ class Cluster:
 
     def _run(self, *arguments: str) -> None:
         subprocess.run(
-            [*self.control, "-D", str(self.folder / "data"), *arguments], check=True, capture_output=True, timeout=60
+            [*self.control, "-D", str(self.folder / "data"), *arguments], check=True, capture_output=True, timeout=HANG
         )
 
 
@@ -251,7 +251,7 @@ def open_cluster(require: Any) -> Iterator[Cluster]:
             [*prefix, "initdb", "-D", str(folder / "data"), "-U", "postgres", "-A", "trust"],
             check=True,
             capture_output=True,
-            timeout=120,
+            timeout=HANG,
         )
         cluster = Cluster(folder=folder, port=port, control=(*prefix, "pg_ctl"))
         cluster.start()

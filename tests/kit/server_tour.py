@@ -230,22 +230,22 @@ async def ask(
     names = [item["name"] for item in RUBRIC["criteria"]]
 
     def seat(name: str, better: float) -> Judge:
-        said = [
-            {"name": criterion, "reasoning": why, "quote": quote, "score": min(1.0, score + better)}
-            for criterion, (why, quote, score) in zip(names, _SAID, strict=True)
+        grades = [
+            {"name": criterion, "reasoning": reason, "quote": quote, "score": min(1.0, score + better)}
+            for criterion, (reason, quote, score) in zip(names, _SAID, strict=True)
         ]
-        return Judge(ScriptedModel("I cannot say." if undecided else {"criteria": said}), name=name)
+        return Judge(ScriptedModel("I cannot say." if undecided else {"criteria": grades}), name=name)
 
     judge = JudgeChain(
         [seat(name, better) for name, better in zip(SEATS, (0.0, 0.02, 0.36), strict=True)],
         strategy="majority", name="careful",
     )  # fmt: skip
-    how: dict[str, Any] = {"approvers": list(PEOPLE), "required": 2, "expires_in": expires_in}
+    asks: dict[str, Any] = {"approvers": list(PEOPLE), "required": 2, "expires_in": expires_in}
     metadata = {"title": title, "agent": "support-refunds", "tool": "payments.refund"}
     rules: Any = [{"name": "length", "max": 4_000, "severity": "warning"}, "secrets"]
     async with Approvals(ledger) as approvals:
         gate = Gate(
-            "refunds", judge=judge, rubric=RUBRIC, rules=rules, approvals=approvals, ask=how, on_failed="ask",
+            "refunds", judge=judge, rubric=RUBRIC, rules=rules, approvals=approvals, ask=asks, on_failed="ask",
             on_undecided="ask", show_content=show_content, wait=False, ledger=ledger,
         )  # fmt: skip
         decision = await gate.check(content, metadata=metadata)
@@ -278,9 +278,9 @@ def keep_labels(folder: Path, *, cases: int = 60, labelled: int = 24) -> None:
         Case(id=f"case-{number}", task=_ASKED, content=_ANSWERED.format(number=number), reference="The parcel is lost.")
         for number in range(cases)
     ]
-    said = {"criteria": [{"name": item["name"], "reasoning": "It is.", "score": 1.0} for item in RUBRIC["criteria"]]}
+    reply = {"criteria": [{"name": item["name"], "reasoning": "It is.", "score": 1.0} for item in RUBRIC["criteria"]]}
     plain = RUBRIC | {"criteria": [{**item, "quote": False} for item in RUBRIC["criteria"]]}
-    run(rows, Judge(ScriptedModel(said)), rubric=plain, out=folder).finish_sync()
+    run(rows, Judge(ScriptedModel(reply)), rubric=plain, out=folder).finish_sync()
     begun = datetime.now(UTC) - timedelta(minutes=20)
     with open_label_queue(folder, per_case=2) as queue:
         for number in range(labelled):

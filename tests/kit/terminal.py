@@ -36,13 +36,13 @@ class Terminal:
     def wait_for(self, text: str, *, seconds: float = HANG) -> Self:
         """Read until a text comes after the one that was waited for last; fails with what there is."""
         until = time.monotonic() + seconds
-        while (found := self.seen.find(text, self._waited)) < 0:
+        while (place := self.seen.find(text, self._waited)) < 0:
             left = until - time.monotonic()
             ready = left > 0 and select.select([self._end], [], [], left)[0]
             piece = self._read() if ready else b""
             assert piece, f"{text!r} did not come; the screen:\n{self.screen}"
             self.seen += piece.decode(errors="replace")
-        self._waited = found + len(text)
+        self._waited = place + len(text)
         return self
 
     def wait_for_screen(self) -> Self:

@@ -103,13 +103,13 @@ class Shop:
 @asynccontextmanager
 async def open_shop(url: str, **options: Any) -> AsyncIterator[Shop]:
     """A guard over two tools: one that a rule checks, and one that people decide about."""
-    given = options.pop("gates", {})
+    parts = options.pop("gates", {})
     async with Ledger(url) as ledger, Approvals(ledger) as approvals:
-        rules = given.get("rules", [{"not_contains": ["rm -rf"]}])
+        rules = parts.get("rules", [{"not_contains": ["rm -rf"]}])
         shell = Gate("shell", rules=rules, ledger=ledger)
         asks = {"on_failed": "ask", "approvals": approvals, "show_content": True, "ledger": ledger}
-        asks["ask"] = PEOPLE | given.get("people", {})
-        deletes = Gate("deletes", judge=given.get("judge", Seat("failed")), rubric=GOOD, **asks)
+        asks["ask"] = PEOPLE | parts.get("people", {})
+        deletes = Gate("deletes", judge=parts.get("judge", Seat("failed")), rubric=GOOD, **asks)
         tools = {"shell": shell, "delete_file": deletes} | options.pop("tools", {})
         async with ToolGuard(tools, **options) as guard:
             yield Shop(guard=guard, approvals=approvals, ledger=ledger)

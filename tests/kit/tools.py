@@ -35,7 +35,7 @@ ORDER = {
 
 def candidate(**more: Any) -> ToolCandidate:
     """A candidate nothing speaks against."""
-    given: dict[str, Any] = {
+    members: dict[str, Any] = {
         "name": "add",
         "description": "Adds two numbers.",
         "input_schema": {"type": "object"},
@@ -44,12 +44,12 @@ def candidate(**more: Any) -> ToolCandidate:
         "mode": "sandbox",
         "tests": (run({"a": 1, "b": 2}, {"sum": 3}),),
     }
-    return ToolCandidate(**given | more)
+    return ToolCandidate(**members | more)
 
 
-def run(given: Any = None, output: Any = None, **more: Any) -> ToolTest:
+def run(arguments: Any = None, output: Any = None, **more: Any) -> ToolTest:
     """A recorded run of a tool."""
-    return ToolTest(input={} if given is None else given, output=output, **{"success": True, **more})
+    return ToolTest(input={} if arguments is None else arguments, output=output, **{"success": True, **more})
 
 
 def approval(**more: Any) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def review(*, approved: Any = True, confidence: Any = 0.9, **more: Any) -> dict[
 
 def creation(of: ToolCandidate | None = None, **more: Any) -> CreationVerdict:
     """An earlier verdict that approves."""
-    given: dict[str, Any] = {
+    members: dict[str, Any] = {
         "approved": True,
         "confidence": 0.9,
         "safety": 1.0,
@@ -88,13 +88,13 @@ def creation(of: ToolCandidate | None = None, **more: Any) -> CreationVerdict:
         "reasoning": "It adds.",
         "tool_digest": tool_digest(of if of is not None else candidate()),
     }
-    return CreationVerdict(**given | more)
+    return CreationVerdict(**members | more)
 
 
 def tool(**more: Any) -> EmergentTool:
     """A tool that was approved and used."""
     made = more.get("candidate") or candidate()
-    given: dict[str, Any] = {
+    members: dict[str, Any] = {
         "id": "tool-1",
         "candidate": made,
         "agent": "ana",
@@ -102,7 +102,7 @@ def tool(**more: Any) -> EmergentTool:
         "usage": ToolUsage(uses=6, successes=6, mean_ms=2.0),
         "verdicts": (creation(made),),
     }
-    return EmergentTool(**given | more)
+    return EmergentTool(**members | more)
 
 
 def chain(lines: Sequence[Any], strategy: str = "consensus", **more: Any) -> JudgeChain:
@@ -131,6 +131,6 @@ def review_words(prompt: str) -> str:
     if "odd" in token[2]:
         return "I cannot say."
     if "eval" in token[2]:
-        found = {"safety": {"concerns": ["it calls eval"], "passed": False}, "approved": False}
-        return json.dumps({"token": token[1], **approval(), **found})
+        objection = {"safety": {"concerns": ["it calls eval"], "passed": False}, "approved": False}
+        return json.dumps({"token": token[1], **approval(), **objection})
     return json.dumps({"token": token[1], **(refusal(reasoning=ESCAPES) if "bad" in token[2] else approval())})

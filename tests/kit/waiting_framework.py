@@ -39,6 +39,12 @@ class WaitingFramework:
     async def make(self, shop: Shop, conversation: str, calls: Sequence[Call]) -> list[str]:
         """Make calls at once, as the framework does, and return what the model reads of each."""
 
+    async def converse(self, shop: Shop, conversation: str, replies: asyncio.Queue[Reply], read: list[str]) -> str:
+        """Make what the model says until it answers; ``read`` gets what it reads. For frameworks with a loop of it."""
+        while not isinstance(reply := await replies.get(), str):
+            read += await self.make(shop, conversation, reply)
+        return reply
+
     async def run(
         self, shop: Shop, script: Sequence[Reply], *, kept: Any = None, word: Any = None, conversation: str = "c-1"
     ) -> Stop:
@@ -62,12 +68,7 @@ class _Session:
     def __init__(self, framework: WaitingFramework, shop: Shop, conversation: str) -> None:
         self.replies: asyncio.Queue[Reply] = asyncio.Queue()
         self.read: list[str] = []
-        self.task = asyncio.create_task(self._run(framework, shop, conversation))
-
-    async def _run(self, framework: WaitingFramework, shop: Shop, conversation: str) -> str:
-        while not isinstance(reply := await self.replies.get(), str):
-            self.read += await framework.make(shop, conversation, reply)
-        return reply
+        self.task = asyncio.create_task(framework.converse(shop, conversation, self.replies, self.read))
 
 
 async def count_open(shop: Shop) -> int:

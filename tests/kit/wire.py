@@ -153,16 +153,16 @@ def talk(
     """The last reply (or error) of a model to a script, and the server."""
 
     async def run():
-        said = None
+        reply = None
         async with serve(*steps) as server:
             model: Any = open_at(server, prefix, **options)
             for _ in range(times):
                 try:
-                    said = await model.complete(request)
+                    reply = await model.complete(request)
                 except ModelError as failed:
-                    said = failed
+                    reply = failed
             await model.aclose()
-        return said, server
+        return reply, server
 
     return asyncio.run(run())
 

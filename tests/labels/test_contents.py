@@ -53,9 +53,9 @@ def make_cases(number: int = CASES) -> list[Case]:
     return [Case(id=f"c{n}", content=f"a {'curt' if n % 4 == 0 else 'kind'} answer, number {n}") for n in range(number)]
 
 
-def judge(folder: Path, cases: Sequence[Case], how: Callable[[str], bool] = is_kind, **more: Any) -> Path:
+def judge(folder: Path, cases: Sequence[Case], function: Callable[[str], bool] = is_kind, **more: Any) -> Path:
     """A run of these cases."""
-    run(list(cases), judge_function(how), criteria="Is kind.", out=folder, **more).finish_sync().close()
+    run(list(cases), judge_function(function), criteria="Is kind.", out=folder, **more).finish_sync().close()
     return folder
 
 
@@ -112,10 +112,10 @@ def change(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
 
 def swap(cases: list[Case], one: int, other: int) -> list[Case]:
     """The same contents, two of them under each other's id."""
-    found = list(cases)
-    found[one] = replace(cases[one], content=cases[other].content)
-    found[other] = replace(cases[other], content=cases[one].content)
-    return found
+    swapped = list(cases)
+    swapped[one] = replace(cases[one], content=cases[other].content)
+    swapped[other] = replace(cases[other], content=cases[one].content)
+    return swapped
 
 
 def find_labelled(place: Path) -> int:
@@ -181,14 +181,14 @@ OTHER: dict[str, Callable[[Path], Path]] = {
 def test_a_draw_belongs_to_its_contents_and_not_to_a_run(place: Path, line: Line, target: str):
     """Whichever judge judged them, and in whichever order: the rate is given, and the gate goes by it."""
     folder = str(HARMLESS[target](place))
-    found = line("agree", folder, "--labels", "labels.jsonl", "--json").document
+    document = line("agree", folder, "--labels", "labels.jsonl", "--json").document
     words = line("agree", folder, "--labels", "labels.jsonl").out
     gate = line("report", folder, "--labels", "labels.jsonl", "--fail-under-corrected", "0.5")
 
-    assert found["sampling"] == "plan"
-    assert (found["other_contents"], found["other_draws"], found["unbound"]) == (0, 0, 0)
-    assert not found["refused"]
-    assert found["rate"]["low"] < 0.75 < found["rate"]["high"]
+    assert document["sampling"] == "plan"
+    assert (document["other_contents"], document["other_draws"], document["unbound"]) == (0, 0, 0)
+    assert not document["refused"]
+    assert document["rate"]["low"] < 0.75 < document["rate"]["high"]
     assert "not counted" not in words
     assert gate.status == 0
 
@@ -198,17 +198,17 @@ def test_a_draw_belongs_to_its_contents_and_not_to_a_run(place: Path, line: Line
 def test_a_draw_from_other_contents_is_no_random_sample(place: Path, line: Line, target: str):
     """It is not called one, gives no rate and opens no gate, and the first line says how many labels there are."""
     folder = str(OTHER[target](place))
-    given = ("--labels", "labels.jsonl")
-    found = line("agree", folder, *given, "--json").document
-    first = line("agree", folder, *given).out.splitlines()[0]
-    claimed = line("agree", folder, *given, "--labels-are", "random", "--json").document
-    gate = line("report", folder, *given, "--fail-under-corrected", "0.01")
-    shown = line("report", folder, *given)
+    arguments = ("--labels", "labels.jsonl")
+    document = line("agree", folder, *arguments, "--json").document
+    first = line("agree", folder, *arguments).out.splitlines()[0]
+    claimed = line("agree", folder, *arguments, "--labels-are", "random", "--json").document
+    gate = line("report", folder, *arguments, "--fail-under-corrected", "0.01")
+    shown = line("report", folder, *arguments)
 
-    assert found["sampling"] == "unknown"
-    assert found["other_contents"] + found["other_draws"] > 0
-    assert any(str(number) in first for number in (found["other_contents"], found["other_draws"]) if number)
-    assert "drawn from this run" not in " ".join(line("agree", folder, *given).out.split())
+    assert document["sampling"] == "unknown"
+    assert document["other_contents"] + document["other_draws"] > 0
+    assert any(str(number) in first for number in (document["other_contents"], document["other_draws"]) if number)
+    assert "drawn from this run" not in " ".join(line("agree", folder, *arguments).out.split())
     assert claimed["sampling"] != "random"
     assert (gate.status, shown.status) == (3, 0)
     assert shown.out.splitlines()[0] == first
@@ -220,12 +220,12 @@ def test_a_label_of_another_content_counts_nowhere(place: Path):
     labels = load_labels(place / "labels.jsonl")
     kept = [item for item in labels if int(item.case[1:]) % 2 == 0]
     with open_run(judge(place / "tuesday", cases)) as done, open_run(place / "monday") as before:
-        found = make_measurement(done, labels=labels)
+        measurement = make_measurement(done, labels=labels)
         joined = [case for case in Dataset.of(cases).with_labels(labels) if case.labels]
         report = make_report(done, labels=labels)
         succession = make_succession(before, [before], labels=labels)
 
-        assert (found.labelled, found.other_contents) == (len(kept), len(labels) - len(kept))
+        assert (measurement.labelled, measurement.other_contents) == (len(kept), len(labels) - len(kept))
         assert {case.id for case in joined} == {item.case for item in kept}
         assert report.labels is not None
         assert report.labels.accuracy.of == len(kept)
@@ -283,12 +283,12 @@ def test_labels_without_digests_or_with_forged_ones_are_never_a_random_sample(
     """They are read, and counted where the content is not known to be another one."""
     change(place / "labels.jsonl", edit)
     folder = str(judge(place / "tuesday", make_cases(), is_short))
-    found = line("agree", folder, "--labels", "labels.jsonl", "--json").document
+    document = line("agree", folder, "--labels", "labels.jsonl", "--json").document
     gate = line("report", folder, "--labels", "labels.jsonl", "--fail-under-corrected", "0.01")
 
-    assert found["sampling"] == "unknown"
-    assert found["labelled"] == (0 if edit is forge_subject else len(load_labels(place / "labels.jsonl")))
-    assert found["unbound"] == (found["labelled"] if edit is leave_out_subjects else 0)
+    assert document["sampling"] == "unknown"
+    assert document["labelled"] == (0 if edit is forge_subject else len(load_labels(place / "labels.jsonl")))
+    assert document["unbound"] == (document["labelled"] if edit is leave_out_subjects else 0)
     assert gate.status == 3
 
 
@@ -316,12 +316,12 @@ def forge_plan(name: str) -> Callable[[Path], None]:
             drawn = {item["case"] for item in plan["order"]}
             item = next(item for item in plan["order"] if item["stratum"] == plan["strata"][0]["name"])
             with open_run(folder) as opened:
-                wanted = "passed" if item["stratum"] == "passed" else "failed"
-                other = next(it.case for it in opened.items(wanted) if it.case.id not in drawn)  # type: ignore[arg-type]
+                outcome = "passed" if item["stratum"] == "passed" else "failed"
+                other = next(it.case for it in opened.items(outcome) if it.case.id not in drawn)  # type: ignore[arg-type]
             item |= {"case": other.id, "subject": digest_content(other.content)}
 
-        def manifest(said: dict[str, Any]) -> None:
-            said["dataset"]["contents"]["digest"] = "0" * 64
+        def manifest(document: dict[str, Any]) -> None:
+            document["dataset"]["contents"]["digest"] = "0" * 64
 
         path = folder / ("run.json" if name == "manifest" else "plan.json")
         change(path, locals()[name])
@@ -339,13 +339,13 @@ def test_a_file_that_was_changed_alone_is_found_out(tmp_path: Path, line: Line, 
     label(folder, "plan")
     honest = line("report", str(folder), "--fail-under-corrected", "0.5").status
     forge_plan(name)(folder)
-    plan, found = line("plan", str(folder)), line("agree", str(folder), "--json")
+    plan, ran = line("plan", str(folder)), line("agree", str(folder), "--json")
     gate = line("report", str(folder), "--fail-under-corrected", "0.01")
 
     assert honest == 0
     assert plan.status == 2
     assert gate.status != 0
-    assert found.status == 2 or found.document["sampling"] == "unknown"
+    assert ran.status == 2 or ran.document["sampling"] == "unknown"
 
 
 def test_a_plan_with_more_drawn_cases_than_a_stratum_has_is_called_damaged(tmp_path: Path, line: Line):
@@ -380,11 +380,11 @@ def test_a_run_that_grew_while_it_was_labelled_says_how_many_were_drawn_before(t
     label(folder, "order", 70)
     before = line("report", str(folder), "--fail-under-corrected", "0.5").status
     judge(folder, make_cases(2 * CASES), resume=True)
-    found = line("agree", str(folder), "--json").document
+    document = line("agree", str(folder), "--json").document
     gate = line("report", str(folder), "--fail-under-corrected", "0.01")
 
     assert before == 0
-    assert (found["sampling"], found["other_draws"]) == ("unknown", 70)
+    assert (document["sampling"], document["other_draws"]) == ("unknown", 70)
     assert "70 labelled cases" in gate.out.splitlines()[0]
     assert gate.status == 3
 
@@ -395,14 +395,14 @@ def test_a_run_that_grew_after_its_plan_certifies_nothing(tmp_path: Path, line: 
     label(folder, "plan")
     before = line("report", str(folder), "--fail-under-corrected", "0.5").status
     judge(folder, [*make_cases(), *[Case(id=f"d{n}", content=f"a curt reply {n}") for n in range(800)]], resume=True)
-    plan, found = line("plan", str(folder)), line("agree", str(folder), "--json").document
+    plan, document = line("plan", str(folder)), line("agree", str(folder), "--json").document
     gate = line("report", str(folder), "--fail-under-corrected", "0.01")
 
     assert before == 0
     assert plan.status == 2
     assert "960" in plan.sentence
-    assert found["sampling"] == "unknown"
-    assert found["other_draws"] == found["labelled"]
+    assert document["sampling"] == "unknown"
+    assert document["other_draws"] == document["labelled"]
     assert gate.status == 3
     with open_label_queue(folder) as queue:
         assert queue.plan is None
@@ -436,11 +436,11 @@ def test_cases_labelled_before_the_run_was_complete_are_no_sample_of_it(tmp_path
     """The first forty were all there was to draw from; what is finished later gives no rate of them."""
     folder = tmp_path / "run"
     early = grow(folder, 40, 30)
-    found = line("agree", str(folder), "--json").document
+    document = line("agree", str(folder), "--json").document
 
     assert len(early) == 30
-    assert found["labelled"] == 30
-    assert found["sampling"] == "unknown"
+    assert document["labelled"] == 30
+    assert document["sampling"] == "unknown"
     assert line("report", str(folder), "--fail-under-corrected", "0.01").status == 3
 
 
@@ -486,9 +486,9 @@ def test_picked_cases_count_when_the_order_comes_to_them(tmp_path: Path):
 
     assert 8 <= bad <= 32
     with open_run(folder) as opened:
-        found = make_measurement(opened)
-    assert found.sampling == "plan"
-    assert found.rate is not None
+        measurement = make_measurement(opened)
+    assert measurement.sampling == "plan"
+    assert measurement.rate is not None
 
 
 def test_a_label_without_a_digest_fills_no_place(place: Path):
@@ -496,14 +496,14 @@ def test_a_label_without_a_digest_fills_no_place(place: Path):
     folder = judge(place / "tuesday", make_cases())
     labels = [Label(case=f"c{n}", rater="ann", value=False) for n in range(0, CASES, 4)]
     with open_label_queue(folder, seed=1) as queue:
-        found = queue.import_labels(labels)
+        imported = queue.import_labels(labels)
         seen = set()
         while (task := queue.next("ann")) is not None:
             seen.add(task.case)
             queue.record("ann", task.case, is_good(str(task.content)))
         again = queue.import_labels(labels)
 
-        assert (found.added, again.added) == (len(labels), 0)
+        assert (imported.added, again.added) == (len(labels), 0)
         assert len(seen) == CASES
         assert all(item.subject is not None for item in queue.labels())
 
@@ -518,12 +518,12 @@ def test_importing_leaves_labels_of_another_content_out(place: Path, line: Line)
     judge(place / "other", [replace(case, content=f"{case.content}!") for case in make_cases()])
     labels = load_labels(place / "labels.jsonl")
     odd = sum(int(item.case[1:]) % 2 for item in labels)
-    found = line("label", "tuesday", "--import", "labels.jsonl")
+    ran = line("label", "tuesday", "--import", "labels.jsonl")
     refused = line("label", "other", "--import", "labels.jsonl")
 
-    assert found.status == 0
-    assert str(odd) in found.out.splitlines()[0]
-    assert f"{len(labels) - odd} labels taken in" in found.out
+    assert ran.status == 0
+    assert str(odd) in ran.out.splitlines()[0]
+    assert f"{len(labels) - odd} labels taken in" in ran.out
     assert refused.status == 2
     assert "another content" in refused.sentence
     assert len(read(place / "tuesday")) == len(labels) - odd
@@ -595,9 +595,9 @@ def test_the_swapped_sides_of_a_pair_are_another_content(tmp_path: Path):
     assert make_measurement(done, labels=labels).sampling == "plan"
     assert make_measurement(keep(tmp_path / "written", *written), labels=labels).sampling == "plan"
     labels = [*labels, replace(labels[0], case="p0", subject=results["p0"])]
-    found = make_measurement(keep(tmp_path / "turned", *turned), labels=labels)
-    assert found.sampling == "unknown"
-    assert found.other_contents >= 1
+    measurement = make_measurement(keep(tmp_path / "turned", *turned), labels=labels)
+    assert measurement.sampling == "unknown"
+    assert measurement.other_contents >= 1
 
 
 class Prefer:
@@ -621,8 +621,8 @@ def test_verdicts_in_a_file_are_of_contents_too(tmp_path: Path):
     write_labels(tmp_path / "other.jsonl", [*judged, *[replace(item, subject="0" * 64) for item in people]])
 
     assert [item.labelled for item in measure_file(tmp_path / "same.jsonl")] == [20]
-    (found,) = measure_file(tmp_path / "other.jsonl")
-    assert (found.labelled, found.other_contents) == (0, 20)
+    (measurement,) = measure_file(tmp_path / "other.jsonl")
+    assert (measurement.labelled, measurement.other_contents) == (0, 20)
 
 
 def test_a_plan_counts_labels_of_its_contents_alone(tmp_path: Path):
@@ -649,14 +649,14 @@ def test_a_plan_and_a_measurement_count_the_same_cases(tmp_path: Path):
     with open_run(folder) as done:
         plan = load_plan(done)
         assert plan is not None
-        status, found = find_plan_status(plan, read(folder)), make_measurement(done)
+        status, measurement = find_plan_status(plan, read(folder)), make_measurement(done)
         planned = {item.case for item in plan.order}
         before = [item for item in read(folder) if item.case in planned and (item.at or plan.at) < plan.at]
 
     assert before
     assert status.pending == ()
-    assert found.rate is not None
-    assert found.rate.to_dict()["labels"] == sum(status.labelled) == len(plan.order)
+    assert measurement.rate is not None
+    assert measurement.rate.to_dict()["labels"] == sum(status.labelled) == len(plan.order)
 
 
 def test_a_list_of_cases_says_what_is_to_be_read(tmp_path: Path, line: Line):

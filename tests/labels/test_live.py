@@ -71,17 +71,17 @@ def answer(queue: LabelQueue, rater: str, most: int) -> None:
 def read_line(line: Line, monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[float, float, str] | None:
     """The limits that ``adjudge label`` shows, and what it says behind them; ``None`` where it says nothing."""
     feed(monkeypatch, b"q\n")
-    found = RATE.search(line("label", "run", "--rater", "zoe", *options).err)
-    return None if found is None else (float(found[2]), float(found[3]), found[4])
+    match = RATE.search(line("label", "run", "--rater", "zoe", *options).err)
+    return None if match is None else (float(match[2]), float(match[3]), match[4])
 
 
 def count(queue: LabelQueue, plan: LabelPlan | None = None) -> LiveRate:
     """The rate from what the queue lists."""
-    found = queue.list_draws()
-    assert found is not None
-    names = list(found.sizes)
-    draws = [(names.index(stratum), good) for stratum, good in found.draws]
-    return compute_live_rate(list(found.sizes.values()), draws, allocations=() if plan is None else plan.allocations)
+    listed = queue.list_draws()
+    assert listed is not None
+    names = list(listed.sizes)
+    draws = [(names.index(stratum), good) for stratum, good in listed.draws]
+    return compute_live_rate(list(listed.sizes.values()), draws, allocations=() if plan is None else plan.allocations)
 
 
 def show(rate: LiveRate) -> tuple[float, float]:
@@ -96,10 +96,10 @@ def test_the_line_says_how_many_more(line: Line, monkeypatch: pytest.MonkeyPatch
         assert read_line(line, monkeypatch) is None
         answer(queue, "ann", 71)
         rate = count(queue)
-    said = read_line(line, monkeypatch)
+    shown = read_line(line, monkeypatch)
 
     assert rate.labels == 80
-    assert said == (*show(rate), f"; about {estimate_more_labels(rate, within=0.03)} more until ± 3 points")
+    assert shown == (*show(rate), f"; about {estimate_more_labels(rate, within=0.03)} more until ± 3 points")
 
 
 def test_after_the_pilot_the_line_counts_as_the_plan_drew(line: Line, monkeypatch: pytest.MonkeyPatch):
@@ -116,10 +116,10 @@ def test_after_the_pilot_the_line_counts_as_the_plan_drew(line: Line, monkeypatc
         answer(queue, "ann", len(plan.order) - 5)
         rate, plain = count(queue, plan), count(queue)
         status = find_plan_status(plan, queue.labels())
-    said = read_line(line, monkeypatch)
+    shown = read_line(line, monkeypatch)
 
     assert status.live == rate
-    assert said == (*show(rate), f"; about {estimate_more_labels(rate, within=0.04)} more until ± 4 points")
+    assert shown == (*show(rate), f"; about {estimate_more_labels(rate, within=0.04)} more until ± 4 points")
     assert show(rate) != show(plain)
 
 
@@ -134,9 +134,9 @@ def test_a_case_counts_when_it_has_all_its_labels(line: Line, monkeypatch: pytes
         one = count(queue)
 
     assert (two.labels, one.labels) == (25, 40)
-    said = read_line(line, monkeypatch, "--per-case", "2")
-    assert said is not None
-    assert said[:2] == show(two)
+    shown = read_line(line, monkeypatch, "--per-case", "2")
+    assert shown is not None
+    assert shown[:2] == show(two)
 
 
 def test_a_case_that_was_settled_counts(line: Line):
@@ -147,10 +147,10 @@ def test_a_case_that_was_settled_counts(line: Line):
         case = next(iter(queue.truths()))
         assert queue.list_draws().draws == ()  # type: ignore[union-attr]
         queue.adjudicate("zoe", case, value=False)
-        found = queue.list_draws()
+        listed = queue.list_draws()
 
-    assert found is not None
-    assert [good for _, good in found.draws] == [False]
+    assert listed is not None
+    assert [good for _, good in listed.draws] == [False]
 
 
 def test_what_was_labelled_before_the_plan_counts_at_its_place(line: Line):
@@ -187,13 +187,13 @@ def test_ignored_groups_are_named(line: Line, monkeypatch: pytest.MonkeyPatch, p
         line("plan", "run", "--ignore-groups")
     with open_label_queue("run") as queue:
         answer(queue, "ann", 20)
-        found = queue.list_draws()
-    said = read_line(line, monkeypatch)
+        listed = queue.list_draws()
+    shown = read_line(line, monkeypatch)
 
-    assert found is not None
-    assert found.ignored_groups == CASES // 4
-    assert said is not None
-    assert "groups ignored" in said[2]
+    assert listed is not None
+    assert listed.ignored_groups == CASES // 4
+    assert shown is not None
+    assert "groups ignored" in shown[2]
 
 
 def test_groups_of_a_data_set_are_named_too(line: Line):

@@ -121,10 +121,10 @@ def test_a_plan_that_is_complete_decides_by_the_limits_for_one_look(planning: Pl
     passed, missed = planning.decide(rate.low - 0.001), planning.decide(rate.low + 0.001)
 
     assert (passed.outcome, missed.outcome) == ("passed", "failed")
-    for found in (passed, missed):
-        assert found.limit is not None
-        assert (found.limit.kind, found.limit.low, found.left) == ("one look", rate.low, 0)
-        assert "one look" in found.reason
+    for decision in (passed, missed):
+        assert decision.limit is not None
+        assert (decision.limit.kind, decision.limit.low, decision.left) == ("one look", rate.low, 0)
+        assert "one look" in decision.reason
     assert planning.decide(rate.low - 0.001).outcome == "passed"
 
 
@@ -132,11 +132,11 @@ def test_a_plan_that_is_complete_decides_by_the_limits_for_one_look(planning: Pl
 def test_before_a_plan_is_complete_nothing_is_decided(planning: Planning, share: float):
     """However good the labels so far are, the answer is how many are left."""
     planning.label(round(share * len(planning.plan.order)))
-    found = planning.decide(0.01)
+    decision = planning.decide(0.01)
 
-    assert found.outcome == "undecided"
-    assert found.left == len(planning.plan.order) - len(planning.labels) > 0
-    assert f"{found.left} label{'s' * (found.left != 1)} of the plan's pilot" in found.reason
+    assert decision.outcome == "undecided"
+    assert decision.left == len(planning.plan.order) - len(planning.labels) > 0
+    assert f"{decision.left} label{'s' * (decision.left != 1)} of the plan's pilot" in decision.reason
 
 
 def test_one_label_that_is_missing_is_one(planning: Planning):
@@ -169,10 +169,10 @@ def test_labels_beyond_the_planned_ones_need_the_limits_for_every_look(planning:
     assert planning.decide(0.99).limit == once.limit, "nothing of the extension is labelled yet"
     planning.label(5)
     live = find_plan_status(planning.plan, planning.labels).live
-    found = planning.decide(live.low)
+    first = planning.decide(live.low)
     (planning.run.folder / "looks.jsonl").unlink()
 
-    for decision in (found, planning.decide(live.low)):
+    for decision in (first, planning.decide(live.low)):
         assert decision.outcome == "passed"
         assert decision.limit is not None
         assert (decision.limit.kind, decision.limit.low) == ("every look", live.low)
@@ -185,21 +185,21 @@ def test_a_plan_that_was_replaced_after_a_look_needs_the_limits_for_every_look(p
     assert planning.decide(0.5).outcome == "undecided"
     other = Planning.begin(planning.run, planning.truths, seed=2)
     other.complete()
-    found = other.decide(0.5)
+    decision = other.decide(0.5)
 
-    assert found.limit is not None
-    assert found.limit.kind == "every look"
-    assert "another plan" in found.reason
+    assert decision.limit is not None
+    assert decision.limit.kind == "every look"
+    assert "another plan" in decision.reason
 
 
 def test_a_plan_that_was_replaced_before_any_look_keeps_its_one_look(planning: Planning):
     """Nobody saw what the first one came to."""
     other = Planning.begin(planning.run, planning.truths, seed=2)
     other.complete()
-    found = other.decide(0.5)
+    decision = other.decide(0.5)
 
-    assert found.limit is not None
-    assert (found.outcome, found.limit.kind) == ("passed", "one look")
+    assert decision.limit is not None
+    assert (decision.outcome, decision.limit.kind) == ("passed", "one look")
 
 
 def test_labels_of_another_plan_tell_of_it_where_the_record_is_gone(planning: Planning):
@@ -209,11 +209,11 @@ def test_labels_of_another_plan_tell_of_it_where_the_record_is_gone(planning: Pl
     other = Planning.begin(planning.run, planning.truths, seed=2)
     other.complete()
     other.labels += [label for label in before if label.case not in {item.case for item in other.plan.order}]
-    found = other.decide(0.5)
+    decision = other.decide(0.5)
 
-    assert found.limit is not None
-    assert found.limit.kind == "every look"
-    assert "another plan" in found.reason
+    assert decision.limit is not None
+    assert decision.limit.kind == "every look"
+    assert "another plan" in decision.reason
 
 
 def test_labels_that_changed_after_the_look_need_the_limits_for_every_look(planning: Planning):
@@ -222,22 +222,22 @@ def test_labels_that_changed_after_the_look_need_the_limits_for_every_look(plann
     planning.decide(0.99)
     first = planning.labels[0]
     planning.labels[0] = replace(first, value=not first.value)
-    found = planning.decide(0.5)
+    decision = planning.decide(0.5)
 
-    assert found.limit is not None
-    assert found.limit.kind == "every look"
-    assert "changed" in found.reason
+    assert decision.limit is not None
+    assert decision.limit.kind == "every look"
+    assert "changed" in decision.reason
 
 
 def test_a_look_that_cannot_be_recorded_is_not_the_one_look(planning: Planning, monkeypatch: pytest.MonkeyPatch):
     """Where a folder is read-only, the next look would be the first one again."""
     planning.complete()
     monkeypatch.setattr("os.access", lambda *_args, **_more: False)
-    found = planning.decide(0.5)
+    decision = planning.decide(0.5)
 
-    assert found.limit is not None
-    assert found.limit.kind == "every look"
-    assert "cannot be recorded" in found.reason
+    assert decision.limit is not None
+    assert decision.limit.kind == "every look"
+    assert "cannot be recorded" in decision.reason
 
 
 def test_a_damaged_record_is_an_error(planning: Planning):
@@ -290,13 +290,13 @@ def test_without_a_plan_the_limits_hold_at_every_look(tmp_path: Path):
     with keep(tmp_path / "run", truths) as run:
         labels = say(random.Random(1).sample(sorted(truths), 100), truths)
         rate = make_measurement(run, labels=labels, labels_are_random=True).rate
-        found = decide_rate(run, 0.8, labels=labels, labels_are_random=True)
+        decision = decide_rate(run, 0.8, labels=labels, labels_are_random=True)
 
-    assert found.limit is not None
-    assert (found.limit.kind, found.limit.level) == ("every look", 0.95)
-    assert found.limit.low < rate.low
-    assert "no plan" in found.reason
-    assert "label more and look again" in found.reason
+    assert decision.limit is not None
+    assert (decision.limit.kind, decision.limit.level) == ("every look", 0.95)
+    assert decision.limit.low < rate.low
+    assert "no plan" in decision.reason
+    assert "label more and look again" in decision.reason
 
 
 def test_labels_that_are_sorted_count_in_a_random_order(tmp_path: Path):
@@ -305,9 +305,9 @@ def test_labels_that_are_sorted_count_in_a_random_order(tmp_path: Path):
     with keep(tmp_path / "run", truths) as run:
         labels = say(random.Random(1).sample(sorted(truths), 100), truths)
         ordered = sorted(labels, key=lambda label: not label.value)
-        found = [decide_rate(run, 0.5, labels=given, labels_are_random=True) for given in (labels, ordered)]
+        decisions = [decide_rate(run, 0.5, labels=sample, labels_are_random=True) for sample in (labels, ordered)]
 
-    assert found[0] == found[1]
+    assert decisions[0] == decisions[1]
 
 
 def test_a_sample_that_lacks_earlier_labels_is_another_one(tmp_path: Path):
@@ -316,10 +316,10 @@ def test_a_sample_that_lacks_earlier_labels_is_another_one(tmp_path: Path):
     cases = random.Random(1).sample(sorted(truths), 200)
     with keep(tmp_path / "run", truths) as run:
         samples = [cases[:50], cases[:80], cases[100:180], cases[120:]]
-        found = [decide_rate(run, 0.5, labels=say(some, truths), labels_are_random=True).limit for some in samples]
+        limits = [decide_rate(run, 0.5, labels=say(some, truths), labels_are_random=True).limit for some in samples]
         looks = load_looks(run.folder)
 
-    levels = [item.level for item in found if item is not None]
+    levels = [item.level for item in limits if item is not None]
     assert levels[0] == levels[1] == 0.95 < levels[2] < levels[3]
     assert [look.draw for look in looks] == ["labels 1", "labels 1", "labels 2", "labels 3"]
     assert [len(look.added) for look in looks] == [50, 30, 80, 80]
@@ -329,10 +329,10 @@ def test_every_case_labelled_is_counted(tmp_path: Path):
     """Nothing is estimated, so there is no look to be careful about."""
     truths = draw_truths(1, 0.8)
     with keep(tmp_path / "run", truths) as run:
-        found = [decide_rate(run, bar, labels=say(truths, truths)) for bar in (0.8, 0.81)]
+        decisions = [decide_rate(run, bar, labels=say(truths, truths)) for bar in (0.8, 0.81)]
 
-    assert [item.outcome for item in found] == ["passed", "failed"]
-    assert all(item.limit is not None and item.limit.kind == "count" for item in found)
+    assert [item.outcome for item in decisions] == ["passed", "failed"]
+    assert all(item.limit is not None and item.limit.kind == "count" for item in decisions)
 
 
 @pytest.mark.parametrize(("target", "groups"), [("system", False), ("run", True), ("system", True)])
@@ -346,12 +346,12 @@ def test_groups_and_systems_have_limits_for_every_look_too(tmp_path: Path, targe
     asked: Any = {"labels_are_random": True, "target": target}
     with keep_run(tmp_path / "run", items) as run:
         asked["labels"] = say(random.Random(1).sample(sorted(truths), 100), truths)
-        rate, found = make_measurement(run, **asked).rate, decide_rate(run, 0.5, **asked)
+        rate, decision = make_measurement(run, **asked).rate, decide_rate(run, 0.5, **asked)
 
-    assert found.outcome == "passed"
-    assert found.limit is not None
-    assert (found.limit.kind, found.limit.level) == ("every look", 0.95)
-    assert found.limit.low < rate.low < rate.high < found.limit.high
+    assert decision.outcome == "passed"
+    assert decision.limit is not None
+    assert (decision.limit.kind, decision.limit.level) == ("every look", 0.95)
+    assert decision.limit.low < rate.low < rate.high < decision.limit.high
 
 
 # ---------------------------------------------------------------- sequences of looks
@@ -420,14 +420,14 @@ def count_passes(
     folder: Path, way: str, truths: Truths, *, right: float, looks: int, seeds: Iterable[int]
 ) -> tuple[int, int]:
     """In how many sequences of looks a bar is passed that is not met: by the gate, and by the ordinary limits."""
-    found = []
+    outcomes = []
     with keep(folder, truths, right=right, groups=way == "groups") as run:
         for seed in seeds:
             for name in ("looks.jsonl", "plan.json"):
                 (folder / name).unlink(missing_ok=True)
             seen = list(SEQUENCES[way](run, truths, seed, looks))
-            found.append((any(item.passed for item in seen), any(item.ordinary for item in seen)))
-    return sum(passed for passed, _ in found), sum(ordinary for _, ordinary in found)
+            outcomes.append((any(item.passed for item in seen), any(item.ordinary for item in seen)))
+    return sum(passed for passed, _ in outcomes), sum(ordinary for _, ordinary in outcomes)
 
 
 UNLUCKY = {"no plan": (38, 46, 54, 59), "extended": (30, 33, 34, 46), "replaced": (19, 31, 48)}
@@ -454,15 +454,15 @@ SEEDS = range(4)
 @pytest.mark.skipif(not FULL, reason="48 sequences of 24 looks take minutes; ADJUDGE_FULL=1 runs them")
 def test_a_bar_that_is_not_met_is_seldom_passed_in_24_looks(tmp_path: Path):
     """The same with 24 looks, for good and bad judges and for rates near the end, all sequences together."""
-    found = {}
+    counts_by_way = {}
     for way, (share, right) in itertools.product(SEQUENCES, [(0.5, 0.6), (0.8, 0.9), (0.95, 0.9)]):
         folder, truths = tmp_path / f"{way} {share}", draw_truths(5, share)
-        found[way, share] = count_passes(folder, way, truths, right=right, looks=24, seeds=SEEDS)
-    passes, ordinary = (sum(counts) for counts in zip(*found.values(), strict=True))
+        counts_by_way[way, share] = count_passes(folder, way, truths, right=right, looks=24, seeds=SEEDS)
+    passes, ordinary = (sum(counts) for counts in zip(*counts_by_way.values(), strict=True))
 
     # More than this many are seen in one of 1,000 such tables where the promise is just kept.
-    assert passes <= binom.ppf(0.999, len(found) * len(SEEDS), 0.05), found
-    assert passes < ordinary, found
+    assert passes <= binom.ppf(0.999, len(counts_by_way) * len(SEEDS), 0.05), counts_by_way
+    assert passes < ordinary, counts_by_way
 
 
 @pytest.mark.slow

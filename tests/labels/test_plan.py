@@ -173,12 +173,12 @@ def test_nothing_changes_before_the_pilot_is_labelled(run: Run):
 def test_after_the_pilot_labels_go_where_people_disagree(run: Run):
     """The second phase follows the pilot's labels; cases of the pilot are not drawn again."""
     plan = make_plan(run, within=0.03, seed=1)
-    found = continue_plan(plan, run, find_plan_status(plan, label(plan.order, plan)))
-    second = found.order[len(plan.order) :]
+    continued = continue_plan(plan, run, find_plan_status(plan, label(plan.order, plan)))
+    second = continued.order[len(plan.order) :]
 
-    assert [phase.kind for phase in found.phases] == ["pilot", "spread"]
-    assert found.order[: len(plan.order)] == plan.order
-    assert len({item.case for item in found.order}) == len(found.order)
+    assert [phase.kind for phase in continued.phases] == ["pilot", "spread"]
+    assert continued.order[: len(plan.order)] == plan.order
+    assert len({item.case for item in continued.order}) == len(continued.order)
     assert all(0 < item.p <= 1 for item in second)
 
 
@@ -360,14 +360,14 @@ def test_of_plans_that_are_written_at_once_one_is_kept(run: Run):
 def test_open_cases_count_both_ways(run: Run):
     """What people cannot tell or do not agree on is no label that is missing, and widens the interval."""
     plan = make_plan(run, within=0.04, seed=1)
-    said = label(plan.order, plan)
-    unsure = [replace(item, value="cannot_tell") if place < 10 else item for place, item in enumerate(said)]
-    split = [*said, *(replace(item, rater="bob", value=not item.value) for item in said[:10])]
+    answers = label(plan.order, plan)
+    unsure = [replace(item, value="cannot_tell") if place < 10 else item for place, item in enumerate(answers)]
+    split = [*answers, *(replace(item, rater="bob", value=not item.value) for item in answers[:10])]
 
     for labels in (unsure, split):
         status = find_plan_status(plan, labels)
         assert (sum(status.open), status.pending) == (10, ())
-        assert status.live.half_width > find_plan_status(plan, said).live.half_width
+        assert status.live.half_width > find_plan_status(plan, answers).live.half_width
 
 
 def test_labels_of_other_cases_and_overrides_are_left_out(run: Run):
@@ -500,13 +500,13 @@ def fill(path: Path, rows: int = 2) -> None:
         return
     delimiter = "\t" if path.suffix == ".tsv" else ","
     with path.open(newline="") as file:
-        found = list(csv.DictReader(file, delimiter=delimiter))
-    for row in found[:rows]:
+        listed = list(csv.DictReader(file, delimiter=delimiter))
+    for row in listed[:rows]:
         row["value"] = "TRUE"
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(found[0]), delimiter=delimiter)
+        writer = csv.DictWriter(file, list(listed[0]), delimiter=delimiter)
         writer.writeheader()
-        writer.writerows(found)
+        writer.writerows(listed)
 
 
 def test_a_list_shows_no_verdict_and_runs_no_formula(tmp_path: Path):

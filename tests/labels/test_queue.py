@@ -203,15 +203,15 @@ def test_a_comment_outlives_an_undo(queue):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [("first", "cannot_tell"), ("yes", "'yes'"), (None, "None"), (float("nan"), "nan")]
+    ("value", "message"), [("first", "cannot_tell"), ("yes", "'yes'"), (None, "None"), (float("nan"), "nan")]
 )
-def test_a_value_that_is_no_answer_is_refused(queue, value, said):
+def test_a_value_that_is_no_answer_is_refused(queue, value, message):
     """Nothing is kept."""
     case = queue.next("ann").case
     with pytest.raises(UsageError) as caught:
         queue.record("ann", case, value)
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert list(queue.labels()) == []
 
 
@@ -458,17 +458,17 @@ def test_a_run_that_grows_keeps_its_order(tmp_path):
     with open_label_queue(folder, seed=3) as queue:
         label_all(queue, "ann")
     with open_label_queue(make_run(tmp_path / "T", 9), seed=3) as queue:
-        wanted = [case for case in label_all(queue, "ann") if int(case[-1]) >= 4]
+        expected = [case for case in label_all(queue, "ann") if int(case[-1]) >= 4]
     make_run(folder, 9, resume=True)
     with open_label_queue(folder) as queue:
         assert queue.progress("ann").total == 9
-        assert label_all(queue, "ann") == wanted
+        assert label_all(queue, "ann") == expected
 
 
 def plan(folder: Path, *order: Any, **more: Any) -> None:
     """A plan as it is kept in a run's folder."""
-    said = {"schema": "adjudge/plan/1", "id": "p1", "seed": 1, "strata": [], "order": list(order)} | more
-    (folder / "plan.json").write_text(json.dumps(said), "utf-8")
+    document = {"schema": "adjudge/plan/1", "id": "p1", "seed": 1, "strata": [], "order": list(order)} | more
+    (folder / "plan.json").write_text(json.dumps(document), "utf-8")
 
 
 def test_the_plan_gives_order_and_design(folder):
@@ -503,7 +503,7 @@ def test_a_plan_that_is_continued_is_followed(planned):
 
 
 @pytest.mark.parametrize(
-    ("order", "more", "said"),
+    ("order", "more", "message"),
     [
         ([{"case": "nope", "stratum": "a", "p": 0.5}], {}, "'nope'"),
         ([{"case": "case-1", "stratum": "a", "p": 0}], {}, "order[0]"),
@@ -516,13 +516,13 @@ def test_a_plan_that_is_continued_is_followed(planned):
         ([], {"order": {}}, "no order"),
     ],
 )
-def test_a_plan_that_was_edited_by_hand_is_refused(folder, order, more, said):
+def test_a_plan_that_was_edited_by_hand_is_refused(folder, order, more, message):
     """A wrong probability would make every rate wrong without a word; nothing is begun."""
     plan(folder, *order, **more)
     with pytest.raises(UsageError) as caught:
         open_label_queue(folder)
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "again" in str(caught.value)
 
 
@@ -688,9 +688,9 @@ def test_overrides_and_labels_of_models_keep_their_kind(queue):
 
 def test_labels_of_other_cases_are_counted_and_left_out(queue):
     """A file of another data set is a slip."""
-    found = queue.import_labels([Label(case="nope", rater="ann", value=True)])
+    imported = queue.import_labels([Label(case="nope", rater="ann", value=True)])
 
-    assert (found.added, found.elsewhere) == (0, ("nope",))
+    assert (imported.added, imported.elsewhere) == (0, ("nope",))
 
 
 def test_an_import_takes_all_or_nothing(queue):
@@ -860,7 +860,7 @@ def test_an_event_that_was_edited_by_hand_is_named(queue):
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("options", "message"),
     [
         ({"per_case": 0}, "per_case"),
         ({"per_case": True}, "per_case"),
@@ -872,12 +872,12 @@ def test_an_event_that_was_edited_by_hand_is_named(queue):
         ({"rubric": "nope"}, "nope"),
     ],
 )
-def test_options_that_cannot_be_are_refused(folder, how, said):
+def test_options_that_cannot_be_are_refused(folder, options, message):
     """Before a file is begun."""
     with pytest.raises(UsageError) as caught:
-        open_label_queue(folder, **how)
+        open_label_queue(folder, **options)
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert not (folder / "labels.sqlite").exists()
 
 
@@ -1019,11 +1019,11 @@ def test_what_others_said_is_shown_of_labelled_cases_alone(tmp_path: Path):
 
 def test_people_agree_on_what_all_of_them_said_alike():
     """Of the cases that two or more people labelled; adjudications are left out."""
-    said = [("a", "ann", True), ("a", "bob", True), ("b", "ann", True), ("b", "bob", False), ("c", "ann", True)]
-    labels = [Label(case=case, rater=rater, value=value) for case, rater, value in said]
+    rows = [("a", "ann", True), ("a", "bob", True), ("b", "ann", True), ("b", "bob", False), ("c", "ann", True)]
+    labels = [Label(case=case, rater=rater, value=value) for case, rater, value in rows]
     settled = Label(case="b", rater="zoe", value=False, kind="adjudication")
-    found = compute_label_agreement([*labels, settled])
+    agreement = compute_label_agreement([*labels, settled])
 
-    assert (found.agreed.count, found.agreed.of) == (1, 2)
-    assert found.ac1 is None or found.ac1 == pytest.approx(0.2)
+    assert (agreement.agreed.count, agreement.agreed.of) == (1, 2)
+    assert agreement.ac1 is None or agreement.ac1 == pytest.approx(0.2)
     assert compute_label_agreement([]).to_dict()["agreed"]["rate"] is None

@@ -18,18 +18,18 @@ AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 values = st.sampled_from([True, False, "cannot_tell", 0.5, 1])
 
 
-def say(*said: Any, **more: Any) -> list[Label]:
+def say(*answers: Any, **more: Any) -> list[Label]:
     """Labels of the case ``a``, each by another person."""
-    return [Label(case="a", rater=f"r{number}", value=value, **more) for number, value in enumerate(said)]
+    return [Label(case="a", rater=f"r{number}", value=value, **more) for number, value in enumerate(answers)]
 
 
-def settle(value: Any, rater: str = "zoe", **more: Any) -> Label:
+def adjudicate(value: Any, rater: str = "zoe", **more: Any) -> Label:
     """A label that settles the case ``a``."""
     return Label(case="a", rater=rater, value=value, kind="adjudication", **more)
 
 
 @pytest.mark.parametrize(
-    ("said", "value", "heap", "by"),
+    ("answers", "value", "heap", "by"),
     [
         ([True], True, "good", "majority"),
         ([True, True, False], True, "good", "majority"),
@@ -44,32 +44,32 @@ def settle(value: Any, rater: str = "zoe", **more: Any) -> Label:
         ([True, 1], None, "unresolved", None),
     ],
 )
-def test_more_than_half_of_the_people_decide(said, value, heap, by):
+def test_more_than_half_of_the_people_decide(answers, value, heap, by):
     """Whoever cannot tell has looked and counts; true is not the number 1."""
-    truth = find_truths(say(*said))["a"]
+    truth = find_truths(say(*answers))["a"]
 
     assert (truth.value, truth.heap, truth.settled_by) == (value, heap, by)
 
 
 def test_an_adjudication_decides_over_everybody():
     """However many said otherwise; the labels of the others stay."""
-    truth = find_truths([*say(True, True, True), settle(False)])["a"]
+    truth = find_truths([*say(True, True, True), adjudicate(False)])["a"]
 
     assert (truth.value, truth.settled_by, truth.differs) == (False, "adjudication", False)
     assert [label.rater for label in truth.labels] == ["r0", "r1", "r2"]
-    assert truth.adjudication == settle(False)
+    assert truth.adjudication == adjudicate(False)
 
 
 def test_an_adjudication_may_say_that_nobody_can_tell():
     """Then the case is settled, and in the heap of those that cannot be told."""
-    truth = find_truths([*say(True, False), settle("cannot_tell")])["a"]
+    truth = find_truths([*say(True, False), adjudicate("cannot_tell")])["a"]
 
     assert (truth.heap, truth.settled_by) == ("cannot_tell", "adjudication")
 
 
 def test_the_later_adjudication_counts_whoever_gave_it():
     """By its time, in whatever order they are read."""
-    early, late = settle(True, "ann", at=AT), settle(False, "bob", at=AT + timedelta(hours=1))
+    early, late = adjudicate(True, "ann", at=AT), adjudicate(False, "bob", at=AT + timedelta(hours=1))
 
     for labels in ([early, late], [late, early]):
         assert find_truths(labels)["a"].adjudication == late
@@ -113,19 +113,19 @@ def test_what_is_no_label_is_refused():
 
 
 @given(st.lists(values, min_size=1, max_size=7))
-def test_one_more_voice_for_the_truth_keeps_it(said):
+def test_one_more_voice_for_the_truth_keeps_it(answers):
     """And the order in which people are read changes nothing."""
-    truth = find_truths(say(*said))["a"]
-    turned = find_truths(say(*reversed(said)))["a"]
+    truth = find_truths(say(*answers))["a"]
+    turned = find_truths(say(*reversed(answers)))["a"]
 
     assert (truth.heap, truth.settled_by) == (turned.heap, turned.settled_by)
     if truth.value is not None:
-        assert find_truths(say(*said, truth.value))["a"].heap == truth.heap
+        assert find_truths(say(*answers, truth.value))["a"].heap == truth.heap
 
 
 def test_truth_as_plain_data():
     """With its labels, for whoever shows it."""
-    shown = find_truths([*say(True, False), settle(True)])["a"].to_dict()
+    shown = find_truths([*say(True, False), adjudicate(True)])["a"].to_dict()
 
     assert shown["schema"] == "adjudge/truth/1"
     assert (shown["value"], shown["heap"], shown["settled_by"], shown["differs"]) == (
@@ -142,7 +142,7 @@ def test_truth_as_plain_data():
 
 def test_a_case_gets_the_adjudicated_label():
     """Who settled it is no rater of it: they saw what the others said."""
-    (case,) = Dataset.of([Case(id="a", content="x")]).with_labels([*say(True, True), settle(False)])
+    (case,) = Dataset.of([Case(id="a", content="x")]).with_labels([*say(True, True), adjudicate(False)])
 
     assert (case.label, case.labels) == (False, {"r0": True, "r1": True})
 
@@ -160,8 +160,8 @@ def test_a_case_goes_by_people_where_there_are_overrides_too():
 # ---------------------------------------------------------------- against a judge
 
 
-def label_many(*said: tuple[str, Any]) -> list[Label]:
-    return [Label(case=case, rater="ann", value=value) for case, value in said]
+def label_many(*pairs: tuple[str, Any]) -> list[Label]:
+    return [Label(case=case, rater="ann", value=value) for case, value in pairs]
 
 
 def test_a_table_has_a_place_for_every_labelled_case():

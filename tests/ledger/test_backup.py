@@ -135,6 +135,6 @@ def test_a_restored_copy_shows_what_it_lacks_by_the_head_that_was_kept_elsewhere
     shutil.move(tmp_path / "copy.db", tmp_path / "adjudge.db")
 
     assert verify(url)
-    found = verify(url, head)
-    assert not found
-    assert found.code == "head_missing"
+    verification = verify(url, head)
+    assert not verification
+    assert verification.code == "head_missing"

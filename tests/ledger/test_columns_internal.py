@@ -90,10 +90,10 @@ def test_a_query_finds_what_payloads_say(url: str, name: str):
         asked: dict[str, dict[str, Any]] = {value: {name: value} for value in values}
         return every, {value: [entry.seq async for entry in ledger.query(**asked[value])] for value in values}
 
-    every, found = run(url, work)
+    every, places = run(url, work)
 
-    assert found == {value: [entry.seq for entry in every if matches(entry, name, value)] for value in values}
-    assert any(found.values())
+    assert places == {value: [entry.seq for entry in every if matches(entry, name, value)] for value in values}
+    assert any(places.values())
 
 
 def change(table: str, **values: str) -> str:
@@ -114,18 +114,18 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_columns_that_were_changed_are_found_and_derived_anew(url: str, what: str, require: Any):
+@pytest.mark.parametrize("change", CHANGES)
+def test_columns_that_were_changed_are_found_and_derived_anew(url: str, change: str, require: Any):
     """Whoever hides a decision from lists is found by verifying, and an upgrade shows it again."""
     require("alembic", find_spec("alembic"), "pip install 'adjudge[server]'")
     run(url, fill)
     before = execute(url, f"SELECT * FROM {ENTRY_COLUMNS} ORDER BY seq")
-    execute(url, CHANGES[what])
+    execute(url, CHANGES[change])
 
-    found = run(url, lambda ledger: ledger.verify())
+    verification = run(url, lambda ledger: ledger.verify())
 
-    assert (found.valid, found.code, found.seq) == (False, "columns_changed", 4)
-    assert "adjudge ledger upgrade" in found.detail
+    assert (verification.valid, verification.code, verification.seq) == (False, "columns_changed", 4)
+    assert "adjudge ledger upgrade" in verification.detail
     run(url, lambda ledger: ledger.upgrade())
     assert run(url, lambda ledger: ledger.verify())
     assert execute(url, f"SELECT * FROM {ENTRY_COLUMNS} ORDER BY seq") == before
@@ -139,9 +139,9 @@ def test_columns_of_no_entry_are_found(url: str, seq: int):
         url, f"INSERT INTO {ENTRY_COLUMNS} (seq, at, kind, subject, state) VALUES ({seq}, '', 'decision', '', 'passed')"
     )
 
-    found = run(url, lambda ledger: ledger.verify())
+    verification = run(url, lambda ledger: ledger.verify())
 
-    assert (found.valid, found.code, found.seq) == (False, "columns_changed", seq)
+    assert (verification.valid, verification.code, verification.seq) == (False, "columns_changed", seq)
 
 
 def test_what_the_entries_show_comes_first(url: str):
@@ -152,9 +152,9 @@ def test_what_the_entries_show_comes_first(url: str):
     execute(url, "UPDATE adjudge_ledger SET subject = 'x' WHERE seq = 5")
     execute(url, CHANGES["gate"])
 
-    found = run(url, lambda ledger: ledger.verify())
+    verification = run(url, lambda ledger: ledger.verify())
 
-    assert (found.code, found.seq) == ("entry_changed", 5)
+    assert (verification.code, verification.seq) == ("entry_changed", 5)
 
 
 def test_what_is_erased_is_nowhere(url: str):
@@ -165,9 +165,9 @@ def test_what_is_erased_is_nowhere(url: str):
         await ledger.erase(seq, "asked for", "Ana")
         return [entry.seq async for entry in ledger.query(judge=SECRET)], await ledger.verify()
 
-    found, verification = run(url, work, store_content="full")
+    entries, verification = run(url, work, store_content="full")
 
-    assert (found, bool(verification)) == ([], True)
+    assert (entries, bool(verification)) == ([], True)
     for table in (ENTRY_COLUMNS, ENTRY_WORDS, ENTRY_NAMES):
         assert SECRET.lower() not in json.dumps(execute(url, f"SELECT * FROM {table}")).lower()
 

@@ -36,10 +36,10 @@ def export(tmp_path: Path) -> Head:
 def test_an_export_verifies_without_the_ledger(head: Head, tmp_path: Path):
     """The file alone is enough, also for entries that were erased; its head is what ``export`` returned."""
     (tmp_path / "a.db").unlink()
-    found = verify_export(tmp_path / "out.jsonl", head=head)
+    verification = verify_export(tmp_path / "out.jsonl", head=head)
 
-    assert found
-    assert (found.entries, found.head, found.erased) == (6, head, {4: 6})
+    assert verification
+    assert (verification.entries, verification.head, verification.erased) == (6, head, {4: 6})
     assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
 
 
@@ -48,8 +48,8 @@ def test_an_export_is_checked_by_anybody(head: Head, tmp_path: Path):
     prev = "0" * 64
     for line in (tmp_path / "out.jsonl").read_bytes().splitlines():
         entry = json.loads(line)
-        said = {name: entry[name] for name in entry if name not in ("payload", "hash", "signature")}
-        assert entry["hash"] == sha256(rfc8785.dumps(said)).hexdigest()
+        members = {name: entry[name] for name in entry if name not in ("payload", "hash", "signature")}
+        assert entry["hash"] == sha256(rfc8785.dumps(members)).hexdigest()
         assert entry["prev"] == prev
         if entry["payload"] is not None:
             assert entry["payload_hash"] == sha256(rfc8785.dumps(entry["payload"])).hexdigest()

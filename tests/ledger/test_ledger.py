@@ -158,7 +158,7 @@ def test_query_finds_by_everything_it_names(url: str):
         await ledger.append({"result": bad, "allowed": False, "gate": "merge"}, kind="decision")
 
     run(url, work)
-    wanted: dict[tuple[int, ...], Any] = {
+    expected: dict[tuple[int, ...], Any] = {
         (2, 4): {"outcome": "passed"},
         (3, 4, 5): {"judge": "b"},
         (2, 3): {"gate": "publish"},
@@ -170,7 +170,7 @@ def test_query_finds_by_everything_it_names(url: str):
         (): {"judge": "nobody"},
     }
 
-    assert {tuple(entry.seq for entry in find(url, **given)): given for given in wanted.values()} == wanted
+    assert {tuple(entry.seq for entry in find(url, **filters)): filters for filters in expected.values()} == expected
 
 
 @pytest.mark.parametrize("odd", [[], {}, 5, None, [1], "x"], ids=repr)

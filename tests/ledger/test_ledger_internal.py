@@ -31,8 +31,8 @@ def test_stored_columns_and_hashes_are_those_of_the_standard(url: str):
 
     assert tuple(names) == COLUMNS
     for row in rows:
-        said = {name: row[name] for name in ("at", "id", "kind", "payload_hash", "prev", "seq", "subject")}
-        assert row["hash"] == sha256(rfc8785.dumps(said | {"schema": SCHEMA})).hexdigest()
+        members = {name: row[name] for name in ("at", "id", "kind", "payload_hash", "prev", "seq", "subject")}
+        assert row["hash"] == sha256(rfc8785.dumps(members | {"schema": SCHEMA})).hexdigest()
         assert row["payload_hash"] == sha256(row["payload"]).hexdigest()
         assert rfc8785.dumps(json.loads(row["payload"])) == row["payload"]
 
@@ -44,10 +44,10 @@ def test_stored_columns_and_hashes_are_those_of_the_standard(url: str):
 def test_headers_of_any_text_are_canonical(texts: list[str], seq: int):
     """The bytes hashed are those of an RFC 8785 encoder, whatever stands in the texts."""
     ident, at, kind, subject, payload_hash, prev = texts
-    said = {"at": at, "id": ident, "kind": kind, "payload_hash": payload_hash, "prev": prev, "schema": SCHEMA}
-    wanted = rfc8785.dumps(said | {"seq": seq, "subject": subject})
+    members = {"at": at, "id": ident, "kind": kind, "payload_hash": payload_hash, "prev": prev, "schema": SCHEMA}
+    canonical = rfc8785.dumps(members | {"seq": seq, "subject": subject})
 
-    assert hash_entry(seq, ident, at, kind, subject, payload_hash, prev) == sha256(wanted).hexdigest()
+    assert hash_entry(seq, ident, at, kind, subject, payload_hash, prev) == sha256(canonical).hexdigest()
 
 
 def test_by_default_no_text_that_can_quote_the_content_is_stored(url: str, tmp_path: Path):
@@ -90,7 +90,7 @@ def test_any_payload_is_canonical_json(value: Any):
 
 
 @pytest.mark.parametrize(
-    ("value", "options", "said"),
+    ("value", "options", "message"),
     [
         ({"n": 1}, {}, "needs kind"),
         ({"n": 1}, {"kind": "runn"}, "did you mean 'run'"),
@@ -105,9 +105,9 @@ def test_any_payload_is_canonical_json(value: Any):
     ],
     ids=range(10),
 )
-def test_what_cannot_be_recorded_is_refused(url: str, value: Any, options: Any, said: str):
+def test_what_cannot_be_recorded_is_refused(url: str, value: Any, options: Any, message: str):
     """A sentence says what and why, and nothing was opened."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         run(url, lambda ledger: ledger.append(value, **options))
 
     assert not Path(url.removeprefix("sqlite:///")).exists()

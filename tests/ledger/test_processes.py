@@ -55,10 +55,10 @@ def test_every_append_that_returned_survives_a_kill(url: str):
         process = start_appender(url, f"process {kill}")
         assert process.stdout is not None
         # Killed after a number of appends and not of seconds, so that there was something to lose.
-        said = "".join(process.stdout.readline() for _ in range(random.randrange(1, 150)))
+        output = "".join(process.stdout.readline() for _ in range(random.randrange(1, 150)))
         process.send_signal(signal.SIGKILL)
-        said += process.communicate(timeout=HANG)[0]
-        returned = read_lines(said)
+        output += process.communicate(timeout=HANG)[0]
+        returned = read_lines(output)
 
         assert returned
         assert returned <= stored(url, f"process {kill}")
@@ -68,13 +68,13 @@ def test_every_append_that_returned_survives_a_kill(url: str):
 def test_four_processes_write_one_chain(url: str):
     """Begun at once on a ledger that is not there yet: one genesis entry, no gaps, each append where it was said."""
     processes = {f"process {number}": start_appender(url, f"process {number}", count=25) for number in range(4)}
-    said = {mark: read_lines(process.communicate(timeout=HANG)[0]) for mark, process in processes.items()}
-    found = verify(url)
+    lines_by_mark = {mark: read_lines(process.communicate(timeout=HANG)[0]) for mark, process in processes.items()}
+    verification = verify(url)
 
     assert [process.returncode for process in processes.values()] == [0] * 4
-    assert {mark: stored(url, mark) for mark in processes} == said
-    assert found
-    assert found.entries == 1 + 4 * 25 * 8
+    assert {mark: stored(url, mark) for mark in processes} == lines_by_mark
+    assert verification
+    assert verification.entries == 1 + 4 * 25 * 8
 
 
 def test_both_stores_do_the_same(url: str):
@@ -128,7 +128,7 @@ def test_reads_that_were_cancelled_leave_no_connection_open(postgres: str, monke
     """Each is closed when its thread is done, though the ledger was closed before."""
     record(postgres, *({"n": number} for number in range(50)))
     left: list[str] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda found: left.append(str(found.exc_value)))
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left.append(str(unraisable.exc_value)))
     for _ in range(10):
         asyncio.run(read_and_give_up(postgres))  # which waits for its threads
         gc.collect()

@@ -74,10 +74,10 @@ def test_what_is_changed_past_the_triggers_is_found(url: str):
         connection.execute("DROP TRIGGER adjudge_ledger_no_update")
         connection.execute("UPDATE adjudge_ledger SET payload = ? WHERE seq = 4", (b'{"n":7}',))
         connection.commit()
-    found = verify(url)
+    verification = verify(url)
 
-    assert (found.code, found.seq, found.entries) == ("payload_changed", 4, 3)
-    assert names(found.detail, "entry 4", "another payload")
+    assert (verification.code, verification.seq, verification.entries) == ("payload_changed", 4, 3)
+    assert names(verification.detail, "entry 4", "another payload")
 
 
 @pytest.mark.slow
@@ -88,10 +88,10 @@ def test_damaged_files_are_findings(url: str):
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2 :] = b"\xff" * (len(raw) - len(raw) // 2)
     path.write_bytes(raw)
-    found = verify(url)
+    verification = verify(url)
 
-    assert not found
-    assert found.code in ("unreadable", "sequence_broken", "payload_changed")
+    assert not verification
+    assert verification.code in ("unreadable", "sequence_broken", "payload_changed")
 
 
 def test_entries_that_were_all_removed_are_not_begun_anew(url: str):
@@ -178,10 +178,10 @@ def test_a_cancelled_append_is_whole_or_absent(url: str):
         kept = [await task for task in tasks[1::2]]
         return kept, await ledger.verify()
 
-    kept, found = run(url, work)
+    kept, verification = run(url, work)
 
     assert len(set(kept)) == 25
-    assert found
+    assert verification
 
 
 @pytest.mark.integration
@@ -235,15 +235,15 @@ def test_an_erased_payload_is_gone_and_the_chain_holds(url: str, tmp_path: Path)
     place = run(url, lambda ledger: ledger.erase(2, "asked for by the person", "dpo@example.com"))
     entries = find(url)
     record(url, {"n": 3})
-    found = verify(url)
+    verification = verify(url)
 
     assert SECRET.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert (place, entries[1].payload, entries[3].kind) == (4, None, "erasure")
     assert entries[3].payload is not None
     assert entries[3].payload["by"] == "dpo@example.com"
     assert entries[3].payload["payload_hash"] == entries[1].payload_hash
-    assert found
-    assert found.erased == {2: 4}
+    assert verification
+    assert verification.erased == {2: 4}
 
 
 @pytest.mark.slow
@@ -263,7 +263,7 @@ def test_an_erasure_does_not_wait_for_readers(url: str):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         ((1, "why", "me"), "is a genesis"),
         ((3, "why", "me"), "is a erasure"),
@@ -274,12 +274,12 @@ def test_an_erasure_does_not_wait_for_readers(url: str):
     ],
     ids=range(6),
 )
-def test_erasures_that_cannot_be_are_refused(url: str, given: Any, said: str):
+def test_erasures_that_cannot_be_are_refused(url: str, arguments: Any, message: str):
     """What is not there, what explains the rest, and what nobody answers for; nothing is recorded."""
     record(url, {"n": 1})
     run(url, lambda ledger: ledger.erase(2, "why", "me"))
-    with pytest.raises(UsageError, match=said):
-        run(url, lambda ledger: ledger.erase(*given))
+    with pytest.raises(UsageError, match=message):
+        run(url, lambda ledger: ledger.erase(*arguments))
 
     assert verify(url).entries == 3
 

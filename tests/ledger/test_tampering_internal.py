@@ -70,8 +70,8 @@ def test_every_changed_byte_is_found(column: str):
     for number in range(CHANGES // len(COLUMNS)):
         place = random.randrange(COUNT)
         value = change_byte(ROWS[place][at], random)
-        found = verify(replace(ROWS, place, **{column: value}))
-        missed += [] if not found and found.seq == place + 1 else [(number, place, value, found)]
+        verification = verify(replace(ROWS, place, **{column: value}))
+        missed += [] if not verification and verification.seq == place + 1 else [(number, place, value, verification)]
 
     assert missed == []
 
@@ -79,8 +79,8 @@ def test_every_changed_byte_is_found(column: str):
 def test_every_dropped_entry_is_found():
     """An entry that is gone is named, wherever it stood; the last is found with a pinned head."""
     for place in range(0, COUNT - 1, 7):
-        found = verify(ROWS[:place] + ROWS[place + 1 :])
-        assert (found.valid, found.seq) == (False, place + 1)
+        verification = verify(ROWS[:place] + ROWS[place + 1 :])
+        assert (verification.valid, verification.seq) == (False, place + 1)
     tail = verify(ROWS[:-1], head=PIN)
 
     assert (tail.valid, tail.code, tail.seq) == (False, "head_missing", COUNT)
@@ -88,10 +88,10 @@ def test_every_dropped_entry_is_found():
 
 def test_without_a_pinned_head_a_dropped_tail_is_not_seen_and_that_is_said():
     """The verdict holds for what is there, and names what it could not see."""
-    found = verify(ROWS[:-1])
+    verification = verify(ROWS[:-1])
 
-    assert found.valid
-    assert any("dropped from the end" in item for item in found.unseen)
+    assert verification.valid
+    assert any("dropped from the end" in item for item in verification.unseen)
     assert not any("dropped from the end" in item for item in verify(ROWS, head=PIN).unseen)
 
 
@@ -131,9 +131,9 @@ def test_a_rewrite_with_recomputed_hashes_is_found_by_the_pinned_head():
 
 def test_an_empty_ledger_is_none():
     """A ledger begins with a genesis entry, so nothing at all means that it was lost."""
-    found = verify([])
+    verification = verify([])
 
-    assert (found.valid, found.code, found.seq) == (False, "empty", 1)
+    assert (verification.valid, verification.code, verification.seq) == (False, "empty", 1)
 
 
 def test_a_beginning_that_was_dropped_is_found():
@@ -218,20 +218,20 @@ def test_a_rewrite_is_found_by_the_signatures(signed, tmp_path):
 
 def test_a_ledger_that_names_no_key_has_no_signatures():
     """A signature nobody asked for is a change like any other."""
-    found = verify(replace(ROWS[:5], 3, signature="00"))
+    verification = verify(replace(ROWS[:5], 3, signature="00"))
 
-    assert (found.code, found.seq) == ("signature_unexpected", 4)
+    assert (verification.code, verification.seq) == ("signature_unexpected", 4)
 
 
 # ---------------------------------------------------------------- erasure
 
 
-def erased(rows: list[Row], place: int, **said: Any) -> list[Row]:
+def erased(rows: list[Row], place: int, **members: Any) -> list[Row]:
     """A payload gone, and an entry at the end that records it."""
     import json
 
     gone = replace(rows, place, payload=None)
-    about = {"payload_hash": rows[place][6], "seq": place + 1} | said
+    about = {"payload_hash": rows[place][6], "seq": place + 1} | members
     payload = json.dumps(about, sort_keys=True, separators=(",", ":")).encode()
     last: Row = (0, "id-e", rows[-1][2], "erasure", rows[place][1], payload, sha256(payload).hexdigest(), "", "", None)
     return rehash([*gone, last])
@@ -240,10 +240,10 @@ def erased(rows: list[Row], place: int, **said: Any) -> list[Row]:
 def test_an_erasure_is_told_from_a_loss():
     """A payload that is gone is ``erased`` where an entry records it, and ``payload_missing`` where none does."""
     rows = ROWS[:20]
-    found, lost = verify(erased(rows, 4)), verify(replace(rows, 4, payload=None))
+    verification, lost = verify(erased(rows, 4)), verify(replace(rows, 4, payload=None))
 
-    assert found
-    assert found.erased == {5: 21}
+    assert verification
+    assert verification.erased == {5: 21}
     assert (lost.code, lost.seq) == ("payload_missing", 5)
     assert (verify(erased(rows, 4)[:-1]).code, verify(erased(rows, 4)[:-1]).seq) == ("payload_missing", 5)
 

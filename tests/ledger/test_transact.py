@@ -22,13 +22,13 @@ def url(tmp_path: Any) -> str:
     return f"sqlite:///{tmp_path / 'ledger.db'}"
 
 
-def write(ledger: Ledger, said: str, *, fails: bool = False) -> Any:
+def write(ledger: Ledger, note: str, *, fails: bool = False) -> Any:
     def work(transaction: Transaction) -> str:
-        transaction.connection.execute(NOTES.insert().values(said=said))
-        seq = transaction.append(ledger.make_entry({"said": said}, kind="run", subject="notes"))
+        transaction.connection.execute(NOTES.insert().values(said=note))
+        seq = transaction.append(ledger.make_entry({"said": note}, kind="run", subject="notes"))
         if fails:
             raise UsageError("changed its mind")
-        return f"{said} at {seq}"
+        return f"{note} at {seq}"
 
     return ledger.transact(work, tables=TABLES)
 

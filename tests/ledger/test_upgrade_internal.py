@@ -35,15 +35,15 @@ def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> It
 def execute(url: str, *statements: str) -> list[Any]:
     """What the last of some statements finds, each committed."""
     engine = create_engine(url)
-    found: list[Any] = []
+    values: list[Any] = []
     try:
         for statement in statements:
             with engine.begin() as connection:
                 rows = connection.exec_driver_sql(statement)
-                found = [tuple(row) for row in rows] if rows.returns_rows else []
+                values = [tuple(row) for row in rows] if rows.returns_rows else []
     finally:
         engine.dispose()
-    return found
+    return values
 
 
 def find_revision(url: str) -> list[Any]:
@@ -226,15 +226,15 @@ def test_a_table_changes_only_with_a_revision(name: str):
 
     for table in list_tables():
         if f"CREATE TABLE {table.name} (" in pinned:
-            said = " ".join(str(CreateTable(table).compile(dialect=dialect)).split())
-            assert said + ";" in pinned, f"{table.name} is not as revision {revision.REVISION} has it: {said}"
+            statement = " ".join(str(CreateTable(table).compile(dialect=dialect)).split())
+            assert statement + ";" in pinned, f"{table.name} is not as revision {revision.REVISION} has it: {statement}"
 
 
 def list_tables() -> list[Any]:
     """Every table that a ledger's database can have, but for the server's where it is not installed."""
-    found = [make_table(), *make_approval_tables().sorted_tables, *make_tool_tables().sorted_tables]
+    tables = [make_table(), *make_approval_tables().sorted_tables, *make_tool_tables().sorted_tables]
     if find_spec("fastapi") is not None:
         from adjudge.server.database import make_tables as make_server_tables
 
-        found += make_server_tables().sorted_tables
-    return found
+        tables += make_server_tables().sorted_tables
+    return tables

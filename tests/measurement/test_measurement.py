@@ -37,7 +37,7 @@ def label(case: str, value: Any, rater: str = "ann", **more: Any) -> Label:
 def keep(place: Path, verdicts: Iterable[str], **case: Any) -> Run:
     """A run of cases with these verdicts: ``p``, ``f`` or ``u``."""
     outcomes = {"p": "passed", "f": "failed", "u": "undecided"}
-    return keep_run(place, [make_item(at, make_result(outcomes[said]), **case) for at, said in enumerate(verdicts)])
+    return keep_run(place, [make_item(at, make_result(outcomes[letter]), **case) for at, letter in enumerate(verdicts)])
 
 
 def say(values: Iterable[Any], rater: str = "ann", **more: Any) -> list[Label]:
@@ -51,39 +51,39 @@ def say(values: Iterable[Any], rater: str = "ann", **more: Any) -> list[Label]:
 def test_each_verdict_and_each_truth_is_a_heap(tmp_path: Path):
     """Undecided verdicts, people who cannot tell and people who differ are counted, and never dropped."""
     labels = say([True, False, True, "cannot_tell", True, False]) + say([None, None, None, None, False], "bob")
-    found = make_measurement(keep(tmp_path / "run", "ppfpup" + "f"), labels=labels)
+    measurement = make_measurement(keep(tmp_path / "run", "ppfpup" + "f"), labels=labels)
 
-    assert found.table == {
+    assert measurement.table == {
         "passed": {"good": 1, "bad": 2, "cannot_tell": 1},
         "failed": {"good": 1},
         "undecided": {"unresolved": 1},
     }
-    assert (found.cases, found.labelled, found.settled) == (7, 6, 4)
-    assert found.verdicts == {"passed": 4, "failed": 2, "undecided": 1}
+    assert (measurement.cases, measurement.labelled, measurement.settled) == (7, 6, 4)
+    assert measurement.verdicts == {"passed": 4, "failed": 2, "undecided": 1}
 
 
 def test_an_adjudication_settles_what_people_differ_on(tmp_path: Path):
     """Who settles a case decides over the others, and is no rater of it."""
     labels = [*say([True]), *say([False], "bob"), label("case-0", True, "eve", kind="adjudication")]
-    found = make_measurement(keep(tmp_path / "run", "p"), labels=labels)
+    measurement = make_measurement(keep(tmp_path / "run", "p"), labels=labels)
 
-    assert found.count("passed", "good") == 1
-    assert found.people == ("ann", "bob")
+    assert measurement.count("passed", "good") == 1
+    assert measurement.people == ("ann", "bob")
 
 
 def test_overrides_are_in_no_figure(tmp_path: Path):
     """A gate asks only about what it held back, so those labels say nothing of the rate."""
-    found = make_measurement(keep(tmp_path / "run", "fp"), labels=say([True], kind="override"))
+    measurement = make_measurement(keep(tmp_path / "run", "fp"), labels=say([True], kind="override"))
 
-    assert (found.overrides, found.labelled, found.agreement) == (1, 0, None)
-    assert "rate" not in found.left_out
+    assert (measurement.overrides, measurement.labelled, measurement.agreement) == (1, 0, None)
+    assert "rate" not in measurement.left_out
 
 
 def test_labels_of_other_cases_are_counted_apart(tmp_path: Path):
     """A labelled case that was not judged here is in no figure, and is said to be so."""
-    found = make_measurement(keep(tmp_path / "run", "p"), labels=[*say([True]), label("of another run", False)])
+    measurement = make_measurement(keep(tmp_path / "run", "p"), labels=[*say([True]), label("of another run", False)])
 
-    assert (found.labelled, found.elsewhere) == (1, 1)
+    assert (measurement.labelled, measurement.elsewhere) == (1, 1)
 
 
 def test_a_data_set_s_own_labels_count_where_no_file_says_otherwise(tmp_path: Path):
@@ -98,17 +98,17 @@ def test_a_data_set_s_own_labels_count_where_no_file_says_otherwise(tmp_path: Pa
 
 def test_repeated_judgements_are_one_verdict(tmp_path: Path):
     """More than half decide; without that the case is undecided, and differing judgements are counted."""
-    said = [("passed", "passed", "failed"), ("passed", "failed", "undecided")]
+    outcome_sets = [("passed", "passed", "failed"), ("passed", "failed", "undecided")]
     items = [
         make_item(at, make_result(outcome), sample=sample)
-        for at, outcomes in enumerate(said)
+        for at, outcomes in enumerate(outcome_sets)
         for sample, outcome in enumerate(outcomes)
     ]
-    found = make_measurement(keep_run(tmp_path / "run", items), labels=say([True, True]))
+    measurement = make_measurement(keep_run(tmp_path / "run", items), labels=say([True, True]))
 
-    assert found.table == {"passed": {"good": 1}, "undecided": {"good": 1}}
-    assert found.flipped is not None
-    assert (found.flipped.count, found.flipped.of) == (2, 2)
+    assert measurement.table == {"passed": {"good": 1}, "undecided": {"good": 1}}
+    assert measurement.flipped is not None
+    assert (measurement.flipped.count, measurement.flipped.of) == (2, 2)
 
 
 # ---------------------------------------------------------------- figures
@@ -167,8 +167,8 @@ def test_each_labelled_criterion_has_a_table_of_its_own(tmp_path: Path):
     run = keep_run(tmp_path / "run", [make_item(at, make_result(criteria=criteria)) for at in range(4)])
     labels = say([True] * 4, criterion="polite") + say([True, True, False, False], criterion="true")
 
-    found = make_measurement(run, labels=labels)
-    assert {item.criterion: item.table for item in found.criteria} == {
+    measurement = make_measurement(run, labels=labels)
+    assert {item.criterion: item.table for item in measurement.criteria} == {
         "polite": {"passed": {"good": 4}},
         "true": {"failed": {"good": 2, "bad": 2}},
     }
@@ -185,31 +185,33 @@ def make_pair(side: str) -> PairResult:
 
 def test_comparisons_are_measured_by_preference(tmp_path: Path):
     """Pairs have three categories, and the rate is of those in which the first is preferred."""
-    said = ["first", "second", "tie", "first"]
-    results = [make_pair(side) for side in said]
+    sides = ["first", "second", "tie", "first"]
+    results = [make_pair(side) for side in sides]
     items = [make_item(at, result, content={"a": "x", "b": "y"}) for at, result in enumerate(results)]
-    found = make_measurement(keep_run(tmp_path / "run", items), labels=say(["first", "second", "first", "second"]))
+    measurement = make_measurement(
+        keep_run(tmp_path / "run", items), labels=say(["first", "second", "first", "second"])
+    )
 
-    assert found.kind == "preference"
-    assert found.agreement is not None
-    assert found.agreement.confusion.agreed == 2
-    assert found.rate is not None
-    assert found.rate.naive is not None
-    assert found.rate.naive.rate == 0.5
-    assert "People prefer the first in 50 % of these 4 pairs; the judge prefers the first in 50 %." in show(found)
+    assert measurement.kind == "preference"
+    assert measurement.agreement is not None
+    assert measurement.agreement.confusion.agreed == 2
+    assert measurement.rate is not None
+    assert measurement.rate.naive is not None
+    assert measurement.rate.naive.rate == 0.5
+    assert "People prefer the first in 50 % of these 4 pairs; the judge prefers the first in 50 %." in show(measurement)
 
 
 def test_labels_that_are_numbers_are_compared_by_correlation(tmp_path: Path):
     """Scores and numbers correlate; a rate does not follow from them."""
     scores = [0.1, 0.4, 0.5, 0.9, 0.7, 0.2]
     run = keep_run(tmp_path / "run", [make_item(at, make_result(score=score)) for at, score in enumerate(scores)])
-    found = make_measurement(run, labels=say([1, 2, 3, 5, 4, 1]))
+    measurement = make_measurement(run, labels=say([1, 2, 3, 5, 4, 1]))
 
-    assert found.kind == "number"
-    assert found.correlation is not None
-    assert (found.correlation.per_item.spearman.value or 0) > 0.9
-    assert found.rate is None
-    assert "numbers" in found.left_out["rate"]
+    assert measurement.kind == "number"
+    assert measurement.correlation is not None
+    assert (measurement.correlation.per_item.spearman.value or 0) > 0.9
+    assert measurement.rate is None
+    assert "numbers" in measurement.left_out["rate"]
 
 
 # ---------------------------------------------------------------- the corrected rate
@@ -227,23 +229,23 @@ PLAN = LabelDesign(plan="p", stratum="all", p=0.5).to_dict()
 def test_labels_that_nobody_drew_give_counts_and_no_rate(tmp_path: Path):
     """Somebody chose them, so they say how often the judge was right on them and nothing of the other cases."""
     run, labels = make_hundred(tmp_path)
-    found = make_measurement(run, labels=draw(labels, 2))
+    measurement = make_measurement(run, labels=draw(labels, 2))
 
-    assert found.sampling == "unknown"
-    assert isinstance(found.rate, Refusal)
-    assert found.rate.because == "not_random"
-    assert (found.count("failed", "bad"), found.labelled) == (15, 50)
+    assert measurement.sampling == "unknown"
+    assert isinstance(measurement.rate, Refusal)
+    assert measurement.rate.because == "not_random"
+    assert (measurement.count("failed", "bad"), measurement.labelled) == (15, 50)
 
 
-@pytest.mark.parametrize("how", ["said", "plan"])
-def test_a_random_sample_of_the_run_assumes_nothing_about_the_judge(tmp_path: Path, how: str):
+@pytest.mark.parametrize("sampling", ["said", "plan"])
+def test_a_random_sample_of_the_run_assumes_nothing_about_the_judge(tmp_path: Path, sampling: str):
     """A draw that is recorded, or said to be random, gives the rate by double sampling; it covers the truth here."""
     run, labels = make_hundred(tmp_path)
-    drawn = draw(labels, 2, **({"design": PLAN} if how == "plan" else {}))
-    found = make_measurement(run, labels=bind_labels(run, drawn), labels_are_random=how == "said")
+    drawn = draw(labels, 2, **({"design": PLAN} if sampling == "plan" else {}))
+    measurement = make_measurement(run, labels=bind_labels(run, drawn), labels_are_random=sampling == "said")
 
-    assert found.sampling == ("random" if how == "said" else "plan")
-    rate = found.rate
+    assert measurement.sampling == ("random" if sampling == "said" else "plan")
+    rate = measurement.rate
     assert rate is not None
     assert rate.to_dict()["low"] < 0.6 < rate.to_dict()["high"]
 
@@ -251,11 +253,11 @@ def test_a_random_sample_of_the_run_assumes_nothing_about_the_judge(tmp_path: Pa
 def test_a_census_has_no_uncertainty(tmp_path: Path):
     """Where every case is labelled, the rate of the run is a count."""
     run, labels = make_hundred(tmp_path)
-    found = make_measurement(run, labels=labels)
+    measurement = make_measurement(run, labels=labels)
 
-    assert found.sampling == "census"
-    assert found.rate is not None
-    assert [found.rate.to_dict()[name] for name in ("value", "low", "high")] == pytest.approx([0.6] * 3)
+    assert measurement.sampling == "census"
+    assert measurement.rate is not None
+    assert [measurement.rate.to_dict()[name] for name in ("value", "low", "high")] == pytest.approx([0.6] * 3)
 
 
 @pytest.mark.slow
@@ -263,12 +265,12 @@ def test_labels_beside_a_plan_are_left_out_of_the_rate(tmp_path: Path):
     """Cases that somebody picked are no part of the sample; they count for agreement, and it is said."""
     run, labels = make_hundred(tmp_path)
     drawn = draw(labels, 2, design=PLAN)
-    found = make_measurement(run, labels=bind_labels(run, [*drawn, *labels[1:20:2]]))
+    measurement = make_measurement(run, labels=bind_labels(run, [*drawn, *labels[1:20:2]]))
 
-    assert found.labelled == 60
-    assert found.rate is not None
-    assert found.rate.to_dict()["labels"] == 50
-    assert any("10 labels" in note for note in found.notes)
+    assert measurement.labelled == 60
+    assert measurement.rate is not None
+    assert measurement.rate.to_dict()["labels"] == 50
+    assert any("10 labels" in note for note in measurement.notes)
 
 
 @pytest.mark.parametrize(("before", "sampled"), [(50, 10), (4, 10)])
@@ -284,27 +286,27 @@ def test_of_a_random_order_and_a_plan_the_one_that_drew_more_labels_counts(tmp_p
         for item in taken
     ]
     earlier = draw(labels[: 2 * before], 2, design=PLAN)
-    found = make_measurement(run, labels=bind_labels(run, [*earlier, *planned]))
+    measurement = make_measurement(run, labels=bind_labels(run, [*earlier, *planned]))
 
     assert len(plan.strata) > 1
-    assert found.sampling == "plan"
-    assert found.rate is not None
-    assert found.rate.to_dict()["labels"] == max(before, len(taken))
-    assert found.is_weighted == (len(taken) > before)
+    assert measurement.sampling == "plan"
+    assert measurement.rate is not None
+    assert measurement.rate.to_dict()["labels"] == max(before, len(taken))
+    assert measurement.is_weighted == (len(taken) > before)
 
 
 def test_labels_that_do_not_look_random_are_not_taken_for_it(tmp_path: Path):
     """Labels of passes alone are no random sample, whatever somebody says."""
     run, labels = make_hundred(tmp_path)
-    found = make_measurement(run, labels=labels[:50], labels_are_random=True)
+    measurement = make_measurement(run, labels=labels[:50], labels_are_random=True)
 
-    assert isinstance(found.rate, Refusal)
-    assert "do not look like a random sample" in found.rate.reason
+    assert isinstance(measurement.rate, Refusal)
+    assert "do not look like a random sample" in measurement.rate.reason
 
 
-def show(found: Measurement) -> str:
+def show(measurement: Measurement) -> str:
     """What a reader is told, in Markdown."""
-    return render_measurement_markdown([found], most=0)
+    return render_measurement_markdown([measurement], most=0)
 
 
 def make_other(tmp_path: Path, truths: Iterable[Any] = (True,) * 60 + (False,) * 40) -> Run:
@@ -321,17 +323,17 @@ def test_what_was_measured_on_another_run_is_words_and_no_rate(tmp_path: Path, l
     """The counts of the other run are shown; the rate of this one is not known without random labels of it."""
     run, labels = make_hundred(tmp_path)
     mine = [] if labelled == "nothing" else labels[:20]
-    found = make_measurement(run, labels=mine, measured_on=make_other(tmp_path))
-    said = show(found)
+    measurement = make_measurement(run, labels=mine, measured_on=make_other(tmp_path))
+    text = show(measurement)
 
-    assert isinstance(found.rate, Refusal)
+    assert isinstance(measurement.rate, Refusal)
     assert (
         "On run other it caught 30 of 40 bad answers and kept 54 of 60 good ones; how often it errs on this run is not "
         "known: label 50 cases of this run at random."
-    ) in said
-    assert found.to_dict()["measured_on"] == {
+    ) in text
+    assert measurement.to_dict()["measured_on"] == {
         "name": "other",
-        "run": found.measured_on.measurement.run if found.measured_on else None,
+        "run": measurement.measured_on.measurement.run if measurement.measured_on else None,
         "kind": "verdict",
         "labelled": 100,
         "table": {"passed": {"good": 54, "bad": 10}, "failed": {"good": 6, "bad": 30}},
@@ -353,44 +355,44 @@ def test_labels_of_another_run_change_no_rate(tmp_path: Path):
 def test_a_run_whose_labels_are_all_open_says_so_of_another(tmp_path: Path):
     """Labels that settle nothing are no measurement of anything."""
     run, _ = make_hundred(tmp_path)
-    found = make_measurement(run, labels=[], measured_on=make_other(tmp_path, ["cannot_tell"] * 100))
+    measurement = make_measurement(run, labels=[], measured_on=make_other(tmp_path, ["cannot_tell"] * 100))
 
-    assert "On run other no label is settled" in show(found)
+    assert "On run other no label is settled" in show(measurement)
 
 
-@pytest.mark.parametrize("said", ["all good", "all bad", "mixed"])
+@pytest.mark.parametrize("kind", ["all good", "all bad", "mixed"])
 @pytest.mark.parametrize("labelled", [1, 10, 99, 100])
-@pytest.mark.parametrize("how", ["census or chosen", "random", "plan"])
-def test_only_a_census_is_worded_as_a_count(tmp_path: Path, said: str, labelled: int, how: str):
+@pytest.mark.parametrize("sampling", ["census or chosen", "random", "plan"])
+def test_only_a_census_is_worded_as_a_count(tmp_path: Path, kind: str, labelled: int, sampling: str):
     """No interval without width, and no "counting", unless every case has a label."""
     run, labels = make_hundred(tmp_path)
-    values = {"all good": [True] * 100, "all bad": [False] * 100, "mixed": [item.value for item in labels]}[said]
+    values = {"all good": [True] * 100, "all bad": [False] * 100, "mixed": [item.value for item in labels]}[kind]
     kept = [
         label(
             f"case-{at}",
             values[at],
-            **({"design": LabelDesign(plan="p", stratum="all", p=0.5)} if how == "plan" else {}),
+            **({"design": LabelDesign(plan="p", stratum="all", p=0.5)} if sampling == "plan" else {}),
         )
         for at in random.Random(5).sample(range(100), labelled)
     ]
-    found = make_measurement(run, labels=bind_labels(run, kept), labels_are_random=how == "random")
-    told = show(found)
+    measurement = make_measurement(run, labels=bind_labels(run, kept), labels_are_random=sampling == "random")
+    text = show(measurement)
 
     census = labelled == 100
-    assert found.is_counted == census
-    assert ("| computed by | counting" in told) == census
-    if isinstance(found.rate, CorrectedRate):
-        assert (found.rate.low == found.rate.high) == census
-        assert ("would pass" in told) != census
-        assert bool(re.search(r"corrected rate, of this run \|.* to .*%", told)) != census
+    assert measurement.is_counted == census
+    assert ("| computed by | counting" in text) == census
+    if isinstance(measurement.rate, CorrectedRate):
+        assert (measurement.rate.low == measurement.rate.high) == census
+        assert ("would pass" in text) != census
+        assert bool(re.search(r"corrected rate, of this run \|.* to .*%", text)) != census
 
 
 def test_unresolved_cases_count_both_ways(tmp_path: Path):
     """The interval holds whether the cases that people could not settle are good or bad."""
     run, labels = make_hundred(tmp_path)
     open_ones = [label(f"case-{at}", "cannot_tell", kind="adjudication") for at in range(0, 20, 2)]
-    found = make_measurement(run, labels=[*labels, *open_ones])
-    rate = found.rate.to_dict() if found.rate is not None else {}
+    measurement = make_measurement(run, labels=[*labels, *open_ones])
+    rate = measurement.rate.to_dict() if measurement.rate is not None else {}
 
     assert rate["unresolved"] == 10
     assert rate["bounds"] == pytest.approx([0.5, 0.6])
@@ -413,23 +415,23 @@ def test_the_target_is_named(tmp_path: Path):
 # ---------------------------------------------------------------- disagreements
 
 
-def sort_of(found: Measurement) -> Mapping[str, str]:
+def sort_of(measurement: Measurement) -> Mapping[str, str]:
     """The sort of each disagreement."""
-    return {item.case: item.sort for item in found.disagreements}
+    return {item.case: item.sort for item in measurement.disagreements}
 
 
 def test_disagreements_are_sorted_by_what_to_do_about_them(tmp_path: Path):
     """People agree against the judge, differ among themselves, or could not tell."""
     labels = [*say([False, False, "cannot_tell", True]), *say([False, True, False, True], "bob")]
     labels += [label("case-1", False, "eve", kind="adjudication")]
-    found = make_measurement(keep(tmp_path / "run", "pppp"), labels=labels)
+    measurement = make_measurement(keep(tmp_path / "run", "pppp"), labels=labels)
 
-    assert sort_of(found) == {
+    assert sort_of(measurement) == {
         "case-0": "judge wrong",
         "case-1": "people disagree",
         "case-2": "rubric silent",
     }
-    assert found.sorts == {"judge wrong": 1, "people disagree": 1, "rubric silent": 1}
+    assert measurement.sorts == {"judge wrong": 1, "people disagree": 1, "rubric silent": 1}
 
 
 def test_a_rubric_is_silent_where_every_criterion_agrees_and_the_whole_does_not(tmp_path: Path):
@@ -444,9 +446,9 @@ def test_a_rubric_is_silent_where_every_criterion_agrees_and_the_whole_does_not(
 def test_a_comment_chooses_the_sort(tmp_path: Path):
     """A comment that begins with the name of a sort overrules the rule, and the row says that a person chose."""
     labels = say([False], comment="Rubric silent: nothing about dates")
-    found = make_measurement(keep(tmp_path / "run", "p"), labels=labels).disagreements[0]
+    disagreement = make_measurement(keep(tmp_path / "run", "p"), labels=labels).disagreements[0]
 
-    assert (found.sort, found.by_hand) == ("rubric silent", True)
+    assert (disagreement.sort, disagreement.by_hand) == ("rubric silent", True)
 
 
 def test_the_worst_of_each_sort_are_kept(tmp_path: Path):
@@ -454,11 +456,11 @@ def test_the_worst_of_each_sort_are_kept(tmp_path: Path):
     scores = [0.9, 0.71, 0.99, 0.8]
     run = keep_run(tmp_path / "run", [make_item(at, make_result(score=score)) for at, score in enumerate(scores)])
     labels = [*say([False] * 4), *say([None, False], "bob")]
-    found = make_measurement(run, labels=labels, most_disagreements=3)
+    measurement = make_measurement(run, labels=labels, most_disagreements=3)
 
-    assert [item.case for item in found.disagreements] == ["case-1", "case-2", "case-0"]
-    assert found.differing == 4
-    assert found.disagreements[0].content == "content 1"
+    assert [item.case for item in measurement.disagreements] == ["case-1", "case-2", "case-0"]
+    assert measurement.differing == 4
+    assert measurement.disagreements[0].content == "content 1"
 
 
 # ---------------------------------------------------------------- files
@@ -485,9 +487,9 @@ def test_a_rater_of_a_data_set_is_the_judge_that_is_named(tmp_path: Path):
     rows = [Case(id=f"c{at}", content="x", labels={"ann": at < 3, "model": at < 4}) for at in range(6)]
     write_cases(tmp_path / "data.jsonl", rows)
 
-    (found,) = measure_file(tmp_path / "data.jsonl", judge="model")
-    assert found.table == {"failed": {"bad": 2}, "passed": {"bad": 1, "good": 3}}
-    assert found.people == ("ann",)
+    (measurement,) = measure_file(tmp_path / "data.jsonl", judge="model")
+    assert measurement.table == {"failed": {"bad": 2}, "passed": {"bad": 1, "good": 3}}
+    assert measurement.people == ("ann",)
     for wrong in (None, "nobody"):
         with pytest.raises(UsageError, match=r"judge|nobody"):
             measure_file(tmp_path / "data.jsonl", judge=wrong)
@@ -505,12 +507,12 @@ def test_a_measurement_is_plain_data(tmp_path: Path):
 
 def test_nothing_labelled_is_said_and_not_computed(tmp_path: Path):
     """Without labels there is no rate, and no figure is made up."""
-    found = make_measurement(keep(tmp_path / "run", "pf"))
+    measurement = make_measurement(keep(tmp_path / "run", "pf"))
 
-    assert found.agreement is None
-    assert found.rate is not None
-    assert found.rate.to_dict()["because"] == "no_labels"
-    assert set(found.left_out) >= {"agreement", "ceiling"}
+    assert measurement.agreement is None
+    assert measurement.rate is not None
+    assert measurement.rate.to_dict()["because"] == "no_labels"
+    assert set(measurement.left_out) >= {"agreement", "ceiling"}
 
 
 def list_items(number: int) -> list[RunItem]:

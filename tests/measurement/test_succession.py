@@ -50,8 +50,8 @@ def test_flips_are_counted_both_ways_and_agreement_is_that_of_the_measurement(tm
     old = judge(tmp_path, "old", range(20), cases)
     new = judge(tmp_path, "new", range(10, 25), cases)
 
-    found = make_succession(old, [new])
-    [candidate] = found.candidates
+    succession = make_succession(old, [new])
+    [candidate] = succession.candidates
 
     assert (candidate.gained, candidate.lost) == (10, 5)
     assert (candidate.agreement.before, candidate.agreement.after, candidate.agreement.of) == (280, 285, 300)
@@ -79,10 +79,10 @@ def test_a_candidate_follows_only_where_the_labels_show_that_it_may(tmp_path, wr
     old = judge(tmp_path, "old", range(5), cases)
     new = judge(tmp_path, "new", wrong, cases)
 
-    found = make_succession(old, [new])
+    succession = make_succession(old, [new])
 
-    assert found.candidates[0].standing == standing
-    assert [item.judge for item in found.successors] == (["new"] if standing == "may follow" else [])
+    assert succession.candidates[0].standing == standing
+    assert [item.judge for item in succession.successors] == (["new"] if standing == "may follow" else [])
 
 
 class Counted(Words):
@@ -103,10 +103,10 @@ def test_an_unknown_cost_does_not_put_a_candidate_first(tmp_path):
         for name in ("unknown", "known")
     )
 
-    found = make_succession(old, [unknown, known])
+    succession = make_succession(old, [unknown, known])
 
-    assert [item.cost_usd[1] is None for item in found.candidates] == [True, False]
-    assert [item.judge for item in found.successors] == ["known", "unknown"]
+    assert [item.cost_usd[1] is None for item in succession.candidates] == [True, False]
+    assert [item.judge for item in succession.successors] == ["known", "unknown"]
 
 
 @pytest.mark.slow
@@ -131,10 +131,10 @@ def test_cases_of_few_groups_are_not_taken_for_independent_ones(tmp_path):
     ]
     old, new = judge(tmp_path, "old", range(5), cases), judge(tmp_path, "new", range(5), cases)
 
-    found = make_succession(old, [new]).candidates[0]
+    candidate = make_succession(old, [new]).candidates[0]
 
-    assert found.standing == "unknown"
-    assert "groups" in found.why
+    assert candidate.standing == "unknown"
+    assert "groups" in candidate.why
 
 
 def test_judges_of_different_questions_or_cases_are_not_compared(tmp_path):
@@ -292,16 +292,16 @@ Recorded = tuple[list[Case], Callable[[str, str], bool]]
 def provide_llmbar(cases) -> Recorded:
     """LLMBar, whose judges are recorded with ratings: 6 of 9 or more passes."""
     rows = read_rows(find_data(cases, "llmbar_ratings.jsonl.gz"))
-    said = {(row["judge"], row["item_id"], row["output"]): row["score"] for row in rows if row["prompt"] == "Rating"}
+    scores = {(row["judge"], row["item_id"], row["output"]): row["score"] for row in rows if row["prompt"] == "Rating"}
     labelled = [
         Case(id=f"{item['item_id']}/{number}", content=f"{item['item_id']} {number}", label=item["label"] == number)
         for item, number in product(read_rows(find_data(cases, "llmbar_items.jsonl.gz")), (1, 2))
-        if all((name, item["item_id"], number) in said for name in ("ChatGPT", "GPT-4"))
+        if all((name, item["item_id"], number) in scores for name in ("ChatGPT", "GPT-4"))
     ]
 
     def score(name: str, content: str) -> bool:
         item, number = content.rsplit(" ", 1)
-        return (said[name, item, int(number)] or 0) >= 6
+        return (scores[name, item, int(number)] or 0) >= 6
 
     return labelled, score
 
@@ -315,15 +315,15 @@ def test_recorded_judges_follow_as_their_figures_say(llmbar: Recorded, tmp_path:
         ).finish_sync()
         for name in ("ChatGPT", "GPT-4")
     )
-    [found] = make_succession(weak, [strong]).candidates
+    [candidate] = make_succession(weak, [strong]).candidates
     [back] = make_succession(strong, [weak]).candidates
 
-    assert len(list_labelled(weak)) == found.agreement.of == len(labelled) > 100
-    for done, right in ((weak, found.agreement.before), (strong, found.agreement.after)):
+    assert len(list_labelled(weak)) == candidate.agreement.of == len(labelled) > 100
+    for done, right in ((weak, candidate.agreement.before), (strong, candidate.agreement.after)):
         measured = make_measurement(done)
         assert right == measured.count("passed", "good") + measured.count("failed", "bad")
-    assert (found.gained, found.lost) == (back.lost, back.gained)
-    assert found.gained > found.lost
+    assert (candidate.gained, candidate.lost) == (back.lost, back.gained)
+    assert candidate.gained > candidate.lost
     assert back.standing != "may follow"
 
 
@@ -340,14 +340,14 @@ def test_the_command_asks_recorded_judges_and_has_the_figures_of_agree(llmbar: R
     ran = line("run", tmp_path / "data.jsonl", "--criteria", CRITERIA, "--judge", weak, "--out", tmp_path / "old")
     assert ran.status == 0, ran.err
 
-    said = line("succeed", "--judge", tmp_path / "old", "--candidate", strong, "--json")
-    assert said.err == "", said.err
-    [candidate] = said.document["candidates"]
-    for folder, found, right in (
-        (tmp_path / "old", said.document["measurement"], candidate["agreement"]["before"]),
+    done = line("succeed", "--judge", tmp_path / "old", "--candidate", strong, "--json")
+    assert done.err == "", done.err
+    [candidate] = done.document["candidates"]
+    for folder, figures, right in (
+        (tmp_path / "old", done.document["measurement"], candidate["agreement"]["before"]),
         (candidate["folder"], candidate["measurement"], candidate["agreement"]["after"]),
     ):
         agreed = line("agree", folder, "--json").document
         for name in ("labelled", "verdicts", "table", "agreement", "sorts"):
-            assert found[name] == agreed[name]
+            assert figures[name] == agreed[name]
         assert right == agreed["table"]["passed"]["good"] + agreed["table"]["failed"]["bad"]

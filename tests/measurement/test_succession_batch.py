@@ -98,8 +98,8 @@ def test_every_provider_with_batches_may_be_a_candidate(line: Line, monkeypatch:
     """Named as a judge of the configuration."""
     monkeypatch.setenv("SOME_KEY", "sk-test")
     with serve(kind) as server:
-        said = f'seats = ["{kind}:small"]\nbase_url = "{server.base}"\nkey_env = "SOME_KEY"\n'
-        Path("adjudge.toml").write_text(f"[judges.next]\n{said}")
+        lines = f'seats = ["{kind}:small"]\nbase_url = "{server.base}"\nkey_env = "SOME_KEY"\n'
+        Path("adjudge.toml").write_text(f"[judges.next]\n{lines}")
         done = line(*ask("next", more=("--json",)))
 
         assert done.status == 0, done.err
@@ -216,7 +216,7 @@ def test_cases_without_an_answer_are_said_to_count_against_a_candidate_and_can_b
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (("--batch-check", "3"), "--batch-check belongs to --batch"),
         (("--batch", "--pay-again"), "--pay-again belongs to --resume"),
@@ -224,8 +224,8 @@ def test_cases_without_an_answer_are_said_to_count_against_a_candidate_and_can_b
         (("--retry", "error"), "--retry belongs to --resume"),
     ],
 )
-def test_options_that_ask_for_nothing_are_refused(line: Line, more: tuple[str, ...], said: str):
+def test_options_that_ask_for_nothing_are_refused(line: Line, more: tuple[str, ...], message: str):
     """In a sentence, with nobody asked: the only candidate is a run."""
     refused = line("succeed", "--judge", "old", "--candidate", "old", *more)
 
-    assert (refused.status, said in refused.sentence) == (2, True)
+    assert (refused.status, message in refused.sentence) == (2, True)

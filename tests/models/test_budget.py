@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adjudge import Budget, Judge, JudgeChain, ModelError, ReplyError, Usage, UsageError
 from adjudge.judges import with_layers
 from adjudge.models import Price, Reply, Request
-from kit.judges import YES, Plain, complaint, names, passed, said
+from kit.judges import YES, Plain, complaint, names, passed, summarise
 from kit.loops import VirtualLoop, run_virtual
 
 PRICE = Price(input=0.0, output=1_000_000.0)
@@ -59,8 +59,8 @@ async def settle_all(*calls: Any) -> list[Any]:
     return [task.exception() or task.result() for task in tasks]
 
 
-def refused(found: list[Any]) -> list[bool]:
-    return [isinstance(item, ReplyError) and item.because == "budget" for item in found]
+def refused(outcomes: list[Any]) -> list[bool]:
+    return [isinstance(item, ReplyError) and item.because == "budget" for item in outcomes]
 
 
 # ---------------------------------------------------------------- holding and settling
@@ -84,10 +84,10 @@ def test_what_a_call_cost_is_spent_and_the_rest_is_free_again():
 def test_a_call_that_does_not_fit_is_not_made():
     """It raises before the model is asked, and says how much is left and needed."""
     budget, model = Budget(5, spent=2.5), Timed(1.0)
-    found = run_virtual(settle_all(within(model, budget).complete(request(3))))
+    outcomes = run_virtual(settle_all(within(model, budget).complete(request(3))))
 
-    assert refused(found) == [True]
-    assert names(found[0], "budget of $5.0000", "$2.5000 are left", "cost $3.0000")
+    assert refused(outcomes) == [True]
+    assert names(outcomes[0], "budget of $5.0000", "$2.5000 are left", "cost $3.0000")
     assert model.asked == 0
 
 
@@ -96,20 +96,20 @@ def test_a_call_waits_for_those_that_may_leave_enough():
     budget, model = Budget(10), Timed(1.0)
 
     async def run():
-        found = await settle_all(*[within(model, budget).complete(request(4)) for _ in range(3)])
-        return found, asyncio.get_running_loop().time()
+        outcomes = await settle_all(*[within(model, budget).complete(request(4)) for _ in range(3)])
+        return outcomes, asyncio.get_running_loop().time()
 
-    found, took = run_virtual(run())
-    assert refused(found) == [False] * 3
+    outcomes, took = run_virtual(run())
+    assert refused(outcomes) == [False] * 3
     assert (took, budget.spent) == (2.0, 3.0)
 
 
 def test_who_waited_in_vain_is_refused():
     """When the calls under way took what was needed, the one that waited is not made."""
     budget, model = Budget(10), Timed(4.0)
-    found = run_virtual(settle_all(*[within(model, budget).complete(request(4)) for _ in range(4)]))
+    outcomes = run_virtual(settle_all(*[within(model, budget).complete(request(4)) for _ in range(4)]))
 
-    assert refused(found) == [False, False, True, True]
+    assert refused(outcomes) == [False, False, True, True]
     assert (budget.spent, budget.held) == (8.0, 0.0)
 
 
@@ -181,13 +181,13 @@ def test_a_budget_is_never_overrun(usd: float, calls: list[tuple[float, float, s
     budget = Budget(usd)
     seen: list[float] = []
 
-    async def call(at: int, most: float, share: float, how: str) -> None:
+    async def call(at: int, most: float, share: float, way: str) -> None:
         held = await budget.reserve(most)
         charge = None
         try:
             seen.append(budget.spent + budget.held)
             await asyncio.sleep(at % 3)
-            charge = most * share if how == "cost" else None
+            charge = most * share if way == "cost" else None
         finally:
             budget.charge(held, charge)
 
@@ -215,8 +215,8 @@ def test_loops_in_several_threads_share_a_budget():
     def work() -> None:
         async def run():
             model = within(Plain(cost(1.0)), budget)
-            found = await settle_all(*[model.complete(request(1)) for _ in range(100)])
-            made.append(refused(found).count(False))
+            outcomes = await settle_all(*[model.complete(request(1)) for _ in range(100)])
+            made.append(refused(outcomes).count(False))
 
         asyncio.run(run())
 
@@ -246,9 +246,9 @@ def test_with_per_what_was_spent_counts_for_so_long():
         third = await settle_all(model.complete(request(3)))
         return refused(first) + refused(second) + refused(third), str(second[0]), budget.spent
 
-    found, why, spent = run_virtual(run())
-    assert found == [False, True, False]
-    assert names(why, "budget of $5.0000 in 60 seconds", "$2.0000 are left", "cost $3.0000")
+    outcomes, message, spent = run_virtual(run())
+    assert outcomes == [False, True, False]
+    assert names(message, "budget of $5.0000 in 60 seconds", "$2.0000 are left", "cost $3.0000")
     assert spent == 3.0
 
 
@@ -283,11 +283,11 @@ def test_a_judgement_without_money_is_undecided():
     judge = with_layers(Judge(model), budget=Budget(0), prices={"plain": PRICE})
     result = asyncio.run(judge.ask("Is this safe?"))
 
-    assert said(result) == {"outcome": "undecided", "because": "budget", "by": "judge"}
+    assert summarise(result) == {"outcome": "undecided", "because": "budget", "by": "judge"}
     assert "$0.0000 are left" in result.detail
     assert model.requests == []
     chain = with_layers(JudgeChain([Judge(model)]), budget=Budget(0), prices={"plain": PRICE})
-    assert said(asyncio.run(chain.ask("Is this safe?"))) == {
+    assert summarise(asyncio.run(chain.ask("Is this safe?"))) == {
         "outcome": "undecided",
         "because": "budget",
         "by": "policy",
@@ -310,10 +310,10 @@ def test_a_chain_shares_one_budget():
 def test_a_budget_needs_a_price_before_anything_is_asked():
     """An unknown price cannot be held, and the sentence says what to do."""
     model = Plain(YES)
-    found = complaint(with_layers(Judge(model), budget=Budget(5)).ask, "Is this safe?")
+    message = complaint(with_layers(Judge(model), budget=Budget(5)).ask, "Is this safe?")
 
-    assert "a budget needs the price of plain, which is unknown" in found
-    assert "give it under prices" in found
+    assert "a budget needs the price of plain, which is unknown" in message
+    assert "give it under prices" in message
     assert model.requests == []
 
 

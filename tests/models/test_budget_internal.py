@@ -51,8 +51,8 @@ async def settle_all(*calls: Any) -> list[Any]:
     return [task.exception() or task.result() for task in tasks]
 
 
-def refused(found: list[Any]) -> list[bool]:
-    return [isinstance(item, ReplyError) and item.because == "budget" for item in found]
+def refused(outcomes: list[Any]) -> list[bool]:
+    return [isinstance(item, ReplyError) and item.because == "budget" for item in outcomes]
 
 
 def test_a_connection_that_was_refused_costs_nothing():
@@ -65,8 +65,8 @@ def test_a_connection_that_was_refused_costs_nothing():
             model = open_model(f"{url}#m")
             model.transport._sleep = lambda seconds: asyncio.sleep(0)  # type: ignore[attr-defined]
             async with within(model, budget) as priced:
-                found = await settle_all(priced.complete(request(4)))
-        return type(found[0]), budget.spent
+                outcomes = await settle_all(priced.complete(request(4)))
+        return type(outcomes[0]), budget.spent
 
     assert asyncio.run(run(up=False)) == (ModelError, 0.0)
     assert asyncio.run(run(up=True)) == (ModelError, 16.0)
@@ -81,7 +81,7 @@ def test_what_broke_off_is_sent_again_only_within_the_budget():
             model = open_model(f"{server.url}#m")
             model.transport._sleep = lambda seconds: asyncio.sleep(0)  # type: ignore[attr-defined]
             async with within(within(model, inner), outer) as priced:
-                found = await settle_all(priced.complete(request(4)))
-        return refused(found), len(server.bodies), inner.spent, outer.spent, inner.held + outer.held
+                outcomes = await settle_all(priced.complete(request(4)))
+        return refused(outcomes), len(server.bodies), inner.spent, outer.spent, inner.held + outer.held
 
     assert asyncio.run(run()) == ([True], 2, 8.0, 8.0, 0.0)

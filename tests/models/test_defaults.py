@@ -59,13 +59,13 @@ TEXTS = {".css", ".html", ".js", ".json", ".jsonl", ".md", ".py", ".sh", ".toml"
 
 def list_files() -> list[Path]:
     """What a reader copies from: pages, examples, the package's own messages and docstrings, and its schema files."""
-    found = [*docs.find_pages(), *(house.ROOT / "examples").rglob("*"), *(house.ROOT / "src").rglob("*")]
-    return [path for path in found if path.is_file() and path.suffix in TEXTS]
+    paths = [*docs.find_pages(), *(house.ROOT / "examples").rglob("*"), *(house.ROOT / "src").rglob("*")]
+    return [path for path in paths if path.is_file() and path.suffix in TEXTS]
 
 
 def find_names(text: str) -> set[str]:
     """The models that a text names."""
-    return {found[0].rstrip(".:-") for found in NAMED.finditer(text)}
+    return {match[0].rstrip(".:-") for match in NAMED.finditer(text)}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_no_page_example_or_message_names_another_model():
     """A reader who copies a line must not copy a model that is about to end."""
     known = set(DEFAULT_MODELS.values())
     in_code = {house.find_definition(name): models for name, models in IN_CODE.items()}
-    found = {}
+    others_by_file = {}
     for path in list_files():
         name = path.relative_to(house.ROOT).as_posix()
         if path == house.find_definition("DEFAULT_MODELS"):
@@ -100,9 +100,9 @@ def test_no_page_example_or_message_names_another_model():
         mentioned = HISTORY.get(name, set()) | in_code.get(path, set())
         others = find_names(path.read_text(encoding="utf-8")) - known - mentioned - NO_MODELS
         if others:
-            found[name] = sorted(others)
+            others_by_file[name] = sorted(others)
 
-    assert found == {}
+    assert others_by_file == {}
 
 
 def test_the_pages_say_where_the_defaults_stand():

@@ -18,9 +18,9 @@ from kit.patience import HANG
 from kit.wire import PLAIN
 
 
-def answer(thing, name=None):
+def answer(source, name=None):
     """What a model made of ``thing`` replies."""
-    return asyncio.run(as_model(thing, name).complete(PLAIN))
+    return asyncio.run(as_model(source, name).complete(PLAIN))
 
 
 def one(prompt):
@@ -58,7 +58,7 @@ BOTH = "2<Be a judge.|Judge this.>"
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "expected"),
     [
         pytest.param(one, JOINED, id="one"),
         pytest.param(two, BOTH, id="two"),
@@ -76,9 +76,9 @@ BOTH = "2<Be a judge.|Judge this.>"
         pytest.param(Caller().method, BOTH, id="method"),
     ],
 )
-def test_a_function_gets_one_text_or_both(function, said):
+def test_a_function_gets_one_text_or_both(function, expected):
     """One parameter: both parts joined by a blank line; two required ones: each. Sync or async, however wrapped."""
-    assert answer(function).text == said
+    assert answer(function).text == expected
 
 
 def test_an_empty_system_part_adds_nothing():
@@ -107,7 +107,7 @@ def test_an_adapter_becomes_a_model():
 
 
 @pytest.mark.parametrize(
-    ("thing", "name", "expected"),
+    ("source", "name", "expected"),
     [
         pytest.param(one, None, "one", id="function"),
         pytest.param(one, "given", "given", id="given"),
@@ -118,9 +118,9 @@ def test_an_adapter_becomes_a_model():
         pytest.param(Caller(), None, "Caller", id="instance"),
     ],
 )
-def test_a_function_model_has_a_name(thing, name, expected):
+def test_a_function_model_has_a_name(source, name, expected):
     """The given name, else the pair's, else the function's own."""
-    model = as_model(thing, name)
+    model = as_model(source, name)
     assert model.name == expected
     assert isinstance(model, Model)
     assert hosts_of(model) == ()
@@ -133,7 +133,7 @@ def test_a_model_passes_through():
 
 
 @pytest.mark.parametrize(
-    ("thing", "says"),
+    ("source", "says"),
     [
         pytest.param("openai:gpt-6.1-terra", "open_model", id="spec"),
         pytest.param(5, "not int", id="number"),
@@ -145,10 +145,10 @@ def test_a_model_passes_through():
         pytest.param(lambda a, *, key: "", "one parameter", id="required keyword"),
     ],
 )
-def test_what_cannot_be_a_model_is_refused(thing, says):
+def test_what_cannot_be_a_model_is_refused(source, says):
     """The error says what a model may be."""
     with pytest.raises(UsageError, match=says):
-        as_model(thing)
+        as_model(source)
 
 
 @pytest.mark.parametrize("value", [None, 5, b"bytes", {"passed": True}, ["x"]], ids=str)

@@ -26,9 +26,9 @@ def load(source: str, name: str = "judge", module: str = "mine") -> Any:
 
 
 def identify(function: Callable[..., Any]) -> FunctionIdentity:
-    found = judge_function(function).function_identity  # type: ignore[attr-defined]
-    assert isinstance(found, FunctionIdentity)
-    return found
+    identity = judge_function(function).function_identity  # type: ignore[attr-defined]
+    assert isinstance(identity, FunctionIdentity)
+    return identity
 
 
 JUDGE = "def judge(content):\n    return 'thank' in content\n"
@@ -402,7 +402,7 @@ __name__ = "mine"
 exec({"def judge(content): return content in {'a', 'b', 'c', 'd', 'e'} or re.match('x', content)"!r})
 print(judge_function(judge).function_identity.code)
 """
-    said = {
+    output = {
         subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
@@ -412,7 +412,7 @@ print(judge_function(judge).function_identity.code)
         ).stdout
         for seed in ("1", "2", "3")
     }
-    assert len(said) == 1
+    assert len(output) == 1
 
 
 def _env() -> dict[str, str]:

@@ -87,10 +87,10 @@ def test_keys_never_stand_in_errors_or_reprs(monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
     for padding in (0, 280, 290, 299):
         echo = error("x" * padding + f" got Bearer {KEY}\x1b[31m\u202e bad")
-        said, _ = talk((401, {}, echo), key_env="MY_KEY")
-        assert KEY[:10] not in str(said)
-        assert str(said).isprintable()
-        assert len(str(said)) < 340
+        refusal, _ = talk((401, {}, echo), key_env="MY_KEY")
+        assert KEY[:10] not in str(refusal)
+        assert str(refusal).isprintable()
+        assert len(str(refusal)) < 340
 
     bad_body, _ = talk((200, {}, {"error": KEY}), key_env="MY_KEY")
     assert KEY not in str(bad_body)
@@ -139,7 +139,7 @@ def test_azure_takes_endpoint_and_api_key_header(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "host"),
+    ("address", "host"),
     [
         ("", "127.0.0.1:11434"),
         ("0.0.0.0", "127.0.0.1:11434"),
@@ -150,9 +150,9 @@ def test_azure_takes_endpoint_and_api_key_header(monkeypatch):
         ("[::1]:9", "[::1]:9"),
     ],
 )
-def test_ollama_host_is_honoured(said, host, monkeypatch):
+def test_ollama_host_is_honoured(address, host, monkeypatch):
     """In all the forms that Ollama itself takes; no key is needed."""
-    monkeypatch.setenv("OLLAMA_HOST", said)
+    monkeypatch.setenv("OLLAMA_HOST", address)
     model = open_model("ollama:llama3:8b")
     model.check()
 
@@ -184,11 +184,11 @@ def test_a_key_that_a_server_sends_back_goes_no_further(monkeypatch):
     tokens = [{"token": piece, "logprob": -0.1} for piece in ("it is ", KEY[:5], KEY[5:])]
     body = completion(f"it is {KEY}", id=f"id-{KEY}", model=f"echo Bearer {KEY}")
     body["choices"][0]["logprobs"] = {"content": tokens}
-    said, _ = talk((200, {}, body), key_env="MY_KEY")
+    reply, _ = talk((200, {}, body), key_env="MY_KEY")
 
-    assert KEY not in repr(said)
-    assert (said.text, said.model, said.request_id) == ("it is ***", "echo Bearer ***", "id-***")
-    assert said.logprobs is None  # they would not fit the text any more
+    assert KEY not in repr(reply)
+    assert (reply.text, reply.model, reply.request_id) == ("it is ***", "echo Bearer ***", "id-***")
+    assert reply.logprobs is None  # they would not fit the text any more
 
 
 @pytest.mark.parametrize("place", ["token", "top"])
@@ -199,14 +199,14 @@ def test_a_key_among_the_tokens_takes_the_probabilities_away(place, monkeypatch)
     item["top_logprobs"] = [{"token": KEY if place == "top" else "fine", "logprob": -0.1}]
     body = completion()
     body["choices"][0]["logprobs"] = {"content": [item]}
-    said, _ = talk((200, {}, body), key_env="MY_KEY")
+    reply, _ = talk((200, {}, body), key_env="MY_KEY")
 
-    assert (said.text, said.logprobs) == ("fine", None)
+    assert (reply.text, reply.logprobs) == ("fine", None)
 
 
 def test_a_placeholder_is_no_key(monkeypatch):
     """Local servers are asked with keys like "none": a word that any reply may hold."""
     monkeypatch.setenv("MY_KEY", "none")
-    said, _ = talk((200, {}, completion("none of it")), key_env="MY_KEY")
+    reply, _ = talk((200, {}, completion("none of it")), key_env="MY_KEY")
 
-    assert said.text == "none of it"
+    assert reply.text == "none of it"

@@ -147,10 +147,10 @@ def test_a_warning_is_given_once_for_each_model(caplog: pytest.LogCaptureFixture
             await Judge(open_at(server, "openai", names[0])).ask(PROMPT)
 
     asyncio.run(run())
-    said = list_warnings(caplog)
-    assert len(said) == 3
-    assert [name in text for name, text in zip((*names, names[0]), said, strict=True)] == [True] * 3
-    assert [("third" in text) for text in said] == [False, False, True]
+    warnings = list_warnings(caplog)
+    assert len(warnings) == 3
+    assert [name in text for name, text in zip((*names, names[0]), warnings, strict=True)] == [True] * 3
+    assert [("third" in text) for text in warnings] == [False, False, True]
 
 
 def test_a_name_is_cut_where_it_is_none(caplog: pytest.LogCaptureFixture):
@@ -247,11 +247,11 @@ def test_a_comparison_says_so():
 
 def test_a_file_without_the_names_is_read():
     """What an earlier version wrote says nothing of what was asked for, so nothing is said of it."""
-    said = make_result(model="b").to_dict()
+    document = make_result(model="b").to_dict()
     for name in ("model_requested", "model_expected", "model_differs"):
-        del said[name]
+        del document[name]
 
-    result = read_result(said)
+    result = read_result(document)
     assert (result.model, result.model_requested, result.model_differs) == ("b", None, False)
 
 
@@ -291,8 +291,8 @@ def test_the_ledger_has_both_names(tmp_path: Path):
             return [entry async for entry in ledger.query(kind="result")]
 
     entry = asyncio.run(run())[0]
-    said = [entry.payload[name] for name in ("model", "model_requested", "model_differs")]
-    assert said == ["b", "a", True]
+    members = [entry.payload[name] for name in ("model", "model_requested", "model_differs")]
+    assert members == ["b", "a", True]
 
 
 # ---------------------------------------------------------------- reports
@@ -313,17 +313,17 @@ def test_every_report_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     """Who was asked for, who answered and how often, in each form; a run without a change says nothing."""
     other = {"model": "gemini-3.5-flash-lite", "model_requested": "gemini-2.5-flash"}
     changed = [make_item(place, make_result(**(other if place else {}))) for place in range(3)]
-    said = list_reports(changed, tmp_path / "changed") | {
+    output = list_reports(changed, tmp_path / "changed") | {
         "terminal": Line(capsys)("report", tmp_path / "changed").out,
         "terminal json": Line(capsys)("report", tmp_path / "changed", "--json").out,
     }
 
-    for form, text in said.items():
+    for form, text in output.items():
         assert "gemini-3.5-flash-lite" in text, form
         assert "gemini-2.5-flash" in text, form
     assert (
         "2 judgements came from the model `gemini-3.5-flash-lite`, and `gemini-2.5-flash` was asked for"
-        in said["markdown"]
+        in output["markdown"]
     )
     same = list_reports([make_item(0, make_result(model="a-001", model_requested="a"))], tmp_path / "same")
     assert not any("was asked for" in text for text in same.values())
@@ -334,8 +334,8 @@ def test_a_change_between_two_processes_of_a_run_is_said(tmp_path: Path):
     began = datetime(2026, 11, 1, tzinfo=UTC)
 
     def make(place: int, name: str, hour: int) -> Any:
-        given = {"model": name, "model_requested": "d", "model_expected": name}
-        return make_item(place, make_result(**given, created_at=began + timedelta(hours=hour)))
+        options = {"model": name, "model_requested": "d", "model_expected": name}
+        return make_item(place, make_result(**options, created_at=began + timedelta(hours=hour)))
 
     run = keep_run(tmp_path / "run", [make(0, "new", 5), make(1, "old", 1), make(2, "old-2026-09-01", 2)])
     changes = make_report(run).model_changes
@@ -375,9 +375,9 @@ def test_doctor_says_so(line: Line, monkeypatch: pytest.MonkeyPatch):
         own = line("doctor", "--judge", provider.spec)
 
     assert ran.status == 0
-    said = next(text for text in ran.out.splitlines() if "warning" in text)
-    assert name in said
-    assert "small-1" in said
+    output = next(text for text in ran.out.splitlines() if "warning" in text)
+    assert name in output
+    assert "small-1" in output
     seat = document["judges"][0]["seats"][0]
     assert seat["models"] == ["small-1"]
     assert name in seat["warnings"][0]
@@ -592,9 +592,9 @@ def test_explain_does_not_find_what_would_not_be_used(path: Path):
     ask_cached(path, Provider("new"), "2")
     with ReplyCache(path) as cache:
         model = keep_named(Provider("new"), cache)
-        found = [model.explain(request(user))["found"] for user in ("1", "2")]
+        is_found = [model.explain(request(user))["found"] for user in ("1", "2")]
 
-    assert found == [False, True]
+    assert is_found == [False, True]
 
 
 @pytest.mark.parametrize("prefix", ["openai", "http"])

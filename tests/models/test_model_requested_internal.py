@@ -29,9 +29,9 @@ def test_a_server_that_makes_up_names_is_not_repeated_for_ever(caplog: pytest.Lo
     for number in range(3_000):
         names.expect(("openai:m", f"http://h{number}"), "m")
 
-    said = list_warnings(caplog)
-    assert 0 < len(said) <= 20
-    assert all(len(text) < 400 and text.isprintable() for text in said)
+    warnings = list_warnings(caplog)
+    assert 0 < len(warnings) <= 20
+    assert all(len(text) < 400 and text.isprintable() for text in warnings)
     assert len(names._first) <= 1_000
 
 
@@ -39,12 +39,12 @@ def test_a_server_that_makes_up_names_is_not_repeated_for_ever(caplog: pytest.Lo
 def test_the_names_go_to_a_file_and_back(more: dict[str, str]):
     """As plain data, and by the short way that a run takes."""
     result = make_result(model="b", model_requested="a", **more)
-    said = result.to_dict()
+    document = result.to_dict()
 
-    assert (said["model"], said["model_requested"], said["model_differs"]) == ("b", "a", True)
-    assert JudgeResult.from_dict(said) == result
+    assert (document["model"], document["model_requested"], document["model_differs"]) == ("b", "a", True)
+    assert JudgeResult.from_dict(document) == result
     short = json.loads(encode_result(result))
-    assert short | {"created_at": said["created_at"]} == said
+    assert short | {"created_at": document["created_at"]} == document
 
 
 def test_a_hostile_name_stays_a_name(tmp_path: Path):
@@ -56,10 +56,10 @@ def test_a_hostile_name_stays_a_name(tmp_path: Path):
     ]
     run = keep_run(tmp_path / "run", items)
     report = make_report(run)
-    said = render_markdown(report)
+    page = render_markdown(report)
 
     assert len(report.model_changes) == 50
     assert report.left_out["models"] == 70
     assert "<img" not in render_html(report)
-    assert all(line.startswith("> Judge `j") for line in said.splitlines() if "onerror" in line)
+    assert all(line.startswith("> Judge `j") for line in page.splitlines() if "onerror" in line)
     assert all(len(join_text(text)) < 500 for text in list_model_changes(report))

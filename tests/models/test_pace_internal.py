@@ -31,10 +31,10 @@ class Clock:
 
 def feed(pace: Pace, answers: int, refused: int = 0, *, status: int = 429, **headers: str) -> int:
     """The number after so many answers, the refused ones spread among them."""
-    said = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
     for at in range(answers):
         is_refused = (at + 1) * refused // answers > at * refused // answers
-        pace.note(status if is_refused else 200, said)
+        pace.note(status if is_refused else 200, sent)
     return pace.current
 
 
@@ -79,9 +79,9 @@ def test_it_rises_when_nothing_is_refused():
     pace = Pace(50)
     feed(pace, 50, 50)
     feed(pace, 50)
-    found = [feed(pace, pace.current) for _ in range(7)]
+    limits = [feed(pace, pace.current) for _ in range(7)]
 
-    assert found == [30, 35, 40, 45, 50, 50, 50]
+    assert limits == [30, 35, 40, 45, 50, 50, 50]
 
 
 @given(st.lists(st.tuples(st.sampled_from([200, 429, 503, 500]), st.integers(0, 50)), max_size=60), st.integers(1, 40))

@@ -72,10 +72,10 @@ def test_a_broken_servers_counts_make_no_money():
 
 def test_a_known_price_is_on_the_usage():
     """Tokens become dollars."""
-    found = usage_of(make_priced(Reply(text="x", usage=Usage(input_tokens=1000, output_tokens=100))))
+    usage = usage_of(make_priced(Reply(text="x", usage=Usage(input_tokens=1000, output_tokens=100))))
 
-    assert found is not None
-    assert found.cost_usd == pytest.approx(0.0014)
+    assert usage is not None
+    assert usage.cost_usd == pytest.approx(0.0014)
 
 
 def test_an_unknown_price_is_unknown():
@@ -96,9 +96,9 @@ def test_what_is_free_costs_nothing():
 
 def test_a_cost_that_comes_with_a_reply_stands():
     """Who answered knows what it charges; what is no amount is computed anew."""
-    said = [Reply(text="x", usage=Usage(input_tokens=1000, cost_usd=cost)) for cost in (0.5, -1.0, float("nan"))]
+    replies = [Reply(text="x", usage=Usage(input_tokens=1000, cost_usd=cost)) for cost in (0.5, -1.0, float("nan"))]
 
-    assert [usage_of(make_priced(reply)) for reply in said] == [
+    assert [usage_of(make_priced(reply)) for reply in replies] == [
         Usage(input_tokens=1000, cost_usd=0.5),
         Usage(input_tokens=1000, cost_usd=0.001),
         Usage(input_tokens=1000, cost_usd=0.001),

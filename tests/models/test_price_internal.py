@@ -34,10 +34,10 @@ def test_a_price_is_a_number_of_dollars(value: Any):
     assert "the price of 'm'" in complaint(make_finder, {"m": {"input": 1.0, "output": value}})
 
 
-@pytest.mark.parametrize("said", [{}, {"input": 1.0}, {"input": 1.0, "output": 1.0, "ouput": 2.0}, 5])
-def test_a_price_in_a_table_has_input_and_output(said: Any):
+@pytest.mark.parametrize("price", [{}, {"input": 1.0}, {"input": 1.0, "output": 1.0, "ouput": 2.0}, 5])
+def test_a_price_in_a_table_has_input_and_output(price: Any):
     """A misspelled or missing member is no price."""
-    assert "the price of 'm' must be like" in complaint(make_finder, {"m": said})
+    assert "the price of 'm' must be like" in complaint(make_finder, {"m": price})
 
 
 def test_costs_are_added_with_what_is_unknown_beside_them():
@@ -60,9 +60,9 @@ def test_a_price_that_is_given_wins(name: str):
 def test_what_nobody_knows_the_price_of():
     """A function, a server of one's own and a known name on another host are not guessed."""
     proxied = open_model("openai:gpt-5-mini", base_url="http://127.0.0.1:1/v1")
-    found = [find_price(model) for model in (Plain(""), open_model("http://127.0.0.1:1/v1#gpt-5-mini"), proxied)]
+    prices = [find_price(model) for model in (Plain(""), open_model("http://127.0.0.1:1/v1#gpt-5-mini"), proxied)]
 
-    assert found == [None, None, None]
+    assert prices == [None, None, None]
 
 
 def test_a_recording_is_free(tmp_path):

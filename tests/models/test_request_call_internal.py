@@ -82,16 +82,16 @@ def find_lost(wrap: Make, folder: Path) -> set[str]:
     """Which terms of a request do not arrive behind a wrapper as they were."""
     inner = Heard()
     asyncio.run(wrap(inner, folder).complete(ASKED))
-    [said] = inner.requests
-    return {name for name in Call.__dataclass_fields__ if getattr(said.call, name) is not getattr(CALL, name)}
+    [request] = inner.requests
+    return {name for name in Call.__dataclass_fields__ if getattr(request.call, name) is not getattr(CALL, name)}
 
 
 def list_wrappers(kind: type[WrapperModel]) -> Iterator[type[WrapperModel]]:
     """Every wrapper that the package has, in whatever module it stands."""
-    for found in kind.__subclasses__():
-        yield from list_wrappers(found)
-        if found.__module__.startswith("adjudge."):
-            yield found
+    for wrapper in kind.__subclasses__():
+        yield from list_wrappers(wrapper)
+        if wrapper.__module__.startswith("adjudge."):
+            yield wrapper
 
 
 def test_every_wrapper_stands_in_the_table(require):

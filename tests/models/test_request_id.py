@@ -22,18 +22,18 @@ ASKED = {"criteria": "Is polite."}
 VERDICT = {"criteria": [{"name": "criteria", "reasoning": "r", "score": 0.9}]}
 
 
-def reply(request_id: Any, said: Any = None) -> Any:
+def reply(request_id: Any, raw: Any = None) -> Any:
     """A line of a script: a reply with the token of its request, and with an id."""
 
     def answer(request: Request) -> Reply:
-        text = json.dumps({"token": request.token, **VERDICT}) if said is None else said
+        text = json.dumps({"token": request.token, **VERDICT}) if raw is None else raw
         return Reply(text=text, request_id=request_id)
 
     return answer
 
 
-def judge_by(*lines: Any, **how: Any) -> Judge:
-    return Judge(ScriptedModel(list(lines) if len(lines) > 1 else lines[0]), **how)
+def judge_by(*lines: Any, **options: Any) -> Judge:
+    return Judge(ScriptedModel(list(lines) if len(lines) > 1 else lines[0]), **options)
 
 
 def test_a_result_has_the_id_of_its_request():
@@ -48,10 +48,10 @@ def test_the_id_is_that_of_the_last_reply():
     assert (result.attempts, result.request_id) == (2, "second")
 
 
-@pytest.mark.parametrize("said", [RuntimeError("down"), VERDICT], ids=["no reply", "no id"])
-def test_without_an_id_there_is_none(said: Any):
+@pytest.mark.parametrize("answer", [RuntimeError("down"), VERDICT], ids=["no reply", "no id"])
+def test_without_an_id_there_is_none(answer: Any):
     """None is made up."""
-    assert judge_by(said).evaluate_sync("Hello.", **ASKED).request_id is None
+    assert judge_by(answer).evaluate_sync("Hello.", **ASKED).request_id is None
 
 
 def test_rules_have_no_request():
@@ -80,15 +80,17 @@ def test_a_chain_that_did_not_decide_shows_none():
 
 def test_a_comparison_has_one_for_each_order():
     """Each order is a request of its own."""
-    said = '{"token": "%s", "reasoning": "r", "preferred": "tie"}'
-    lines = [lambda request, name=name: Reply(text=said % request.token, request_id=name) for name in ("one", "two")]
+    template = '{"token": "%s", "reasoning": "r", "preferred": "tie"}'
+    lines = [
+        lambda request, name=name: Reply(text=template % request.token, request_id=name) for name in ("one", "two")
+    ]
     result = compare_sync("a", "b", judge=judge_by(*lines), criteria="Is clearer.")
 
     assert {order.result.request_id for order in result.orders} == {"one", "two"}
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("sent", "kept"),
     [
         ("req\x1b[2J\u202e1", "req·[2J·1"),
         ("a\nb\tc\r", "a b c·"),
@@ -101,9 +103,9 @@ def test_a_comparison_has_one_for_each_order():
     ],
     ids=["escapes", "lines", "long", "half a character", "empty", "number", "list", "none"],
 )
-def test_an_id_is_one_short_line_whatever_a_server_sends(given: Any, kept: str | None):
+def test_an_id_is_one_short_line_whatever_a_server_sends(sent: Any, kept: str | None):
     """It is shown, logged and stored; and no id costs a verdict."""
-    result = judge_by(reply(given)).evaluate_sync("Hello.", **ASKED)
+    result = judge_by(reply(sent)).evaluate_sync("Hello.", **ASKED)
 
     assert result.passed
     assert result.request_id == kept

@@ -19,16 +19,16 @@ TODAY = date(2026, 11, 22)
 VARIABLES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_KEY"), "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")}
 
 
-def find(monkeypatch: pytest.MonkeyPatch, spec: str, said: Any, *, status: int = 200) -> tuple[Any, list[Any]]:
+def find(monkeypatch: pytest.MonkeyPatch, spec: str, body: Any, *, status: int = 200) -> tuple[Any, list[Any]]:
     """What is found of a model whose provider says this, and the requests that it took."""
     asked: list[Any] = []
 
     async def answer(request: web.Request) -> web.Response:
         asked.append(request)
         return (
-            web.Response(body=said, status=status)
-            if isinstance(said, bytes)
-            else web.json_response(said, status=status)
+            web.Response(body=body, status=status)
+            if isinstance(body, bytes)
+            else web.json_response(body, status=status)
         )
 
     async def go() -> Any:
@@ -51,7 +51,7 @@ def find(monkeypatch: pytest.MonkeyPatch, spec: str, said: Any, *, status: int =
 
 
 @pytest.mark.parametrize(
-    ("spec", "said", "expected"),
+    ("spec", "body", "expected"),
     [
         pytest.param(
             "openai:a/b", {"id": "a/b", "shutdown_date": "2026-12-11"}, ("deprecated", date(2026, 12, 11)), id="openai"
@@ -69,25 +69,25 @@ def find(monkeypatch: pytest.MonkeyPatch, spec: str, said: Any, *, status: int =
         pytest.param("anthropic:a", {"id": "a", "lifecycle": "new word"}, ("active", None), id="anthropic-unknown"),
     ],
 )
-def test_a_provider_says_when_a_model_is_retired(monkeypatch, spec, said, expected):
+def test_a_provider_says_when_a_model_is_retired(monkeypatch, spec, body, expected):
     """The one model is asked for, with the provider's own key header."""
-    found, [request] = find(monkeypatch, spec, said)
+    retirement, [request] = find(monkeypatch, spec, body)
 
-    assert (found.state, found.on) == expected
-    assert found.model == spec
+    assert (retirement.state, retirement.on) == expected
+    assert retirement.model == spec
     assert request.match_info["name"] == spec.partition(":")[2]
     assert "sk-of-the-test" in " ".join(request.headers.values())
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("body", "status"),
     [(b"no JSON", 200), (b"[]", 200), ({"shutdown_date": "soon"}, 200), ({}, 404), (b"", 500), (b"[" * 100_000, 200)],
 )
-def test_whatever_a_provider_answers_keeps_nobody_from_asking(monkeypatch, said, status):
+def test_whatever_a_provider_answers_keeps_nobody_from_asking(monkeypatch, body, status):
     """Nothing is raised; what cannot be read is not known."""
-    found, _ = find(monkeypatch, "openai:a", said, status=status)
+    retirement, _ = find(monkeypatch, "openai:a", body, status=status)
 
-    assert found is None
+    assert retirement is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_providers_without_such_dates_are_not_asked(spec):
 
 
 @pytest.mark.parametrize(
-    ("retirement", "said"),
+    ("retirement", "message"),
     [
         (Retirement(model="m", state="active"), None),
         (Retirement(model="m", state="active", on=date(2027, 9, 1)), None),
@@ -109,9 +109,9 @@ def test_providers_without_such_dates_are_not_asked(spec):
         (Retirement(model="m", state="retired"), "is retired"),
     ],
 )
-def test_a_warning_names_the_day_and_what_to_do(retirement, said):
+def test_a_warning_names_the_day_and_what_to_do(retirement, message):
     """A model that stays needs no warning; a day that has passed is not taken for the end."""
     warning = retirement.warn(TODAY)
 
-    assert (warning is None) == (said is None)
-    assert said is None or (said in (warning or "") and "adjudge succeed" in (warning or ""))
+    assert (warning is None) == (message is None)
+    assert message is None or (message in (warning or "") and "adjudge succeed" in (warning or ""))

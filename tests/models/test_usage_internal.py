@@ -39,11 +39,11 @@ def test_a_server_that_reports_nonsense_is_judged_with_unknown_cost(wrong: str, 
     """Through a real server, with a price: the verdict counts, and no cost is made of the numbers."""
 
     def count(_prompt: str, _text: str) -> Mapping[str, Any]:
-        said: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {}}
-        said["prompt_tokens_details" if name.startswith("cache") else name] = (
+        usage: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {}}
+        usage["prompt_tokens_details" if name.startswith("cache") else name] = (
             {name: WRONG[wrong]} if name.startswith("cache") else WRONG[wrong]
         )
-        return said
+        return usage
 
     with serve(usage=count) as provider, caplog.at_level(logging.WARNING):
         judge = with_layers(Judge(open_model(provider.spec)), prices={"small": {"input": 1, "output": 1}})

@@ -40,19 +40,19 @@ def judge_reply(write, likely=None, *, rubric=None, prompt=None, **options):
         places = {text.rindex(before) + len(before): top for before, top in (likely or {}).items()}
         return Reply(text=text, logprobs=tokens(text, places))
 
-    how = {name: options.pop(name) for name in ("result_format", "passes") if name in options}
+    terms = {name: options.pop(name) for name in ("result_format", "passes") if name in options}
     judge = Judge(Plain(line), reask=0, **options)
     if prompt:
         return asyncio.run(judge.ask(prompt))
-    return asyncio.run(judge.evaluate("The content.", rubric, **({} if rubric else {"criteria": "Good."}), **how))
+    return asyncio.run(judge.evaluate("The content.", rubric, **({} if rubric else {"criteria": "Good."}), **terms))
 
 
 def rubric_reply(*values, keyed=False, names=(), before=""):
     def write(token):
-        found = scores(*values, names=names)
+        reply = scores(*values, names=names)
         if keyed:
-            found["criteria"] = {entry.pop("name"): entry for entry in found["criteria"]}
-        return before + json.dumps({"token": token, **found})
+            reply["criteria"] = {entry.pop("name"): entry for entry in reply["criteria"]}
+        return before + json.dumps({"token": token, **reply})
 
     return write
 
@@ -259,20 +259,20 @@ class Tone:
 
 
 @pytest.mark.parametrize(
-    ("how", "member"),
+    ("options", "member"),
     [
         ({"result_format": Verdict}, {"passed": False}),
         ({"result_format": Tone, "passes": lambda value: value.tone == "warm"}, {"tone": "cold"}),
     ],
 )
 @pytest.mark.parametrize("stated", [0, 1])
-def test_an_expected_pass_does_not_overrule_a_format_that_says_no(how, member, stated):
+def test_an_expected_pass_does_not_overrule_a_format_that_says_no(options, member, stated):
     """With a rubric and a format both must pass, however the scores were read."""
 
     def write(token):
         return json.dumps({"token": token, **scores(stated), **member})
 
-    result = judge_reply(write, {SCORE: {"0": 0.1, "1": 0.9}}, scoring="expected", **how)
+    result = judge_reply(write, {SCORE: {"0": 0.1, "1": 0.9}}, scoring="expected", **options)
 
     assert (result.outcome, result.score) == ("failed", pytest.approx(0.9))
 
@@ -375,11 +375,11 @@ def test_an_impossible_alternative_spoils_the_distribution(logprob, kind, scorin
 
     def line(request):
         text = rubric_reply(1)(request.token) if kind == "score" else '{"reasoning": "so", "safe": true}'
-        said, other = ("1", "0") if kind == "score" else ("true", "false")
+        chosen, other = ("1", "0") if kind == "score" else ("true", "false")
         made = list(tokens(text))
-        at = max(number for number, token in enumerate(made) if token.token == said)
-        top = ((said, math.log(0.3)), (other, math.log(0.1)), ("7", logprob))
-        made[at] = TokenLogprob(token=said, logprob=math.log(0.3), top=top)
+        at = max(number for number, token in enumerate(made) if token.token == chosen)
+        top = ((chosen, math.log(0.3)), (other, math.log(0.1)), ("7", logprob))
+        made[at] = TokenLogprob(token=chosen, logprob=math.log(0.3), top=top)
         return Reply(text=text, logprobs=tuple(made))
 
     judge = Judge(Plain(line), reask=0, scoring=scoring)
@@ -453,8 +453,8 @@ def test_what_stands_after_the_object_moves_nothing(after):
 
     result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("The content.", criteria="Good."))
 
-    said = (result.outcome, result.undecided_because, result.score)
-    assert said == (("undecided", "unparseable", None) if after.strip() else ("failed", None, pytest.approx(0.1)))
+    verdict = (result.outcome, result.undecided_because, result.score)
+    assert verdict == (("undecided", "unparseable", None) if after.strip() else ("failed", None, pytest.approx(0.1)))
 
 
 def test_quoted_scores_after_the_object_are_not_read():
@@ -474,9 +474,9 @@ def test_a_stricter_flag_inside_a_criterion_contradicts_the_expected_score():
     """Also when only the probabilities lift the score over the mark."""
 
     def line(request):
-        found = scores(0)
-        found["criteria"][0]["passed"] = False
-        text = json.dumps({"token": request.token, **found})
+        reply = scores(0)
+        reply["criteria"][0]["passed"] = False
+        text = json.dumps({"token": request.token, **reply})
         place = text.rindex(SCORE) + len(SCORE)
         return Reply(text=text, logprobs=tokens(text, {place: {"0": 0.05, "1": 0.95}}))
 

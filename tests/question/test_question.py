@@ -18,11 +18,11 @@ from kit.judges import YES, scores
 from kit.rubrics import RUBRIC
 
 
-def ask(content="The content.", rubric=None, *, structured=False, **how):
+def ask(content="The content.", rubric=None, *, structured=False, **options):
     """The request that a judge makes of a model."""
     model = ScriptedModel(scores(1.0), structured=structured)
-    how |= {} if rubric or "result_format" in how else {"criteria": "Good."}
-    asyncio.run(Judge(model, reask=0).evaluate(content, rubric, **how))
+    options |= {} if rubric or "result_format" in options else {"criteria": "Good."}
+    asyncio.run(Judge(model, reask=0).evaluate(content, rubric, **options))
     return model.requests[0]
 
 

@@ -25,19 +25,19 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     return Line(capsys)
 
 
-def write_pair_recording(said: dict[str, str]) -> None:
+def write_pair_recording(texts: dict[str, str]) -> None:
     """A case of two contents, and what was recorded of a judge in each order."""
     case = {"id": "one", "content": {"a": "good", "b": "bad"}}
     Path("pairs.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
-    rows = [{"case": "one", "order": order, "reply": {"text": text}} for order, text in said.items()]
+    rows = [{"case": "one", "order": order, "reply": {"text": text}} for order, text in texts.items()]
     Path("said.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
-def write_recording(said: dict[str, str]) -> None:
+def write_recording(texts: dict[str, str]) -> None:
     """Cases, and what was recorded of a judge about each."""
-    cases = [{"id": name, "content": f"content {name}"} for name in said]
+    cases = [{"id": name, "content": f"content {name}"} for name in texts]
     Path("data.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in cases), encoding="utf-8")
-    rows = [{"case": name, "reply": {"text": text}} for name, text in said.items()]
+    rows = [{"case": name, "reply": {"text": text}} for name, text in texts.items()]
     Path("said.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
@@ -69,9 +69,9 @@ def test_a_judge_is_told_the_names_it_is_read_by(reader: str):
     model = Plain("x")
     judge = Judge(model, reader=reader, reader_labels=("left", "right{0}"), reask=0)
     compare_sync("x", "y", judge=judge, criteria="Good.", both_orders=False)
-    said = model.requests[0].system.rpartition("\n\n")[2]
-    assert '"left"' in said
-    assert '"right{0}"' in said
+    instructions = model.requests[0].system.rpartition("\n\n")[2]
+    assert '"left"' in instructions
+    assert '"right{0}"' in instructions
 
 
 def test_a_name_that_was_not_given_is_not_read():
@@ -102,8 +102,8 @@ def test_passes_of_the_call_says_which_labels_pass():
     assert other.evaluate_sync("x", criteria="Refuses.", passes=lambda label: label == "refusal").outcome == "failed"
 
     both = Judge(Plain("refusal"), reader="label", reader_labels=LABELS, reader_passes=("refusal",))
-    said = complaint(both.evaluate, "x", criteria="Refuses.", passes=lambda label: True)
-    assert names(said, "passes and", "reader_passes", "give one")
+    message = complaint(both.evaluate, "x", criteria="Refuses.", passes=lambda label: True)
+    assert names(message, "passes and", "reader_passes", "give one")
 
 
 def test_grades_of_other_names_are_read():
@@ -115,7 +115,7 @@ def test_grades_of_other_names_are_read():
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("options", "message"),
     [
         ({"reader": "[[A]]", "reader_labels": ("m", "M")}, "reader '[[A]]' takes no labels … got ('m', 'M')"),
         ({"reader_labels": ("m", "M")}, "reader 'adjudge' takes no labels"),
@@ -133,18 +133,18 @@ def test_grades_of_other_names_are_read():
         ),
     ],
 )
-def test_labels_that_a_reader_cannot_use_are_refused_when_the_judge_is_made(how: dict[str, Any], message: str):
+def test_labels_that_a_reader_cannot_use_are_refused_when_the_judge_is_made(options: dict[str, Any], message: str):
     """A label that is not looked at would be believed to count."""
     with pytest.raises(UsageError) as caught:
-        Judge(Plain("x"), **how)
+        Judge(Plain("x"), **options)
     assert names(str(caught.value), *message.split(" … "))
 
 
 def test_a_reader_of_labels_without_any_is_refused_before_anybody_is_asked():
     """There is nothing that a reply could be read by."""
     model = Plain("refusal")
-    said = complaint(Judge(model, reader="label").evaluate, "x", criteria="Good.", passes=lambda label: True)
-    assert said.startswith("reader 'label' needs the labels that were offered; give them as reader_labels")
+    message = complaint(Judge(model, reader="label").evaluate, "x", criteria="Good.", passes=lambda label: True)
+    assert message.startswith("reader 'label' needs the labels that were offered; give them as reader_labels")
     assert model.requests == []
 
 
@@ -169,8 +169,8 @@ def test_a_recording_of_labels_is_replayed_and_redecided(line: Line):
     asked = ("run", "data.jsonl", "--criteria", "Complies.", "--judge", "replay:said.jsonl", "--reader", "label")
     labels = ("--reader-labels", ",".join(LABELS), "--reader-passes", "compliance")
     assert line(*asked, *labels, "--out", "R").status == 0
-    found = {item.case.id: item.result.outcome for item in open_run("R").items()}
-    assert found == {"one": "passed", "two": "failed", "three": "undecided"}
+    outcomes = {item.case.id: item.result.outcome for item in open_run("R").items()}
+    assert outcomes == {"one": "passed", "two": "failed", "three": "undecided"}
     assert line("redecide", "R").status in (0, 1)
 
 
@@ -201,7 +201,7 @@ def test_judge_takes_labels_as_well(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--reader", "[[A]]", "--reader-labels", "m,M"), "takes no labels"),
         (("--reader-labels", "m,M"), "reader 'adjudge' takes no labels"),
@@ -214,12 +214,12 @@ def test_judge_takes_labels_as_well(line: Line):
         (("--reader", "label"), "needs the labels that were offered"),
     ],
 )
-def test_wrong_labels_are_one_sentence_and_status_2(line: Line, options: tuple[str, ...], said: str):
+def test_wrong_labels_are_one_sentence_and_status_2(line: Line, options: tuple[str, ...], message: str):
     """Before anybody is asked."""
     Path("good.txt").write_text("x", encoding="utf-8")
     ran = line("judge", "good.txt", "--criteria", "Good.", "--judge", "openai:small", *options)
     assert ran.status == 2
-    assert names(ran.sentence, *said.split(" … "))
+    assert names(ran.sentence, *message.split(" … "))
 
 
 def test_a_reader_of_labels_needs_to_know_which_pass():

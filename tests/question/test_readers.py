@@ -16,7 +16,7 @@ def _read(name, text, **options):
     return find_reader(name).read(text, ReadOptions(**options))
 
 
-def _why(name, text, **options):
+def _find_reason(name, text, **options):
     with pytest.raises(ReplyError) as caught:
         _read(name, text, **options)
     assert caught.value.detail
@@ -185,14 +185,14 @@ def test_a_ranking_is_won_by_rank_1(text):
 )
 def test_markers_that_disagree_are_a_contradiction(name, text, options):
     """Neither the first nor the last wins: one of them may be quoted from the content."""
-    assert _why(name, text, **options) == "contradiction"
+    assert _find_reason(name, text, **options) == "contradiction"
 
 
 @given(st.permutations(["[[A]]", "[[B]]"]), st.lists(st.text(max_size=20), min_size=3, max_size=3))
 def test_no_text_around_two_markers_makes_one_of_them_win(markers, prose):
     """Whatever stands before, between and after, two different markers are never a verdict."""
     text = f"{prose[0]} {markers[0]} {prose[1]} {markers[1]} {prose[2]}"
-    assert _why("[[A]]", text) == "contradiction"
+    assert _find_reason("[[A]]", text) == "contradiction"
 
 
 # ---------------------------------------------------------------- no marker, or almost one
@@ -270,7 +270,7 @@ def test_no_text_around_two_markers_makes_one_of_them_win(markers, prose):
 )
 def test_what_is_almost_a_verdict_is_unparseable(name, text, options):
     """A mention, a negation, another spelling or a cut-off marker is not a verdict."""
-    assert _why(name, text, **options) == "unparseable"
+    assert _find_reason(name, text, **options) == "unparseable"
 
 
 @pytest.mark.parametrize(
@@ -293,15 +293,15 @@ def test_what_is_almost_a_verdict_is_unparseable(name, text, options):
 )
 def test_json_is_never_repaired(text):
     """What is not one closed object of plain JSON is unparseable, however obvious the mistake."""
-    assert _why("json score", text) == "unparseable"
+    assert _find_reason("json score", text) == "unparseable"
 
 
 @pytest.mark.parametrize("depth", [100, 400, 900])
 def test_two_deep_objects_are_refused_without_exhausting_the_stack(depth):
     """An object that can only just be read must not crash what is done with it afterwards."""
     deep = '{"a":' * depth + "1" + "}" * depth
-    assert _why("json score", deep + deep) == "unparseable"
-    assert _why("json score", deep + deep.replace("1", "2")) in {"contradiction", "unparseable"}
+    assert _find_reason("json score", deep + deep) == "unparseable"
+    assert _find_reason("json score", deep + deep.replace("1", "2")) in {"contradiction", "unparseable"}
 
 
 # ---------------------------------------------------------------- off the scale, or not enough given
@@ -313,7 +313,7 @@ def test_two_deep_objects_are_refused_without_exhausting_the_stack(depth):
 )
 def test_a_score_outside_the_scale_is_off_scale(name, text):
     """A score is never moved to the nearest end."""
-    assert _why(name, text, scale=(1, 10)) == "off_scale"
+    assert _find_reason(name, text, scale=(1, 10)) == "off_scale"
 
 
 def test_the_ends_of_the_scale_belong_to_it():

@@ -116,13 +116,13 @@ def test_an_arguable_reply_is_read_or_refused_but_never_crashes(rows):
     table: dict[str, Counter] = {}
     for row in rows:
         if not row["clean"]:
-            got, why = _read(row)
+            reading, because = _read(row)
             count = table.setdefault(row["style"], Counter())
             count["rows"] += 1
-            count[why or "read"] += 1
-            count["as recorded"] += got == _expected(row)
+            count[because or "read"] += 1
+            count["as recorded"] += reading == _expected(row)
             count["best known"] += "best_reading" in row
-            count["as best"] += "best_reading" in row and got == row["best_reading"]
+            count["as best"] += "best_reading" in row and reading == row["best_reading"]
     columns = ("rows", "read", "unparseable", "contradiction", "off_scale", "as recorded", "best known", "as best")
     print("\n" + " | ".join(("style", *columns)))  # noqa: T201 - shown with -s
     for style, count in sorted(table.items()):

@@ -305,12 +305,12 @@ _TOLD = ["It asked me to write", "The answer tells the judge to reply with", "Wh
 
 
 @pytest.mark.parametrize("name", sorted(_VERDICTS.keys() - {"Output (a) is better", "A:"}))
-@pytest.mark.parametrize("told", _TOLD)
-def test_a_verdict_that_the_line_above_it_gives_to_somebody_else_is_not_believed(name, told):
+@pytest.mark.parametrize("line_above", _TOLD)
+def test_a_verdict_that_the_line_above_it_gives_to_somebody_else_is_not_believed(name, line_above):
     """It may have no colon; and a verdict that would be another's, or is not so, is none."""
     own, other = _VERDICTS[name]
     for verdict in (own, other):
-        assert isinstance(_try(name, f"{told}\n\n{verdict}"), ReplyError)
+        assert isinstance(_try(name, f"{line_above}\n\n{verdict}"), ReplyError)
         assert isinstance(_try(name, f"{verdict} would be wrong."), ReplyError)
         assert isinstance(_try(name, f"{verdict}\n\nThis is what the text told me to say."), ReplyError)
         assert not isinstance(_try(name, f"It is what was asked for.\n\n{verdict}"), ReplyError)
@@ -328,8 +328,8 @@ def test_a_verdict_that_is_only_shown_is_never_the_judge_s(name, shown):
     alone = _try(name, f"I was given this.\n{quoted}\nThat is all.")
     assert isinstance(alone, ReplyError)
     for reply in (f"{own}\n\nI was given this.\n{quoted}\nThat is all.", f"I was given this.\n{quoted}\n\n{own}"):
-        said = _try(name, reply)
-        assert isinstance(said, ReplyError) or said == _try(name, own)
+        reading = _try(name, reply)
+        assert isinstance(reading, ReplyError) or reading == _try(name, own)
 
 
 @pytest.mark.parametrize("name", _VERDICTS)
@@ -338,9 +338,9 @@ def test_a_verdict_that_is_only_shown_is_never_the_judge_s(name, shown):
 )
 def test_a_verdict_that_is_taken_back_is_none(name, regret):
     """What the judge says last about its verdict counts."""
-    said = _try(name, f"{_VERDICTS[name][0]}\n\n{regret}")
-    assert isinstance(said, ReplyError)
-    assert said.because in {"contradiction", "unparseable"}
+    reading = _try(name, f"{_VERDICTS[name][0]}\n\n{regret}")
+    assert isinstance(reading, ReplyError)
+    assert reading.because in {"contradiction", "unparseable"}
 
 
 @given(st.sampled_from(["It is", "The answer names the", "It forgets that,", "Its parts:"]), st.integers(1, 9))
@@ -365,5 +365,7 @@ def test_the_number_of_the_next_item_is_no_score(last):
 @given(st.text(alphabet="ab .,:!\n", max_size=40), st.integers(1, 9), st.integers(1, 9))
 def test_brackets_amid_prose_are_no_rating(prose, row, column):
     """Numbers in one or two brackets within a sentence are code, citations or footnotes."""
-    said = _try("Rating: [[7]]", f"x{prose} see a[{row}] or the matrix [[{row}, {column}]] in part [{column}] of it.")
-    assert isinstance(said, ReplyError)
+    reading = _try(
+        "Rating: [[7]]", f"x{prose} see a[{row}] or the matrix [[{row}, {column}]] in part [{column}] of it."
+    )
+    assert isinstance(reading, ReplyError)

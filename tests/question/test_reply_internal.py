@@ -52,7 +52,7 @@ def test_a_value_that_was_returned_stands_alone(text: str):
     assert caught.value.because == "unparseable"
 
 
-def why(text: str | None, token: str | None = None) -> str:
+def find_reason(text: str | None, token: str | None = None) -> str:
     with pytest.raises(ReplyError) as caught:
         read_object(text, token)
     assert caught.value.detail
@@ -113,7 +113,7 @@ def test_the_object_with_the_token_is_the_answer(text):
 )
 def test_what_is_not_exactly_one_answer_is_none(text, because):
     """No token, another's, a second one, a brace after it, a cut or broken object."""
-    assert why(text, TOKEN) == because
+    assert find_reason(text, TOKEN) == because
 
 
 @given(prose=st.text().filter(lambda text: TOKEN not in text and not text.lstrip().startswith("<think>")))
@@ -134,16 +134,16 @@ def test_nothing_follows_the_answer_but_white_space_and_the_end_of_a_fence(tail)
     if ends:
         assert read_object(ANSWER + tail, TOKEN)["safe"] is True
     else:
-        assert why(ANSWER + tail, TOKEN) == "unparseable"
+        assert find_reason(ANSWER + tail, TOKEN) == "unparseable"
     if rest:
-        assert why(ANSWER + tail) == "unparseable"
+        assert find_reason(ANSWER + tail) == "unparseable"
 
 
 @given(cut=st.integers(0, len(ANSWER) - 1))
 def test_a_cut_reply_is_never_an_answer(cut):
     """At any character."""
-    assert why(ANSWER[:cut], TOKEN) == "unparseable"
-    assert why('{"safe": true}'[: cut % 14]) == "unparseable"
+    assert find_reason(ANSWER[:cut], TOKEN) == "unparseable"
+    assert find_reason('{"safe": true}'[: cut % 14]) == "unparseable"
 
 
 # ---------------------------------------------------------------- without a token
@@ -194,7 +194,7 @@ def test_an_object_alone_or_in_one_fence_is_the_answer(text):
 )
 def test_anything_else_is_unparseable(text):
     """A second object, text after it, other fences, lists, comments, trailing commas: nothing is repaired."""
-    assert why(text) == "unparseable"
+    assert find_reason(text) == "unparseable"
 
 
 # ---------------------------------------------------------------- hostile objects
@@ -215,8 +215,8 @@ def test_anything_else_is_unparseable(text):
 )
 def test_deep_and_oversized_values_are_unparseable(inside):
     """Nesting and numbers without end neither crash nor slow the reader."""
-    assert why(f'{{"safe": true, "x": {inside}}}') == "unparseable"
-    assert why(f'{{"token": "{TOKEN}", "safe": true, "x": {inside}}}', TOKEN) == "unparseable"
+    assert find_reason(f'{{"safe": true, "x": {inside}}}') == "unparseable"
+    assert find_reason(f'{{"token": "{TOKEN}", "safe": true, "x": {inside}}}', TOKEN) == "unparseable"
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_reading_takes_linear_time(text, token):
     """A million hostile characters are refused in the time it takes to look at them."""
     started = time.process_time()
 
-    assert why(text, token) in ("unparseable", "truncated", "contradiction")
+    assert find_reason(text, token) in ("unparseable", "truncated", "contradiction")
     assert time.process_time() - started < 3.0
 
 
@@ -265,11 +265,11 @@ def test_reading_takes_linear_time(text, token):
 def test_any_text_is_an_object_or_a_reply_error(text, token):
     """Nothing else ever comes out of reading."""
     try:
-        found: object = read_object(text, token)
+        value: object = read_object(text, token)
     except ReplyError as error:
-        found = error.because
+        value = error.because
 
-    assert isinstance(found, dict) or found in ("unparseable", "truncated", "contradiction")
+    assert isinstance(value, dict) or value in ("unparseable", "truncated", "contradiction")
 
 
 @given(
@@ -289,7 +289,7 @@ def test_what_json_writes_is_read_back(value):
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("reply", "flag"),
     [
         ({"safe": True}, True),
         ({"passed": False}, False),
@@ -297,13 +297,13 @@ def test_what_json_writes_is_read_back(value):
         ({"safe": True, "approved": True}, True),
     ],
 )
-def test_the_flags_say_yes_or_no(found, said):
+def test_the_flags_say_yes_or_no(reply, flag):
     """``safe``, ``passed``, ``allowed``; several that agree are one."""
-    assert read_flag(found) is said
+    assert read_flag(reply) is flag
 
 
 @pytest.mark.parametrize(
-    ("found", "because"),
+    ("reply", "because"),
     [
         ({}, "unparseable"),
         ({"approved": True}, "unparseable"),
@@ -315,10 +315,10 @@ def test_the_flags_say_yes_or_no(found, said):
         ({"safe": True, "approved": False}, "contradiction"),
     ],
 )
-def test_flags_that_are_no_booleans_or_disagree_say_nothing(found, because):
+def test_flags_that_are_no_booleans_or_disagree_say_nothing(reply, because):
     """Each one present counts, and none outranks another."""
     with pytest.raises(ReplyError) as caught:
-        read_flag(found)
+        read_flag(reply)
     assert caught.value.because == because
 
 
@@ -444,8 +444,8 @@ def test_depth_has_one_limit_however_many_brackets(more):
     more = f', "y": [{more}]' if more else ""
     for token, head in ((None, "{"), (TOKEN, f'{{"token": "{TOKEN}", ')):
         assert read_object(head + nested(200)[1:-1] + more + "}", token)["safe"] is True
-        assert why(head + nested(201)[1:-1] + more + "}", token) == "unparseable"
-    assert why(nested(900)) == "unparseable"
+        assert find_reason(head + nested(201)[1:-1] + more + "}", token) == "unparseable"
+    assert find_reason(nested(900)) == "unparseable"
 
 
 def test_only_the_object_has_a_depth():
@@ -498,9 +498,9 @@ def test_an_answer_that_is_given_again_is_found_wherever_its_token_stands():
     later = f'{{"safe": false, "token": "{TOKEN}"}}'
     escaped = ANSWER.replace("token", "t\\u006fken")
 
-    assert why(f"{later} {ANSWER}", TOKEN) == "contradiction"
-    assert why(f"{ANSWER} {ANSWER} {OTHER}", TOKEN) == "contradiction"
-    assert why(f"{ANSWER} {escaped}", TOKEN) == "unparseable"
+    assert find_reason(f"{later} {ANSWER}", TOKEN) == "contradiction"
+    assert find_reason(f"{ANSWER} {ANSWER} {OTHER}", TOKEN) == "contradiction"
+    assert find_reason(f"{ANSWER} {escaped}", TOKEN) == "unparseable"
     with pytest.raises(ReplyError) as caught:
         read_object(f"{ANSWER} {escaped}", TOKEN)
     assert "2 times" in caught.value.detail
@@ -509,7 +509,7 @@ def test_an_answer_that_is_given_again_is_found_wherever_its_token_stands():
 @pytest.mark.parametrize("end", ["`", "``", "~~", "```json", "``~"])
 def test_what_is_no_end_of_a_fence_is_text_after_the_object(end: str):
     """A fence ends with a line of three marks or more, all the same."""
-    assert why(f"{ANSWER}\n{end}", TOKEN) == "unparseable"
+    assert find_reason(f"{ANSWER}\n{end}", TOKEN) == "unparseable"
     assert read_object(f"{ANSWER}\n```", TOKEN)["safe"] is True
 
 

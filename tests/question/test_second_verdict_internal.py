@@ -113,11 +113,11 @@ FORMS: Mapping[str, tuple[Mapping[str, Any], Callable[[Judge], Any]]] = {
 
 
 def passes(form: str, reply: Any) -> bool:
-    said = FORMS[form][1](Judge(ScriptedModel(reply), reask=0))
+    result = FORMS[form][1](Judge(ScriptedModel(reply), reask=0))
     for name in ("passed", "allowed", "approved"):
-        if hasattr(said, name):
-            return bool(getattr(said, name))
-    return said.outcome == "passed"
+        if hasattr(result, name):
+            return bool(getattr(result, name))
+    return result.outcome == "passed"
 
 
 def nest(reply: Mapping[str, Any], more: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -323,12 +323,12 @@ def test_a_report_counts_replies_with_text_after_the_answer(capsys: pytest.Captu
     items = [make_item(0, make_result(text_after=1)), make_item(1), make_item(2, chain)]
     report = report_of(items, make_manifest_of(3))
     print_document(make_run_document(report), more="")
-    said = "4 replies were unparseable because text followed the answer."
+    sentence = "4 replies were unparseable because text followed the answer."
 
     assert report.to_dict()["text_after"] == 4
-    assert said in "".join(capsys.readouterr())
-    assert said in render_html(report)
-    assert said in render_markdown(report)
+    assert sentence in "".join(capsys.readouterr())
+    assert sentence in render_html(report)
+    assert sentence in render_markdown(report)
     assert "text followed" not in render_html(report_of([make_item(0)], make_manifest_of(1)))
 
 

@@ -102,11 +102,11 @@ def test_it_is_readable_without_script(visit: Open):
 def test_filters_narrow_the_list(visit: Open):
     """By outcome, reason, group, disagreement and label; together they narrow further, and reset shows all again."""
     page = visit("example")
-    found = page.locator("#found")
+    counter = page.locator("#found")
     shown = report_of(list_example(), {}).shown
 
-    def expect(wanted: Callable[[Any], bool]) -> None:
-        ids = [case.id for case in shown if wanted(case)]
+    def expect(expected: Callable[[Any], bool]) -> None:
+        ids = [case.id for case in shown if expected(case)]
         page.wait_for_function("text => document.getElementById('found').textContent === text", arg=say(len(ids)))
         assert list_visible(page) == ids
 
@@ -126,7 +126,7 @@ def test_filters_narrow_the_list(visit: Open):
     page.get_by_label("judges or repeats disagree").uncheck()
     page.get_by_label("reason").select_option("split")
     expect(lambda case: any(item.undecided_because == "split" for item in case.results))
-    assert found.is_visible()
+    assert counter.is_visible()
 
 
 def test_search_finds_words_in_ids_contents_and_reasons(visit: Open):
@@ -209,10 +209,10 @@ def test_every_text_has_contrast(visit: Open, scheme: str):
     """At least 4.5 to 1, as WCAG AA asks of normal text, in light and in dark."""
     page = visit("example", color_scheme=scheme)
     page.get_by_role("button", name="Open all").click()
-    found = page.evaluate(CONTRAST)
+    texts = page.evaluate(CONTRAST)
 
-    assert len(found) > 20
-    assert {name: round(ratio, 2) for name, ratio in found.items() if ratio < 4.5} == {}
+    assert len(texts) > 20
+    assert {name: round(ratio, 2) for name, ratio in texts.items() if ratio < 4.5} == {}
 
 
 def test_it_works_with_a_keyboard_and_names_its_controls(visit: Open):
@@ -277,12 +277,12 @@ def test_the_policy_stops_what_should_never_get_in(browser: Any, pages: dict[str
         page.goto(broken.as_uri())
         page.evaluate("document.getElementById('go').click()")
         page.wait_for_timeout(300)
-        ran, found, at = page.evaluate("[window.ran, document.getElementById('found').innerText, location.href]")
+        ran, counter, at = page.evaluate("[window.ran, document.getElementById('found').innerText, location.href]")
         page.goto(url)  # the server is there, and would have seen it
     server.shutdown()
     server.server_close()
 
-    assert (ran, found, at) == (None, "240 of 240 cases", broken.as_uri())
+    assert (ran, counter, at) == (None, "240 of 240 cases", broken.as_uri())
     assert [hit for hit in hits if hit != "/favicon.ico"] == ["/"]
 
 

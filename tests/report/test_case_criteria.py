@@ -33,18 +33,18 @@ CASES = [
 ]
 
 
-def judge_cases(cases: list[Case], *, out: Path | None = None, score: float = 0.8, **how: Any) -> Any:
-    given: Any = {"criteria": {"tone": "Is kind."}, "threshold": 0.85, **how}
-    return run(cases, Judge(Scores(score)), out=out, **given).finish_sync()
+def judge_cases(cases: list[Case], *, out: Path | None = None, score: float = 0.8, **terms: Any) -> Any:
+    options: Any = {"criteria": {"tone": "Is kind."}, "threshold": 0.85, **terms}
+    return run(cases, Judge(Scores(score)), out=out, **options).finish_sync()
 
 
 def test_a_report_counts_what_cases_bring_and_what_is_below_the_run():
     """A threshold that a case lowers stands in the summary, with how many passed by it."""
-    found = make_report(judge_cases(CASES)).own
+    report = make_report(judge_cases(CASES)).own
 
-    assert found is not None
-    assert (found.criteria, found.rules, found.threshold, found.below) == (2, 1, 1, 1)
-    assert (found.below_passed, found.needed) == (1, 0.85)
+    assert report is not None
+    assert (report.criteria, report.rules, report.threshold, report.below) == (2, 1, 1, 1)
+    assert (report.below_passed, report.needed) == (1, 0.85)
     assert make_report(judge_cases(CASES[:2])).own is None
 
 
@@ -78,13 +78,13 @@ def test_every_case_with_a_rubric_of_its_own_takes_bounded_room():
 def test_every_form_of_a_report_says_it(tmp_path: Path, line: Line):
     """Terminal, JSON, HTML, Markdown and JUnit name the rubrics and the lowered threshold."""
     done = judge_cases(CASES, out=tmp_path / "run")
-    found = make_report(done)
+    report = make_report(done)
     shown, document = line("report", "run"), line("report", "run", "--json").document
-    junit = "".join(render_junit(found, done.items()))
+    junit = "".join(render_junit(report, done.items()))
 
-    for text in (shown.out, render_html(found), render_markdown(found)):
+    for text in (shown.out, render_html(report), render_markdown(report)):
         assert "1 case needs less than the 0.85" in text
-    for text in (shown.out, render_html(found), render_markdown(found), junit):
+    for text in (shown.out, render_html(report), render_markdown(report), junit):
         assert "Is exact." in text
     assert document["own"]["below"] == 1
     assert {item["about"] for item in document["rubrics"]} == {"Is kind.", "Is polite.", "Is exact."}
@@ -95,12 +95,12 @@ def test_names_of_criteria_from_a_file_are_text_in_every_form(tmp_path: Path, li
     """Whoever wrote the suite may be anybody: nothing of it becomes code, a control character or a mention."""
     hostile = {"name": EVIL, "criteria": [{"name": EVIL, "description": EVIL}]}
     done = judge_cases([CASES[0], Case(id="evil", content="x", rubric=hostile)], out=tmp_path / "run")
-    found, shown = make_report(done), line("report", "run")
+    report, shown = make_report(done), line("report", "run")
 
-    assert "<script>alert" not in render_html(found)
-    assert "<script>" not in "".join(render_junit(found, done.items()))
-    assert "\x1b" not in shown.out + shown.err + render_html(found) + render_markdown(found)
-    for row in render_markdown(found).splitlines():
+    assert "<script>alert" not in render_html(report)
+    assert "<script>" not in "".join(render_junit(report, done.items()))
+    assert "\x1b" not in shown.out + shown.err + render_html(report) + render_markdown(report)
+    for row in render_markdown(report).splitlines():
         assert "@somebody" not in row or "`" in row
 
 
@@ -108,21 +108,21 @@ def test_a_diff_does_not_call_other_criteria_a_regression():
     """A case that brought other words is counted by itself, and a lowered threshold is no improvement."""
     before = judge_cases([Case(id="a", content="x", threshold=0.1), CASES[0], CASES[3]])
     after = judge_cases([Case(id="a", content="x"), CASES[0], CASES[3]])
-    found = diff(before, after)
+    comparison = diff(before, after)
 
-    assert (found.cases, found.criteria_changed, found.content_changed) == (2, 1, 0)
-    assert (found.regressions, found.improvements, found.unmatched_passes) == (0, 0, 1)
-    assert found.to_dict()["criteria_changed"] == 1
+    assert (comparison.cases, comparison.criteria_changed, comparison.content_changed) == (2, 1, 0)
+    assert (comparison.regressions, comparison.improvements, comparison.unmatched_passes) == (0, 0, 1)
+    assert comparison.to_dict()["criteria_changed"] == 1
 
 
 def test_the_command_line_says_that_criteria_changed(tmp_path: Path, line: Line):
     """``--no-regressions`` cannot vouch for a case whose own criteria are others now."""
     judge_cases([Case(id="a", content="x", threshold=0.1), CASES[0]], out=tmp_path / "one")
     judge_cases([Case(id="a", content="x", threshold=0.2), CASES[0]], out=tmp_path / "two")
-    said = line("diff", "one", "two", "--no-regressions")
+    ran = line("diff", "one", "two", "--no-regressions")
 
-    assert said.status == 3
-    assert "1 case with other criteria" in said.out
+    assert ran.status == 3
+    assert "1 case with other criteria" in ran.out
     assert json.loads(line("diff", "one", "two", "--json").out)["criteria_changed"] == 1
 
 

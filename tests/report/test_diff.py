@@ -46,11 +46,11 @@ def compare(tmp_path: Path, before: Any, after: Any) -> Diff:
 def test_a_run_does_not_differ_from_itself(tmp_path_factory: pytest.TempPathFactory, lines: list[Line]):
     """Nothing changed, nothing is listed, and nothing is surprising."""
     folder = make_run(tmp_path_factory.mktemp("runs") / "run", lines)
-    found = diff(folder, folder)
+    comparison = diff(folder, folder)
 
-    assert (found.cases, found.changed, found.listed, found.regressions) == (len(lines), 0, (), 0)
-    assert (found.p_value, found.score.p_value, found.score.delta or 0.0) == (None, None, 0.0)
-    assert (found.only_before, found.only_after, found.content_changed) == (0, 0, 0)
+    assert (comparison.cases, comparison.changed, comparison.listed, comparison.regressions) == (len(lines), 0, (), 0)
+    assert (comparison.p_value, comparison.score.p_value, comparison.score.delta or 0.0) == (None, None, 0.0)
+    assert (comparison.only_before, comparison.only_after, comparison.content_changed) == (0, 0, 0)
 
 
 @pytest.mark.slow
@@ -78,46 +78,57 @@ def test_what_one_way_is_worse_is_better_the_other(
 
 def test_cases_are_told_with_what_changed_in_them(tmp_path: Path):
     """Outcome, score, criteria and reason; a criterion that did not change is not among them."""
-    found = compare(tmp_path, {"a": GOOD, "b": BAD, "c": GOOD, "d": GOOD}, {"a": GOOD, "b": GOOD, "c": BAD, "d": NONE})
+    comparison = compare(
+        tmp_path, {"a": GOOD, "b": BAD, "c": GOOD, "d": GOOD}, {"a": GOOD, "b": GOOD, "c": BAD, "d": NONE}
+    )
 
-    assert [(item.case, item.before, item.after) for item in found.listed] == [
+    assert [(item.case, item.before, item.after) for item in comparison.listed] == [
         ("c", "passed", "failed"),
         ("d", "passed", "undecided"),
         ("b", "failed", "passed"),
     ]
-    assert found.listed[0].criteria == (("a", 1.0, 0.0),)
-    assert (found.listed[0].score_before, found.listed[0].score_after) == (0.8, 0.3)
-    assert found.listed[1].detail.startswith("unparseable: ")
-    assert [item.regressed for item in found.listed] == [True, True, False]
-    assert (found.regressions, found.improvements, found.cases) == (2, 1, 4)
-    assert found.transitions["passed", "undecided"] == 1
+    assert comparison.listed[0].criteria == (("a", 1.0, 0.0),)
+    assert (comparison.listed[0].score_before, comparison.listed[0].score_after) == (0.8, 0.3)
+    assert comparison.listed[1].detail.startswith("unparseable: ")
+    assert [item.regressed for item in comparison.listed] == [True, True, False]
+    assert (comparison.regressions, comparison.improvements, comparison.cases) == (2, 1, 4)
+    assert comparison.transitions["passed", "undecided"] == 1
 
 
 def test_undecided_is_not_passed_and_has_no_score(tmp_path: Path):
     """A case that nobody could decide any more has regressed; means are of cases that have a score in both."""
-    found = compare(tmp_path, [GOOD, GOOD, NONE], [GOOD, NONE, NONE])
+    comparison = compare(tmp_path, [GOOD, GOOD, NONE], [GOOD, NONE, NONE])
 
-    assert (found.regressions, found.score.cases, found.score.delta) == (1, 1, 0.0)
-    assert found.criteria["a"].cases == 1
-    assert found.p_value == 1.0
+    assert (comparison.regressions, comparison.score.cases, comparison.score.delta) == (1, 1, 0.0)
+    assert comparison.criteria["a"].cases == 1
+    assert comparison.p_value == 1.0
 
 
 def test_criteria_are_compared_each(tmp_path: Path):
     """The mean before and after, over the cases that have it in both, and its own chance."""
     before = [score(a=0.5, b=0.9)] * 6
-    found = compare(tmp_path, before, [score(a=1.0, b=0.9)] * 6)
+    comparison = compare(tmp_path, before, [score(a=1.0, b=0.9)] * 6)
 
-    assert (found.criteria["a"].before, found.criteria["a"].after, found.criteria["a"].delta) == (0.5, 1.0, 0.5)
-    assert found.criteria["a"].p_value == 2 / 2**6
-    assert (found.criteria["b"].delta, found.criteria["b"].p_value) == (0.0, None)
+    assert (comparison.criteria["a"].before, comparison.criteria["a"].after, comparison.criteria["a"].delta) == (
+        0.5,
+        1.0,
+        0.5,
+    )
+    assert comparison.criteria["a"].p_value == 2 / 2**6
+    assert (comparison.criteria["b"].delta, comparison.criteria["b"].p_value) == (0.0, None)
 
 
 def test_cases_are_paired_by_their_ids(tmp_path: Path):
     """Whatever their order; those of one run only are counted, and a pass among them is not lost sight of."""
-    found = compare(tmp_path, {"a": GOOD, "b": BAD, "gone": GOOD}, {"new": BAD, "b": BAD, "a": GOOD})
+    comparison = compare(tmp_path, {"a": GOOD, "b": BAD, "gone": GOOD}, {"new": BAD, "b": BAD, "a": GOOD})
 
-    assert (found.cases, found.only_before, found.only_after, found.unmatched_passes) == (2, 1, 1, 1)
-    assert found.changed == 0
+    assert (comparison.cases, comparison.only_before, comparison.only_after, comparison.unmatched_passes) == (
+        2,
+        1,
+        1,
+        1,
+    )
+    assert comparison.changed == 0
 
 
 def test_another_reference_is_another_case(tmp_path: Path):
@@ -130,11 +141,16 @@ def test_another_reference_is_another_case(tmp_path: Path):
         cases[3],
     ]
     one = make_run(tmp_path / "one", [GOOD, BAD, GOOD, GOOD], cases=cases)
-    found = diff(one, make_run(tmp_path / "other", [BAD, BAD, BAD, GOOD], cases=changed))
+    comparison = diff(one, make_run(tmp_path / "other", [BAD, BAD, BAD, GOOD], cases=changed))
 
-    assert (found.cases, found.content_changed, found.inputs_changed, found.unmatched_passes) == (3, 1, 1, 0)
-    assert [(item.case, item.content_changed) for item in found.listed] == [("0", True), ("2", False)]
-    assert found.flips == 1
+    assert (comparison.cases, comparison.content_changed, comparison.inputs_changed, comparison.unmatched_passes) == (
+        3,
+        1,
+        1,
+        0,
+    )
+    assert [(item.case, item.content_changed) for item in comparison.listed] == [("0", True), ("2", False)]
+    assert comparison.flips == 1
 
 
 def test_a_case_judged_several_times_counts_once(tmp_path: Path):
@@ -146,12 +162,12 @@ def test_a_case_judged_several_times_counts_once(tmp_path: Path):
         cases = [Case(id=case, content=case) for case in lines]
         do(cases, Judge(Turning("x", lines), reask=0), repeat=3, out=tmp_path / name)
         runs.append(tmp_path / name)
-    found = diff(*runs)
+    comparison = diff(*runs)
 
-    assert found.transitions == {("passed", "failed"): 1, ("undecided", "undecided"): 2}
-    assert found.listed[0].score_before == pytest.approx((0.8 + 0.8 + 0.3) / 3)
-    assert found.score.cases == 2  # c has no score any more
-    assert found.cases == 3
+    assert comparison.transitions == {("passed", "failed"): 1, ("undecided", "undecided"): 2}
+    assert comparison.listed[0].score_before == pytest.approx((0.8 + 0.8 + 0.3) / 3)
+    assert comparison.score.cases == 2  # c has no score any more
+    assert comparison.cases == 3
 
 
 def test_an_even_split_is_undecided(tmp_path: Path):
@@ -207,8 +223,8 @@ def test_mcnemar_is_the_exact_binomial(worse: int, better: int):
     total, fewer = worse + better, min(worse, better)
     tail = Fraction(sum(math.comb(total, place) for place in range(fewer + 1)), 2**total)
 
-    found = compute_mcnemar(worse, better)
-    assert found == (pytest.approx(float(min(Fraction(1), 2 * tail)), rel=1e-12) if total else None)
+    p_value = compute_mcnemar(worse, better)
+    assert p_value == (pytest.approx(float(min(Fraction(1), 2 * tail)), rel=1e-12) if total else None)
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, True, math.nan, 10**15, "3"])
@@ -233,12 +249,17 @@ def test_mcnemar_as_published():
 
 def test_as_plain_data(tmp_path: Path):
     """One document with everything a program asks for."""
-    said = compare(tmp_path, [GOOD, GOOD], [GOOD, BAD]).to_dict()
+    document = compare(tmp_path, [GOOD, GOOD], [GOOD, BAD]).to_dict()
 
-    assert (said["schema"], said["regressions"], said["improvements"], said["p_value"]) == ("adjudge/diff/1", 1, 0, 1.0)
-    assert said["transitions"] == [
+    assert (document["schema"], document["regressions"], document["improvements"], document["p_value"]) == (
+        "adjudge/diff/1",
+        1,
+        0,
+        1.0,
+    )
+    assert document["transitions"] == [
         {"before": "passed", "after": "failed", "cases": 1},
         {"before": "passed", "after": "passed", "cases": 1},
     ]
-    assert said["listed"][0]["criteria"] == [{"name": "a", "before": 1.0, "after": 0.0}]
-    assert said["before"]["counts"] == {"passed": 2, "failed": 0, "undecided": 0}
+    assert document["listed"][0]["criteria"] == [{"name": "a", "before": 1.0, "after": 0.0}]
+    assert document["before"]["counts"] == {"passed": 2, "failed": 0, "undecided": 0}

@@ -62,20 +62,20 @@ def judge_by(kind: str, judge: str, answers: dict[str, str], verdicts: dict[str,
     """A run in which a scripted model gives each case its verdict."""
     name, words = "y" if "model" in judge else "x", "Is kind." if "rubric" in judge else "Is polite."
     good = {case: verdicts.get(case, True) for case in answers}
-    how: dict[str, Any] = {"threshold": 0.9} if judge == "other threshold" else {}
+    options: dict[str, Any] = {"threshold": 0.9} if judge == "other threshold" else {}
     cases = [Case(id=case, content=text) for case, text in answers.items()]
     lines: dict[str, Any] = {case: score(criteria=0.95 if is_good else 0.0) for case, is_good in good.items()}
     if kind == "yes/no":
         lines = {case: {"reasoning": "r", "passed": is_good} for case, is_good in good.items()}
-        how = {"result_format": Decision, "instructions": f"{words}{how}"}
+        options = {"result_format": Decision, "instructions": f"{words}{options}"}
     elif kind == "pairs":
         lines = {case: "first" if is_good else "second" for case, is_good in good.items()}
         cases = [Case(id=case, content={"a": text, "b": "other"}) for case, text in answers.items()]
-        how = {"pairs": True, "criteria": words, "on_conflict": "undecided" if how else "tie"}
+        options = {"pairs": True, "criteria": words, "on_conflict": "undecided" if options else "tie"}
     else:
-        how |= {"criteria": words}
+        options |= {"criteria": words}
     model = (PairTold if kind == "pairs" else Told)(name, lines)
-    return do(cases, Judge(model, reask=0), None, out=out, **how)
+    return do(cases, Judge(model, reask=0), None, out=out, **options)
 
 
 TABLE = list(itertools.product(KINDS, JUDGES, ANSWERS))
@@ -161,8 +161,8 @@ def test_a_redecided_run_compares_judges(tmp_path: Path):
     }
     for name, change in changes.items():
         redecide(tmp_path / "run", out=tmp_path / name, **change)
-        found = diff(tmp_path / "run", tmp_path / name)
-        assert (found.compared, found.regressions, found.improvements) == ("judges", None, None), name
+        comparison = diff(tmp_path / "run", tmp_path / name)
+        assert (comparison.compared, comparison.regressions, comparison.improvements) == ("judges", None, None), name
 
 
 @pytest.mark.parametrize(
@@ -181,12 +181,12 @@ def test_options_that_decide_are_a_change_of_judge(
     own = {"criteria": "Is kind."} if name.startswith("threshold") else {}
     rubric = None if own else RUBRIC
     line = score(criteria=0.5) if own else GOOD
-    for folder, text, how in (("one", "old", first), ("two", "new", second)):
+    for folder, text, options in (("one", "old", first), ("two", "new", second)):
         cases = [Case(id="a", content=text, **own)]
-        do(cases, Judge(Told("x", {"a": line}), reask=0), rubric, out=tmp_path / folder, **how)
-    found = diff(tmp_path / "one", tmp_path / "two")
+        do(cases, Judge(Told("x", {"a": line}), reask=0), rubric, out=tmp_path / folder, **options)
+    comparison = diff(tmp_path / "one", tmp_path / "two")
 
-    assert (found.cases, found.compared, len(found.setup_changes)) == (1, "both", 1)
+    assert (comparison.cases, comparison.compared, len(comparison.setup_changes)) == (1, "both", 1)
 
 
 def keep_answered(folder: Path, model: str | None, content: str = "text", judge: str = "j") -> Run:
@@ -204,10 +204,10 @@ def test_another_model_behind_one_name_is_another_judge(
     """A provider that put another model behind a name changed the judge, though no digest shows it."""
     keep_answered(tmp_path / "one", before).close()
     keep_answered(tmp_path / "two", after).close()
-    found = diff(tmp_path / "one", tmp_path / "two")
+    comparison = diff(tmp_path / "one", tmp_path / "two")
 
-    assert found.compared == ("judges" if changed else "answers")
-    assert ("'m-1' before, 'm-2' now" in str(found.setup_changes)) == changed
+    assert comparison.compared == ("judges" if changed else "answers")
+    assert ("'m-1' before, 'm-2' now" in str(comparison.setup_changes)) == changed
 
 
 def test_a_provider_that_answers_by_several_models_is_one_judge(tmp_path: Path):
@@ -225,10 +225,10 @@ def test_a_pair_that_became_a_tie_has_changed(line: Line):
     for out, lines in (("one", ("second", "tie", "first")), ("two", ("tie", "tie", "second"))):
         model = PairTold("x", dict(zip("abc", lines, strict=True)))
         do(pairs, Judge(model, reask=0), None, out=out, pairs=True, criteria="Is good.")
-    found = diff("one", "two")
+    comparison = diff("one", "two")
 
-    assert found.transitions == {("second", "tie"): 1, ("tie", "tie"): 1, ("first", "second"): 1}
-    assert [(item.case, item.before, item.after) for item in found.listed] == [
+    assert comparison.transitions == {("second", "tie"): 1, ("tie", "tie"): 1, ("first", "second"): 1}
+    assert [(item.case, item.before, item.after) for item in comparison.listed] == [
         ("c", "first", "second"),
         ("a", "second", "tie"),
     ]

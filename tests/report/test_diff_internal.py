@@ -46,8 +46,8 @@ def test_sign_flips_are_all_of_them(differences: list[float]):
     ]
     expected = sum(item >= abs(sum(real)) for item in flips) / len(flips) if real else None
 
-    found = tally(differences).sum_up()
-    assert (found.p_value, found.cases, found.differing) == (expected, len(differences), len(real))
+    total = tally(differences).sum_up()
+    assert (total.p_value, total.cases, total.differing) == (expected, len(differences), len(real))
 
 
 def test_rounding_makes_nothing_rarer():
@@ -86,10 +86,15 @@ def test_new_answers_to_the_same_tasks_are_compared(tmp_path: Path):
     was = make_run(tmp_path / "was", dict.fromkeys("abc", GOOD), cases=before)
     now = make_run(tmp_path / "now", dict.fromkeys("abc", BAD), cases=after)
 
-    found = diff(was, now)
-    assert (found.cases, found.inputs_changed, found.regressions, found.unmatched_passes) == (1, 2, 1, 2)
-    assert found.to_dict()["inputs_changed"] == 2
-    assert "2 cases with another reference, task or context, not compared;" in render_diff_markdown(found)
+    comparison = diff(was, now)
+    assert (comparison.cases, comparison.inputs_changed, comparison.regressions, comparison.unmatched_passes) == (
+        1,
+        2,
+        1,
+        2,
+    )
+    assert comparison.to_dict()["inputs_changed"] == 2
+    assert "2 cases with another reference, task or context, not compared;" in render_diff_markdown(comparison)
 
 
 def test_markdown_holds_hostile_ids_as_text(tmp_path: Path):

@@ -44,11 +44,11 @@ def fill(text: str) -> Report:
     """A report in which every field that anybody else writes says this."""
     criteria = (CriterionResult(name=text, score=0.2, passed=False, reasoning=text),)
     rules = (RuleResult(name=text, passed=False, message=text),)
-    told: dict[str, Any] = {"judge": text, "detail": text, "reasoning": text, "suggestions": (text,)}
-    seats = (make_result("failed", **told), make_result("passed", judge=f"{text}2"))
+    texts: dict[str, Any] = {"judge": text, "detail": text, "reasoning": text, "suggestions": (text,)}
+    seats = (make_result("failed", **texts), make_result("passed", judge=f"{text}2"))
     chain = JudgeChainResult(
         outcome="undecided", undecided_because="split", strategy=text, results=seats, raw_response=text,
-        criteria=criteria, rule_results=rules, **told,
+        criteria=criteria, rule_results=rules, **texts,
     )  # fmt: skip
     case = {"content": text, "reference": text, "task": text, "context": text, "group": text, "metadata": {text: text}}
     manifest = {"dataset": {"name": text}, "judge": {"name": text, "model": {"name": text}}, "rubric": {"name": text}}
@@ -77,16 +77,16 @@ def test_hostile_text_is_text():
 def test_the_page_lets_only_its_own_script_and_style_in():
     """The policy names the digests of both, loads nothing and sends nothing; there is no style or handler in tags."""
     page = render_html(EXAMPLE)
-    found = {}
+    digests = {}
     for name in ("style", "script"):
         text = re.search(rf"<{name}>(.*?)</{name}>", page, re.DOTALL)
         assert text is not None
-        found[name] = base64.b64encode(hashlib.sha256(text[1].encode()).digest()).decode()
+        digests[name] = base64.b64encode(hashlib.sha256(text[1].encode()).digest()).decode()
 
     policy = re.search('http-equiv="Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None
     assert html.unescape(policy[1]) == (
-        f"default-src 'none'; style-src 'sha256-{found['style']}'; script-src 'sha256-{found['script']}'; "
+        f"default-src 'none'; style-src 'sha256-{digests['style']}'; script-src 'sha256-{digests['script']}'; "
         "base-uri 'none'; form-action 'none'"
     )
     names = {name for _, attributes in Reader(page).elements for name in attributes}
@@ -103,7 +103,7 @@ def test_the_page_says_what_it_is_of():
     """Share with interval, outcomes, criteria, reasons, labels, judges, groups, rules, cost and time."""
     text = Reader(render_html(EXAMPLE)).text
 
-    for said in (
+    for sentence in (
         "59.6 %",
         "of 240 cases passed; 95 % interval 53.3 to 65.6 %.",
         "Support answers (passes at 0.70)",
@@ -115,7 +115,7 @@ def test_the_page_says_what_it_is_of():
         "$0.2796 known; a part unknown for 232 judgements",
         "All 240 cases.",
     ):
-        assert said in text
+        assert sentence in text
 
 
 def test_a_run_that_is_not_whole_says_so_first():
@@ -133,18 +133,18 @@ def test_a_run_that_is_not_whole_says_so_first():
 
 def test_a_status_that_is_none_of_ours_is_unknown():
     """It stands in a sentence of ours, so what a manifest says of itself cannot get into it."""
-    found = report_of(list_hostile(), make_hostile_manifest() | {"status": f"finished {HOSTILE}"})
+    report = report_of(list_hostile(), make_hostile_manifest() | {"status": f"finished {HOSTILE}"})
 
-    assert found.about.status == "unknown"
-    assert "\n> How this run ended is unknown: 3 of 5 cases are judged." in render_markdown(found)
+    assert report.about.status == "unknown"
+    assert "\n> How this run ended is unknown: 3 of 5 cases are judged." in render_markdown(report)
 
 
 def test_comparisons_say_what_passed_means():
     """The first is preferred; each group has a win rate, and the accuracy of each order."""
     orders = [PairOrder(order=name, result=make_result("passed", value="first", score=1.0)) for name in ("ab", "ba")]
     pair = PairResult(preferred="tie", judge="careful", orders=tuple(orders), decided_by="policy")
-    found = report_of([make_item(0, pair, label="first", group="easy")], {"status": "finished"})
-    text = Reader(render_html(found)).text
+    report = report_of([make_item(0, pair, label="first", group="easy")], {"status": "finished"})
+    text = Reader(render_html(report)).text
 
     assert "passed means that the first is preferred" in text
     assert "neither is preferred; decided by policy" in text
@@ -152,14 +152,14 @@ def test_comparisons_say_what_passed_means():
     assert "win rate of the first50 % (" in text
     assert "accuracy in order ab100 % (20.7 to 100.0 %; 1 of 1)" in text
     assert "accuracy in order ba0 % (0.0 to 79.3 %; 0 of 1)" in text
-    assert "| win rate of the first | 50 % (" in render_markdown(found)
+    assert "| win rate of the first | 50 % (" in render_markdown(report)
 
 
 def test_cases_that_are_left_out_are_said():
     """The list says of how many it is."""
-    found = report_of([make_item(place) for place in range(12)], {}, most_cases=5)
+    report = report_of([make_item(place) for place in range(12)], {}, most_cases=5)
 
-    assert "5 of 12 cases; the others are in no list here, but in every figure." in Reader(render_html(found)).text
+    assert "5 of 12 cases; the others are in no list here, but in every figure." in Reader(render_html(report)).text
 
 
 def test_an_empty_run_has_a_page():
@@ -212,15 +212,15 @@ def test_a_comment_says_what_was_needed():
 def test_a_junit_file_has_every_case():
     """A failure is a failure, an undecided case an error, with score, criteria and reasons."""
     items = list_example(30)
-    found = report_of(items, make_manifest_of(30), most_cases=3)
-    root = ET.fromstring("".join(render_junit(found, items)))
+    report = report_of(items, make_manifest_of(30), most_cases=3)
+    root = ET.fromstring("".join(render_junit(report, items)))
     tests = list(root.iter("testcase"))
 
     assert (root.get("tests"), len(tests), tests[4].get("name"), tests[4].get("classname")) == (
         "30", 30, "answer-0004", "delivery",
     )  # fmt: skip
-    assert int(root.get("failures", "")) == found.case_outcomes["failed"] == len(list(root.iter("failure")))
-    assert int(root.get("errors", "")) == found.case_outcomes["undecided"] == len(list(root.iter("error")))
+    assert int(root.get("failures", "")) == report.case_outcomes["failed"] == len(list(root.iter("failure")))
+    assert int(root.get("errors", "")) == report.case_outcomes["undecided"] == len(list(root.iter("error")))
     failure = next(root.iter("failure"))
     assert failure.get("message") == "failed with 0.55, needs 0.70"
     assert "\npass answers the question: 0.69, needs 0.50; " in (failure.text or "")
@@ -270,12 +270,12 @@ def test_a_file_may_hold_any_number():
     odd = make_result(duration_ms=float("nan"), usage=Usage(cost_usd=float("inf")))
     chain = JudgeChainResult(outcome="passed", judge="c", strategy="majority", results=(odd,), duration_ms=float("inf"))
     items = [make_item(0, chain, label=float("nan")), make_item(1, odd)]
-    found = report_of(items, {})
-    data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    report = report_of(items, {})
+    data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
 
     assert ({case["label"] for case in data["shown"]}, data["cost"]["known_usd"]) == ({"nan", None}, None)
-    assert "all 2 cases" in render_html(found).lower()
-    assert [test.get("time") for test in ET.fromstring("".join(render_junit(found, items))).iter("testcase")] == [
+    assert "all 2 cases" in render_html(report).lower()
+    assert [test.get("time") for test in ET.fromstring("".join(render_junit(report, items))).iter("testcase")] == [
         "0.000"
     ] * 2
 

@@ -42,10 +42,10 @@ def test_escaped_text_is_read_as_it_was_written(text: str):
     for document in (f"Said: {escape(text)}.", f"| a | b |\n| --- | --- |\n| 1 | {escape(text)}. |\n"):
         tokens = parse(document)
         last = [token for token in tokens if token.type == "inline"][-1]
-        said = " ".join(clean(text, keep_lines=False).split())
+        cleaned = " ".join(clean(text, keep_lines=False).split())
 
         assert {token.type for token in last.children} <= {"text", "code_inline"}
-        assert "".join(token.content for token in last.children).removeprefix("Said: ").strip() == f"{said}."
+        assert "".join(token.content for token in last.children).removeprefix("Said: ").strip() == f"{cleaned}."
         pieces = [token.content for token in last.children if token.type == "text"]
         assert [piece for piece in pieces if REACHES_PEOPLE.search(piece)] == []
 
@@ -57,7 +57,7 @@ def test_an_address_in_escaped_text_is_no_link(link: str):
 
 
 @pytest.mark.parametrize(
-    ("said", "wanted"),
+    ("shown", "expected"),
     [
         (format_rate(0.99999), ">99.9 %"),
         (format_rate(0.00001), "<0.1 %"),
@@ -75,6 +75,6 @@ def test_an_address_in_escaped_text_is_no_link(link: str):
     ],
     ids=range(13),
 )
-def test_numbers_are_said_as_people_read_them(said: str, wanted: str):
+def test_numbers_are_said_as_people_read_them(shown: str, expected: str):
     """Nearly all is not all, and unknown is not zero."""
-    assert said == wanted
+    assert shown == expected

@@ -35,50 +35,52 @@ def chain(*seats: Any, outcome: str = "failed") -> JudgeChainResult:
 
 def pair(first: str, second: str | None = None, preferred: str | None = None) -> PairResult:
     """A comparison: what is said of the place in either order, and what it comes to."""
-    said = [("ab", first)] if second is None else [("ab", first), ("ba", second)]
-    orders = tuple(PairOrder(order=name, result=make_result("passed", value=place, score=1.0)) for name, place in said)
+    preferences = [("ab", first)] if second is None else [("ab", first), ("ba", second)]
+    orders = tuple(
+        PairOrder(order=name, result=make_result("passed", value=place, score=1.0)) for name, place in preferences
+    )
     return PairResult(preferred=preferred or "tie", judge="careful", orders=orders)
 
 
 def test_outcomes_reasons_and_who_decided_are_counted():
     """Every judgement is one outcome; the undecided ones have a reason each, the most frequent first."""
-    silent = [make_result("undecided", undecided_because=why) for why in ("error", "timeout", "timeout")]
-    found = report(
+    silent = [make_result("undecided", undecided_because=because) for because in ("error", "timeout", "timeout")]
+    summary = report(
         make_item(0),
         make_item(1, make_result("failed", decided_by="rule")),
         *[make_item(place, result) for place, result in enumerate(silent, 2)],
     )
 
-    assert found.outcomes == {"passed": 1, "failed": 1, "undecided": 3}
-    assert list(found.undecided_because.items()) == [("timeout", 2), ("error", 1)]
-    assert found.decided_by == {"judge": 4, "rule": 1}
-    assert (found.cases, found.judgements) == (5, 5)
+    assert summary.outcomes == {"passed": 1, "failed": 1, "undecided": 3}
+    assert list(summary.undecided_because.items()) == [("timeout", 2), ("error", 1)]
+    assert summary.decided_by == {"judge": 4, "rule": 1}
+    assert (summary.cases, summary.judgements) == (5, 5)
 
 
 def test_the_share_that_passed_has_an_interval():
     """Undecided is not passed; 8 of 10 is 80 %, and Wilson's interval of it is known from its own paper's formula."""
-    found = report(*[make_item(place, make_result("passed" if place < 8 else "failed")) for place in range(10)])
+    summary = report(*[make_item(place, make_result("passed" if place < 8 else "failed")) for place in range(10)])
 
-    assert found.passed.rate == 0.8
-    assert found.passed.interval == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
+    assert summary.passed.rate == 0.8
+    assert summary.passed.interval == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
 
 
 def test_a_case_judged_repeatedly_counts_once():
     """Its share of passes counts, so asking the same case again does not make the interval narrower."""
     outcomes = (("passed", "passed", "failed"), ("passed",) * 3, ("failed",) * 3)
     items = [
-        make_item(place, make_result(said), sample=sample)
+        make_item(place, make_result(outcome), sample=sample)
         for place, many in enumerate(outcomes)
-        for sample, said in enumerate(many)
+        for sample, outcome in enumerate(many)
     ]
-    found = report(*items)
+    summary = report(*items)
 
-    assert (found.passed.of, found.judgements) == (3, 9)
-    assert found.passed.rate == pytest.approx(5 / 9)
-    assert found.case_outcomes == {"passed": 1, "failed": 2, "undecided": 0}
-    assert found.repeats is not None
-    assert (found.repeats.cases, found.repeats.flipped.count) == (3, 1)
-    assert found.repeats.mean_range == pytest.approx(0.2)
+    assert (summary.passed.of, summary.judgements) == (3, 9)
+    assert summary.passed.rate == pytest.approx(5 / 9)
+    assert summary.case_outcomes == {"passed": 1, "failed": 2, "undecided": 0}
+    assert summary.repeats is not None
+    assert (summary.repeats.cases, summary.repeats.flipped.count) == (3, 1)
+    assert summary.repeats.mean_range == pytest.approx(0.2)
 
 
 def test_criteria_are_summed_up_the_lowest_mean_first():
@@ -100,74 +102,74 @@ def test_criteria_are_summed_up_the_lowest_mean_first():
 
 def test_labels_give_a_confusion_table_and_a_floor():
     """An undecided judgement is never right, and a judge that passes everything is the floor to compare with."""
-    said = [("passed", True), ("failed", True), ("undecided", False), ("failed", False), ("passed", None)]
-    found = report(*[make_item(place, make_result(out), label=label) for place, (out, label) in enumerate(said)])
+    rows = [("passed", True), ("failed", True), ("undecided", False), ("failed", False), ("passed", None)]
+    summary = report(*[make_item(place, make_result(out), label=label) for place, (out, label) in enumerate(rows)])
 
-    assert found.labels is not None
-    assert found.labels.confusion == {
+    assert summary.labels is not None
+    assert summary.labels.confusion == {
         "true": {"passed": 1, "failed": 1, "undecided": 0},
         "false": {"passed": 0, "failed": 1, "undecided": 1},
     }
-    assert (found.labels.accuracy.count, found.labels.accuracy.of) == (2, 4)
-    assert found.labels.always_passing.rate == 0.5
+    assert (summary.labels.accuracy.count, summary.labels.accuracy.of) == (2, 4)
+    assert summary.labels.always_passing.rate == 0.5
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
-def test_numbers_as_labels_are_correlated_as_the_standard_library_does(said: list[tuple[float, float]]):
+def test_numbers_as_labels_are_correlated_as_the_standard_library_does(pairs: list[tuple[float, float]]):
     """Pearson's correlation in one pass; where either does not vary there is none."""
-    found = report(*[make_item(n, make_result(score=score), label=label) for n, (score, label) in enumerate(said)])
-    scores, labels = zip(*said, strict=True)
+    summary = report(*[make_item(n, make_result(score=score), label=label) for n, (score, label) in enumerate(pairs)])
+    scores, labels = zip(*pairs, strict=True)
 
-    assert found.numbers is not None
-    assert found.numbers.mean_difference == pytest.approx(sum(abs(a - b) for a, b in said) / len(said))
+    assert summary.numbers is not None
+    assert summary.numbers.mean_difference == pytest.approx(sum(abs(a - b) for a, b in pairs) / len(pairs))
     if statistics.pstdev(scores) > 1e-3 and statistics.pstdev(labels) > 1e-3:
-        assert found.numbers.correlation == pytest.approx(statistics.correlation(scores, labels), abs=1e-6)
+        assert summary.numbers.correlation == pytest.approx(statistics.correlation(scores, labels), abs=1e-6)
     if len(set(scores)) == 1:
-        assert found.numbers.correlation is None
+        assert summary.numbers.correlation is None
 
 
 def test_labels_on_another_scale_have_no_difference():
     """Stars from 1 to 5 go together with scores; their difference means nothing. A label that is NaN is none."""
-    found = report(
+    summary = report(
         *[make_item(n, make_result(score=n / 5), label=float(n)) for n in range(1, 6)],
         make_item(9, label=math.nan),
     )
 
-    assert found.numbers is not None
-    assert (found.numbers.labelled, found.numbers.mean_difference) == (5, None)
-    assert found.numbers.correlation == pytest.approx(1.0)
+    assert summary.numbers is not None
+    assert (summary.numbers.labelled, summary.numbers.mean_difference) == (5, None)
+    assert summary.numbers.correlation == pytest.approx(1.0)
 
 
 def test_seats_and_their_disagreements_are_counted():
     """A pair of judges disagrees where both decided and not alike; an undecided seat disagrees with nobody."""
-    found = report(
+    summary = report(
         make_item(0, chain("passed", "failed", "failed")),
         make_item(1, chain("passed", "passed", "undecided", outcome="passed")),
         make_item(2, chain("failed", outcome="failed")),
     )
 
-    assert [seat.asked for seat in found.seats] == [3, 2, 2]
-    assert found.seats[2].outcomes == {"passed": 0, "failed": 1, "undecided": 1}
-    assert {(pair.first, pair.second): (pair.disagreed.count, pair.disagreed.of) for pair in found.seat_pairs} == {
+    assert [seat.asked for seat in summary.seats] == [3, 2, 2]
+    assert summary.seats[2].outcomes == {"passed": 0, "failed": 1, "undecided": 1}
+    assert {(pair.first, pair.second): (pair.disagreed.count, pair.disagreed.of) for pair in summary.seat_pairs} == {
         ("seat 0", "seat 1"): (1, 2),
         ("seat 0", "seat 2"): (1, 1),
         ("seat 1", "seat 2"): (0, 1),
     }
-    assert found.split is not None
-    assert (found.split.count, found.split.of) == (1, 3)
+    assert summary.split is not None
+    assert (summary.split.count, summary.split.of) == (1, 3)
 
 
 def test_groups_and_rules_are_told_apart():
     """The group with the lowest share comes first, the rule that found most too; without groups there is no table."""
     rules = (RuleResult(name="length", passed=True), RuleResult(name="secrets", passed=False))
-    found = report(
+    summary = report(
         make_item(0, group="b"),
         make_item(1, make_result("failed", rule_results=rules), group="a"),
         make_item(2),
     )
 
-    assert [(item.name, item.passed.rate) for item in found.groups] == [("a", 0), ("b", 1), (None, 1)]
-    assert [(item.name, item.failed, item.checked) for item in found.rules] == [("secrets", 1, 1), ("length", 0, 1)]
+    assert [(item.name, item.passed.rate) for item in summary.groups] == [("a", 0), ("b", 1), (None, 1)]
+    assert [(item.name, item.failed, item.checked) for item in summary.rules] == [("secrets", 1, 1), ("length", 0, 1)]
     assert report(make_item(0)).groups == ()
 
 
@@ -175,10 +177,10 @@ def test_an_unknown_cost_is_not_zero():
     """What is known is summed up, what is not is counted; where nobody said anything, nothing is known."""
     used = Usage(input_tokens=10, output_tokens=2, cost_usd=0.5)
     priced = [make_item(n, make_result(usage=used)) for n in range(2)]
-    found = report(*priced, make_item(2, make_result(usage=Usage(input_tokens=5))), make_item(3))
+    summary = report(*priced, make_item(2, make_result(usage=Usage(input_tokens=5))), make_item(3))
 
-    assert (found.cost.known_usd, found.cost.unknown) == (1.0, 2)
-    assert (found.cost.input_tokens, found.cost.output_tokens, found.cost.calls) == (25, 4, 3)
+    assert (summary.cost.known_usd, summary.cost.unknown) == (1.0, 2)
+    assert (summary.cost.input_tokens, summary.cost.output_tokens, summary.cost.calls) == (25, 4, 3)
     assert report(make_item(0)).cost.input_tokens is None
 
 
@@ -205,9 +207,9 @@ def test_what_is_known_of_a_chains_cost_is_counted():
     seats = [make_result(judge=str(cost), usage=Usage(input_tokens=5, cost_usd=cost)) for cost in (0.25, None)]
     total = Usage(input_tokens=10, calls=2)
     whole = JudgeChainResult(outcome="passed", judge="chain", strategy="majority", results=tuple(seats), usage=total)
-    found = report(make_item(0, whole)).cost
+    summary = report(make_item(0, whole)).cost
 
-    assert (found.known_usd, found.unknown, found.input_tokens) == (0.25, 1, 10)
+    assert (summary.known_usd, summary.unknown, summary.input_tokens) == (0.25, 1, 10)
 
 
 @pytest.mark.slow
@@ -231,30 +233,30 @@ def test_memory_does_not_grow_with_the_run():
 
 def test_comparisons_have_a_win_rate_and_flips():
     """Their scores are codes for preferences and in no spread; labels are what a person preferred."""
-    found = report(
+    summary = report(
         make_item(0, pair("first", "second", "first"), label="first"),
         make_item(1, pair("first", "first"), label="second"),
         make_item(2, pair("second", preferred="second"), label=True),
     )
 
-    assert found.pairs is not None
-    assert (found.pairs.wins, found.pairs.losses, found.pairs.ties) == (1, 1, 1)
-    assert (found.pairs.flips.count, found.pairs.flips.of) == (1, 2)
-    assert (found.pairs.accuracy.count, found.pairs.labelled) == (1, 2)
-    assert (found.scores, found.labels) == (None, None)
-    assert [case.split for case in found.shown if case.id == "case-1"] == [True]
+    assert summary.pairs is not None
+    assert (summary.pairs.wins, summary.pairs.losses, summary.pairs.ties) == (1, 1, 1)
+    assert (summary.pairs.flips.count, summary.pairs.flips.of) == (1, 2)
+    assert (summary.pairs.accuracy.count, summary.pairs.labelled) == (1, 2)
+    assert (summary.scores, summary.labels) == (None, None)
+    assert [case.split for case in summary.shown if case.id == "case-1"] == [True]
 
 
 def test_a_group_has_its_own_accuracy_and_comparisons():
     """So one run over several parts of a benchmark says how each of them came out."""
-    found = report(
+    summary = report(
         make_item(0, label=True, group="a"),
         make_item(1, make_result("failed"), label=True, group="a"),
         make_item(2, group="a"),
         make_item(3, pair("first", "second", "first"), label="first", group="b"),
         make_item(4, pair("first", "first"), label="second", group="b"),
     )
-    single, compared = sorted(found.groups, key=lambda item: str(item.name))
+    single, compared = sorted(summary.groups, key=lambda item: str(item.name))
 
     assert single.accuracy is not None
     assert (single.accuracy.count, single.accuracy.of, single.pairs) == (1, 2, None)
@@ -265,14 +267,14 @@ def test_a_group_has_its_own_accuracy_and_comparisons():
 
 def test_failures_are_shown_first():
     """Then what nobody could decide, then what passed; in each, what the label contradicts and the lowest score."""
-    said = [
+    rows = [
         ("passed", {"label": False}),
         ("passed", {}),
         ("undecided", {}),
         ("failed", {}),
         ("failed", {"label": True}),
     ]
-    items = [make_item(place, make_result(out), **case) for place, (out, case) in enumerate(said)]
+    items = [make_item(place, make_result(out), **case) for place, (out, case) in enumerate(rows)]
     low = make_item(9, make_result("failed", score=0.1))
 
     assert [case.place for case in report(*items, low).shown] == [4, 9, 3, 2, 0, 1]
@@ -290,9 +292,9 @@ def test_few_failures_are_not_hidden_by_many():
 
 def test_at_most_2000_cases_are_shown():
     """Whoever asks for more is told; all of them are in the figures."""
-    found = report(*[make_item(place) for place in range(2_100)])
+    summary = report(*[make_item(place) for place in range(2_100)])
 
-    assert (len(found.shown), found.cases) == (2_000, 2_100)
+    assert (len(summary.shown), summary.cases) == (2_000, 2_100)
     with pytest.raises(UsageError, match="0 to 2000 cases, and 2001 were asked for"):
         report(most_cases=2_001)
 
@@ -313,34 +315,34 @@ def test_what_is_shown_is_bounded_in_size():
 
 def test_a_group_for_every_case_does_not_fill_the_memory():
     """Names beyond 200 are counted together, and the report says how many there were."""
-    found = report(*[make_item(place, group=f"group {place}") for place in range(250)])
+    summary = report(*[make_item(place, group=f"group {place}") for place in range(250)])
 
-    assert len(found.groups) == 200
-    assert found.left_out == {"groups": 50}
+    assert len(summary.groups) == 200
+    assert summary.left_out == {"groups": 50}
 
 
 def test_content_that_is_no_text_is_shown_as_json():
     """And content that no judge could see says why."""
-    found = report(
+    summary = report(
         make_item(0, content={"a": 1, "b": [2]}),
         make_item(1, content=[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]),
     )
 
-    assert found.shown[0].content == '{\n  "a": 1,\n  "b": [\n    2\n  ]\n}'
-    assert found.shown[1].content.startswith("(the content holds a message part of type 'image_url'")
+    assert summary.shown[0].content == '{\n  "a": 1,\n  "b": [\n    2\n  ]\n}'
+    assert summary.shown[1].content.startswith("(the content holds a message part of type 'image_url'")
 
 
 def test_a_run_on_disk_is_reported(tmp_path):
     """``make_report`` takes an open run: manifest, items and status."""
     run = keep_run(tmp_path / "run", list_example(40))
     with run:
-        found = make_report(run)
+        summary = make_report(run)
         kept = run.store.count()
 
-    assert found.about.title.startswith("support.jsonl judged by majority(")
-    assert (found.about.status, found.about.rubric, found.about.threshold) == ("finished", "Support answers", 0.7)
-    assert found.about.models == ("openai:gpt-6.1-terra", "anthropic:claude-haiku-5-5", "local:qwen3-8b")
-    assert {name: number for name, number in found.outcomes.items() if number} == kept
+    assert summary.about.title.startswith("support.jsonl judged by majority(")
+    assert (summary.about.status, summary.about.rubric, summary.about.threshold) == ("finished", "Support answers", 0.7)
+    assert summary.about.models == ("openai:gpt-6.1-terra", "anthropic:claude-haiku-5-5", "local:qwen3-8b")
+    assert {name: number for name, number in summary.outcomes.items() if number} == kept
 
 
 def test_a_manifest_need_not_be_whole():
@@ -354,10 +356,10 @@ def test_a_manifest_need_not_be_whole():
 
 def test_nothing_judged_is_no_share():
     """An empty run has no rate, no interval and no spread, and says none."""
-    found = report()
+    summary = report()
 
-    assert (found.passed.rate, found.passed.interval, found.scores, found.durations) == (None, None, None, None)
-    assert found.outcomes == {"passed": 0, "failed": 0, "undecided": 0}
+    assert (summary.passed.rate, summary.passed.interval, summary.scores, summary.durations) == (None, None, None, None)
+    assert summary.outcomes == {"passed": 0, "failed": 0, "undecided": 0}
 
 
 def test_a_drawn_sample_is_what_is_expected():

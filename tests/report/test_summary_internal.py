@@ -18,14 +18,14 @@ def test_percentiles_of_scores_are_those_of_nearest_rank(scores: list[float]):
     tally = ScoreTally()
     for score in scores:
         tally.add(score)
-    found = tally.finish()
+    spread = tally.finish()
     ranked = sorted(scores)
 
-    assert found is not None
-    assert (found.lowest, found.highest, sum(found.bins)) == (ranked[0], ranked[-1], len(scores))
-    assert found.mean == pytest.approx(statistics.fmean(scores))
+    assert spread is not None
+    assert (spread.lowest, spread.highest, sum(spread.bins)) == (ranked[0], ranked[-1], len(scores))
+    assert spread.mean == pytest.approx(statistics.fmean(scores))
     for name, share in (("p5", 0.05), ("median", 0.5), ("p95", 0.95)):
-        assert getattr(found, name) == pytest.approx(ranked[math.ceil(share * len(ranked)) - 1], abs=0.00051)
+        assert getattr(spread, name) == pytest.approx(ranked[math.ceil(share * len(ranked)) - 1], abs=0.00051)
 
 
 @given(st.lists(st.floats(0.01, 1e7), min_size=1, max_size=60))
@@ -34,12 +34,12 @@ def test_percentiles_of_durations_are_within_one_per_cent(durations: list[float]
     tally = TimeTally()
     for duration in durations:
         tally.add(duration)
-    found = tally.finish()
+    spread = tally.finish()
     ranked = sorted(durations)
 
-    assert found is not None
-    assert found.median == pytest.approx(ranked[math.ceil(0.5 * len(ranked)) - 1], rel=0.011)
-    assert found.lowest <= found.p5 <= found.median <= found.p99 <= found.highest
+    assert spread is not None
+    assert spread.median == pytest.approx(ranked[math.ceil(0.5 * len(ranked)) - 1], rel=0.011)
+    assert spread.lowest <= spread.p5 <= spread.median <= spread.p99 <= spread.highest
 
 
 def test_bars_begin_at_their_lower_end():
@@ -52,8 +52,8 @@ def test_a_result_file_may_hold_any_duration():
     tally = TimeTally()
     for duration in (math.nan, math.inf, -1.0):
         tally.add(duration)
-    found = tally.finish()
+    spread = tally.finish()
 
-    assert found is not None
-    assert (found.lowest, found.highest, found.mean) == (0, 0, 0)
+    assert spread is not None
+    assert (spread.lowest, spread.highest, spread.mean) == (0, 0, 0)
     assert ScoreTally().finish() is None

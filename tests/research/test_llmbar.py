@@ -38,12 +38,12 @@ def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: 
     *table, verdict = done.stdout.splitlines()
     expected = json.loads((cases / "data" / "llmbar_expected.json").read_text("utf-8"))["rows"]
     ours = [row for row in expected if row["prompt"] in {"Vanilla", "CoT"}]
-    told = [line for line in table if "; only by replies without a verdict: " in line]
-    said = json.loads(verdict)
+    excused = [line for line in table if "; only by replies without a verdict: " in line]
+    document = json.loads(verdict)
 
-    assert (said["met"], said["rows"]) == (True, len(ours))
-    assert said["as_expected"] + len(told) == len(ours)
-    assert len(told) <= max(1, len(ours) // 6)
+    assert (document["met"], document["rows"]) == (True, len(ours))
+    assert document["as_expected"] + len(excused) == len(ours)
+    assert len(excused) <= max(1, len(ours) // 6)
 
     case = json.loads((tmp_path / "cases.jsonl").read_text("utf-8").splitlines()[0])
     recording = next(tmp_path.glob("*-Vanilla.jsonl"))

@@ -61,11 +61,11 @@ def read_page() -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize("table", SCRIPT.TABLES)
 def test_a_table_comes_out_again(table, cases):
     """Each recomputed figure is equal to its last digit, and those that were printed and differ are on the page."""
-    found = reproduce(table, cases)
-    exact = [one for one in found if not one.published and not one.is_limit]
-    printed = [one for one in found if one.published]
+    figures = reproduce(table, cases)
+    exact = [one for one in figures if not one.published and not one.is_limit]
+    printed = [one for one in figures if one.published]
 
-    assert [(one.where, one.expected, one.computed) for one in found if not one.is_equal and not one.published] == []
+    assert [(one.where, one.expected, one.computed) for one in figures if not one.is_equal and not one.published] == []
     differing = sum(not one.is_equal for one in printed)
     assert read_page()[table] == (
         f"{len(exact):,} of {len(exact):,}",

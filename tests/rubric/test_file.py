@@ -261,7 +261,7 @@ def test_the_schema_describes_every_key():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("name: r\ncriteria:\n- name: a\n  description: b\n  weight: -1", "line 5: criteria[0].weight: "),
         ("name: r\ncriteria:\n- name: a\n  description: b\n  wieght: 1", "line 5: criteria[0].wieght: "),
@@ -286,11 +286,11 @@ def test_the_schema_describes_every_key():
         ("name: r\n---\nname: s", "line 2, column "),
     ],
 )
-def test_an_error_in_yaml_names_its_line(text, said):
+def test_an_error_in_yaml_names_its_line(text, sentence):
     """Syntax errors and wrong values alike say where they stand."""
     message = refuse(text)
     assert message.startswith("login.yaml")
-    assert said in message
+    assert sentence in message
 
 
 def test_errors_in_json_and_toml_name_a_line_or_a_path():
@@ -415,8 +415,8 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path):
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe.yaml")
         said_of_files["pipe.yaml"] = "is not a regular file"
-    for name, said in said_of_files.items():
-        with pytest.raises(UsageError, match=said):
+    for name, message in said_of_files.items():
+        with pytest.raises(UsageError, match=message):
             load_rubric(f"{tmp_path}/{name}")
 
 

@@ -111,16 +111,18 @@ def test_an_attainable_threshold_is_fine(threshold):
     assert advise(passing_threshold=threshold) == []
 
 
-@pytest.mark.parametrize("said", ["This must be perfect in every case.", "Critical: no secret stands in the source."])
-def test_what_must_hold_needs_a_threshold(said):
+@pytest.mark.parametrize(
+    "description", ["This must be perfect in every case.", "Critical: no secret stands in the source."]
+)
+def test_what_must_hold_needs_a_threshold(description):
     """A criterion that says must and cannot fail the rubric is advised to get a threshold; with one it is fine."""
-    assert advise(Criterion(name="a", description=said)) == [("must-without-threshold", "criteria[0].threshold")]
-    assert advise(Criterion(name="a", description=said, threshold=1.0)) == []
+    assert advise(Criterion(name="a", description=description)) == [("must-without-threshold", "criteria[0].threshold")]
+    assert advise(Criterion(name="a", description=description, threshold=1.0)) == []
 
 
 def test_advice_reads_as_a_sentence_about_what_was_found():
     """The message quotes the rubric's own words, shortened and printable."""
     rubric = Rubric(name="r", criteria=[Criterion(name="\x1b" + "x" * 500, description="Is\x1b good")])
-    found = lint_rubric(rubric)
-    assert {item.code for item in found} == {"too-few-criteria", "name-not-kebab-case", "vague-criterion"}
-    assert all(item.message.isprintable() and len(item.message) < 300 for item in found)
+    advice = lint_rubric(rubric)
+    assert {item.code for item in advice} == {"too-few-criteria", "name-not-kebab-case", "vague-criterion"}
+    assert all(item.message.isprintable() and len(item.message) < 300 for item in advice)

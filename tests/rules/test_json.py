@@ -95,9 +95,9 @@ def test_what_a_value_says_is_refused_however_it_is_written(name: str, written: 
     rule, text = REFUSING[name]
 
     assert not check(rule, text).passed
-    found = check(rule, WRITTEN[written](text))
-    assert not found.passed
-    assert "raised" not in found.message
+    result = check(rule, WRITTEN[written](text))
+    assert not result.passed
+    assert "raised" not in result.message
     if not (name == "unicode" and "half" in written):  # half a character is a finding of its own
         assert check(rule, WRITTEN[written](HARMLESS[name])).passed
 
@@ -154,7 +154,7 @@ def test_what_is_demanded_is_not_proved_by_any_piece(rule: Any, content: Any):
 
 
 @pytest.mark.parametrize(
-    ("rule", "content", "said"),
+    ("rule", "content", "message"),
     [
         ({"not_contains": "rm -rf"}, {"a": {"cmd": ["ls", "rm\\u0020-rf"]}}, None),
         ({"not_contains": "a\nb"}, {"a": {"cmd": ["ls", "a\nb"]}}, 'contains "a\\nb" in a.cmd[1]'),
@@ -170,11 +170,11 @@ def test_what_is_demanded_is_not_proved_by_any_piece(rule: Any, content: Any):
         ({"not_contains": "a\nb"}, 'x = {"k": "a\\nb"}', 'contains "a\\nb" in what it says unescaped'),
     ],
 )
-def test_a_message_says_where_it_stands(rule: Any, content: Any, said: str | None):
+def test_a_message_says_where_it_stands(rule: Any, content: Any, message: str | None):
     """A path through everything that holds it; a key that does not read like a name is a star."""
-    found = check(rule, content)
+    result = check(rule, content)
 
-    assert found.passed if said is None else said in found.message
+    assert result.passed if message is None else message in result.message
 
 
 @pytest.mark.parametrize(
@@ -213,10 +213,10 @@ REFUSERS = sorted(set(REFUSING) - {"absent, anchored", "absent, whole"})
 )
 def test_where_the_depth_is_used_up_a_refusing_rule_fails(name: str, content: str):
     """Texts in texts share one allowance, and what was not read to its end is not said to be harmless."""
-    found = check(REFUSING[name][0], content)
+    result = check(REFUSING[name][0], content)
 
-    assert not found.passed
-    assert "200 levels deep" in found.message
+    assert not result.passed
+    assert "200 levels deep" in result.message
 
 
 @pytest.mark.parametrize("name", REFUSERS)
@@ -224,17 +224,17 @@ def test_all_of_the_depth_may_be_used(name: str):
     """Two hundred levels are read, across the border of a text too."""
     rule, text = REFUSING[name]
 
-    for said, passed in ((text, False), (HARMLESS[name], True)):
-        inner = "[" * 98 + json.dumps(said) + "]" * 98
+    for value, passed in ((text, False), (HARMLESS[name], True)):
+        inner = "[" * 98 + json.dumps(value) + "]" * 98
         assert check(rule, "[" * 100 + json.dumps(inner) + "]" * 100).passed is passed
 
 
 def write_spelling(draw: st.DrawFn, text: str) -> str:
     """A JSON string that says the text, each character as itself or as an escape."""
-    how = draw(st.lists(st.booleans(), min_size=len(text), max_size=len(text)))
+    escapes = draw(st.lists(st.booleans(), min_size=len(text), max_size=len(text)))
     return (
         '"'
-        + "".join(escape(char)[1:-1] if by else json.dumps(char)[1:-1] for char, by in zip(text, how, strict=True))
+        + "".join(escape(char)[1:-1] if by else json.dumps(char)[1:-1] for char, by in zip(text, escapes, strict=True))
         + '"'
     )
 
@@ -242,20 +242,20 @@ def write_spelling(draw: st.DrawFn, text: str) -> str:
 @st.composite
 def documents(draw: st.DrawFn, text: str) -> str:
     """A JSON text that holds the text as a value or a name, at some depth, written into texts again and again."""
-    said = write_spelling(draw, text)
+    document = write_spelling(draw, text)
     for _ in range(draw(st.integers(0, 5))):
         kind = draw(st.sampled_from(["list", "object", "name", "text", "twice"]))
         if kind == "list":
-            said = f"[1, {said}, null]"
+            document = f"[1, {document}, null]"
         elif kind == "object":
-            said = f'{{"a": [], "b": {said}}}'
+            document = f'{{"a": [], "b": {document}}}'
         elif kind == "twice":
-            said = f'{{"b": {said}, "b": 0}}'
+            document = f'{{"b": {document}, "b": 0}}'
         elif kind == "name":
-            said = f"{{{said if said.startswith(chr(34)) else json.dumps(said)}: 0}}"
+            document = f"{{{document if document.startswith(chr(34)) else json.dumps(document)}: 0}}"
         else:
-            said = write_spelling(draw, said) if len(said) < 300 else json.dumps(said)
-    return said
+            document = write_spelling(draw, document) if len(document) < 300 else json.dumps(document)
+    return document
 
 
 @settings(max_examples=150, deadline=None)

@@ -215,19 +215,19 @@ def test_an_address_in_any_script_is_found(mail: str, around: str):
     """In the name and in the host, as letters and as DNS writes them, whatever stands around."""
     content = around.format(mail)
 
-    for said in (content, {"a": content}, f'{{"a": {json.dumps(content)}}}'):
-        found = check("personal_data", said)
-        assert not found.passed
-        assert "e-mail address" in found.message
+    for value in (content, {"a": content}, f'{{"a": {json.dumps(content)}}}'):
+        result = check("personal_data", value)
+        assert not result.passed
+        assert "e-mail address" in result.message
 
 
 @pytest.mark.parametrize("content", ADDRESSES)
 def test_an_ip_address_is_found_with_what_stands_around_it(content: str):
     """Ports, brackets, punctuation, lists: none of it is part of the number."""
-    for said in (content, f"from {content} on", {"peer": content}, {content: 1}):
-        found = check("personal_data", said)
-        assert not found.passed
-        assert "IP address" in found.message
+    for value in (content, f"from {content} on", {"peer": content}, {content: 1}):
+        result = check("personal_data", value)
+        assert not result.passed
+        assert "IP address" in result.message
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_an_ip_address_is_found_with_what_stands_around_it(content: str):
 )  # fmt: skip
 def test_versions_times_and_ratios_are_no_ip_addresses(content: str):
     """A number after a colon is a port only where it can be one and ends there."""
-    for said in (content, f"{content}.", f"({content})", {"a": content}):
-        assert check("personal_data", said).passed
+    for value in (content, f"{content}.", f"({content})", {"a": content}):
+        assert check("personal_data", value).passed
 
 
 @pytest.mark.parametrize(
@@ -283,9 +283,9 @@ def test_data_that_is_nobody_s_can_be_named():
 @given(st.text("0123456789", min_size=12, max_size=18))
 def test_a_card_has_one_right_check_digit(start: str):
     """Of ten last digits one passes the check, where the first digits are a card's."""
-    found = [last for last in range(10) if not check({"personal_data": "card"}, f"4{start[1:]}{last}").passed]
+    digits = [last for last in range(10) if not check({"personal_data": "card"}, f"4{start[1:]}{last}").passed]
 
-    assert len(found) == 1
+    assert len(digits) == 1
 
 
 WORDS = st.text(string.ascii_lowercase, min_size=4, max_size=12)
@@ -298,8 +298,8 @@ def test_no_message_repeats_what_it_found(name: str, host: str, number: str, lin
     mail, phone = f"{name}xq@{host}xq.example", f"+1{number}"
     around = around.replace("\x00", "").encode(errors="ignore").decode()
     content = "\n" * line + f"{around} {mail} {phone} {key} {around}"
-    said = repr(check("personal_data", content)) + repr(check("secrets", content))
+    results = repr(check("personal_data", content)) + repr(check("secrets", content))
 
-    assert "e-mail address" in said
-    assert "GitHub token" in said
-    assert not any(part in said for part in (f"{name}xq", f"{host}xq", number, key[4:12]))
+    assert "e-mail address" in results
+    assert "GitHub token" in results
+    assert not any(part in results for part in (f"{name}xq", f"{host}xq", number, key[4:12]))

@@ -28,6 +28,6 @@ def test_an_iban_is_one_by_its_check_digits(country: tuple[str, int], chance: ra
     """Of the hundred pairs of check digits at most two are right, and one always is."""
     code, length = country
     rest = "".join(chance.choices(string.digits + string.ascii_uppercase, k=length - 4))
-    found = [pair for pair in range(100) if not check({"personal_data": "iban"}, f"{code}{pair:02}{rest}").passed]
+    pairs = [pair for pair in range(100) if not check({"personal_data": "iban"}, f"{code}{pair:02}{rest}").passed]
 
-    assert 1 <= len(found) <= 2
+    assert 1 <= len(pairs) <= 2

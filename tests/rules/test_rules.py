@@ -210,7 +210,7 @@ def test_content_that_cannot_be_read_fails_every_rule(spec):
 
 
 @pytest.mark.parametrize(
-    ("spec", "content", "said"),
+    ("spec", "content", "message"),
     [
         ({"contains": ["salt", "hash"]}, "hash", 'not contain … "salt"'),
         ({"not_contains": "key"}, "a key", 'contains … "key"'),
@@ -220,9 +220,9 @@ def test_content_that_cannot_be_read_fails_every_rule(spec):
         ({"name": "length", "min": 2}, "a", "1 character … below … 2"),
     ],
 )
-def test_a_message_names_what_was_found_or_missing(spec, content, said):
+def test_a_message_names_what_was_found_or_missing(spec, content, message):
     """The message says what decided, in words a person can act on."""
-    assert names(check(spec, content).message, *said.split(" … "))
+    assert names(check(spec, content).message, *message.split(" … "))
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_severity_and_description_go_with_every_rule():
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ({"rejex": "a"}, "did you mean 'regex'"),
         ({"name": "lenght", "max": 3}, "did you mean 'length'"),
@@ -348,11 +348,11 @@ def test_severity_and_description_go_with_every_rule():
         (3, "a rule … a Rule"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused_with_a_remedy(value, said):
+def test_a_rule_that_makes_no_sense_is_refused_with_a_remedy(value, message):
     """Unknown names and keys suggest the nearest, wrong values say what would be right."""
     with pytest.raises(UsageError) as caught:
         as_rule(value)
-    assert names(str(caught.value), *said.split(" … "))
+    assert names(str(caught.value), *message.split(" … "))
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "(", "a{2000}"])
@@ -381,7 +381,7 @@ def test_hyphens_and_underscores_are_alike_in_a_rule_s_name():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"name": ""}, "a rule's name … a text that is not empty"),
         ({"name": 3}, "a rule's name … a text that is not empty … got 3"),
@@ -391,11 +391,11 @@ def test_hyphens_and_underscores_are_alike_in_a_rule_s_name():
         ({"evaluate": "x"}, "rule 'x' … evaluate … a function of the content … got 'x'"),
     ],
 )
-def test_a_rule_that_could_not_be_evaluated_is_not_made(change, said):
+def test_a_rule_that_could_not_be_evaluated_is_not_made(change, message):
     """What would fail later, or gate nothing by a misspelt severity, fails at once."""
     with pytest.raises(UsageError) as caught:
         Rule(**{"name": "x", "evaluate": says_hello, **change})
-    assert names(str(caught.value), *said.split(" … "))
+    assert names(str(caught.value), *message.split(" … "))
 
 
 def test_a_rule_carries_what_is_the_owner_s():

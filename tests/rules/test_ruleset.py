@@ -260,7 +260,7 @@ LAUGHS = "a: &a [x, x]\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("rules:\n  - json\n  - {python: 'os:system'}", "line 3 … rules[1] … a python: rule runs code"),
         ("rules:\n  - {name: python, function: 'os:system'}", "line 2 … rules[0] … a python: rule runs code"),
@@ -286,7 +286,7 @@ LAUGHS = "a: &a [x, x]\n" + "".join(
         (LAUGHS, "multiply"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_a_file_is_named_with_its_place(tmp_path: Path, text: str, said: str):
+def test_what_is_wrong_in_a_file_is_named_with_its_place(tmp_path: Path, text: str, message: str):
     """One sentence: file, line, path, what stands there, and the nearest name; nothing is run or expanded."""
     path = tmp_path / "rules.yaml"
     path.write_text(text, encoding="utf-8")
@@ -294,7 +294,7 @@ def test_what_is_wrong_in_a_file_is_named_with_its_place(tmp_path: Path, text: s
         load_rules(path)
 
     assert str(caught.value).startswith(str(path))
-    assert names(str(caught.value), *said.split(" … "))
+    assert names(str(caught.value), *message.split(" … "))
     assert "\n" not in str(caught.value)
 
 
@@ -303,7 +303,7 @@ def test_a_rule_file_that_cannot_be_read_says_why(tmp_path: Path):
     (tmp_path / "large.yaml").write_bytes(b"#" * (1_000_001))
     (tmp_path / "binary.yaml").write_bytes(b"\x00")
     (tmp_path / "rules.txt").write_text("rules: [json]")
-    said = {
+    words_by_file = {
         "": "is a directory; name a rule file in it",
         "none.yaml": "does not exist, so no rule can be read from it",
         "large.yaml": "a rule file has at most 1,000,000 bytes",
@@ -312,7 +312,7 @@ def test_a_rule_file_that_cannot_be_read_says_why(tmp_path: Path):
         "\x00": "a path to a rule file has no NUL character in it",
     }
 
-    for name, words in said.items():
+    for name, words in words_by_file.items():
         with pytest.raises(UsageError, match=words):
             load_rules(f"{tmp_path}/{name}")
     with pytest.raises(UsageError, match=r"rules .* path or a mapping, not from int"):

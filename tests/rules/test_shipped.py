@@ -96,7 +96,7 @@ def test_parsing_runs_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ({"secrets": True, "assignments": "no"}, "assignments … true or false"),
         ({"secrets": True, "ignore": [""]}, "ignore … a text or a list of texts, none empty"),
@@ -111,11 +111,11 @@ def test_parsing_runs_nothing(tmp_path):
         ({"substance": False}, "takes no parameter"),
     ],
 )
-def test_options_are_checked_when_a_rule_is_made(spec: Any, said: str):
+def test_options_are_checked_when_a_rule_is_made(spec: Any, message: str):
     """What is wrong is said with the remedy, before there is any content."""
     with pytest.raises(UsageError) as caught:
         as_rule(spec)
-    assert names(str(caught.value), *said.split(" … "))
+    assert names(str(caught.value), *message.split(" … "))
 
 
 # Hidden characters
@@ -341,10 +341,10 @@ def test_json_that_is_too_deep_to_read_passes_no_rule(rule: dict[str, Any], abse
 
 def test_as_written_takes_the_text_as_it_is():
     """Escapes and invisible characters are read by default, and not by a rule that is asked for the text alone."""
-    said = '{"cmd": "\\u0072m"}'
+    text = '{"cmd": "\\u0072m"}'
     for rule, passes in (({"contains": "rm"}, True), ({"not_contains": "rm"}, False), ({"regex": "rm"}, True)):
-        assert check(rule, said).passed is passes
-        assert check(rule | {"as_written": True}, said).passed is not passes
+        assert check(rule, text).passed is passes
+        assert check(rule | {"as_written": True}, text).passed is not passes
     assert check({"not_contains": "rm", "as_written": True}, "r\u200bm").passed
     assert not check({"not_contains": "rm"}, "r\u200bm").passed
 

@@ -150,15 +150,15 @@ def test_everything_but_an_allowed_list_can_be_forbidden():
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "arguments"),
     [
         ("multi_tool_use.parallel", {"tool_uses": [{"recipient_name": "functions.delete", "parameters": {}}]}),
         ("python", {"code": "tools.delete('/')"}),
     ],
 )
-def test_a_call_inside_the_text_of_an_argument_is_not_seen(name, given):
+def test_a_call_inside_the_text_of_an_argument_is_not_seen(name, arguments):
     """As the page says; so the tool that makes it has to be forbidden, and is by a list of what is allowed."""
-    call = {"id": "1", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+    call = {"id": "1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
     content = [{"role": "assistant", "tool_calls": [call]}]
 
     assert passes({"not_called": "delete"}, content)

@@ -57,7 +57,7 @@ def test_addresses_of_allowed_hosts_pass(content: Any):
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("content", "reason"),
     [
         ("https://evil.example/", 'the host "evil.example"'),
         ("https://xok.example/", 'the host "xok.example"'),
@@ -131,23 +131,23 @@ def test_addresses_of_allowed_hosts_pass(content: Any):
         ({"https://evil.example/": 1}, 'the host "evil.example"'),
     ],
 )
-def test_every_other_address_fails(content: Any, why: str):
+def test_every_other_address_fails(content: Any, reason: str):
     """Other hosts, other schemes, and all that two programs could read differently."""
     result = check(content)
 
     assert not result.passed
-    assert why in result.message
+    assert reason in result.message
 
 
 def test_a_message_says_where_and_shows_no_password():
     """The line, or the path in a JSON value; of a user name and a password nothing."""
-    found = check("a\nb https://evil.example/x c").message
-    assert names(found, '"https://evil.example/x"', 'the host "evil.example"', "not allowed", "in line 2")
+    message = check("a\nb https://evil.example/x c").message
+    assert names(message, '"https://evil.example/x"', 'the host "evil.example"', "not allowed", "in line 2")
     assert check("x &amp;\n&#104;ttps://evil.example").message.endswith("in line 2")
     assert check({"a": {"b": ["https://evil.example"]}}).message.endswith("in a.b[0]")
-    said = check("https://me:hunter2@evil.example")
-    assert "hunter2" not in repr(said)
-    assert "https://…@evil.example" in said.message
+    result = check("https://me:hunter2@evil.example")
+    assert "hunter2" not in repr(result)
+    assert "https://…@evil.example" in result.message
 
 
 def test_names_without_a_scheme_count_when_asked_for():
@@ -168,7 +168,7 @@ def test_schemes_are_those_named():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"urls": "https://ok.example"}, "allow … hosts … *.example.org"),
         ({"urls": "me@ok.example"}, "allow lists hosts"),
@@ -184,11 +184,11 @@ def test_schemes_are_those_named():
         ("urls", "rule urls needs allow"),
     ],
 )
-def test_an_allowlist_that_makes_no_sense_is_refused(options: Any, said: str):
+def test_an_allowlist_that_makes_no_sense_is_refused(options: Any, message: str):
     """An entry that could never match, or would match far too much, is an error at once."""
     with pytest.raises(UsageError) as caught:
         as_rule(options)
-    assert names(str(caught.value), *said.split(" … "))
+    assert names(str(caught.value), *message.split(" … "))
 
 
 @given(st.text(st.characters(exclude_characters="\x00/?#", exclude_categories=["Cs"]), min_size=1, max_size=12))

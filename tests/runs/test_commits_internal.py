@@ -52,10 +52,10 @@ class Book:
 
 
 def hand_in(commits: RunWriter, *names: str) -> list[tuple[str, Exception | None]]:
-    told: list[tuple[str, Exception | None]] = []
+    answers: list[tuple[str, Exception | None]] = []
     for name in names:
-        commits.hand_in({name: ()}, lambda error, name=name: told.append((name, error)))
-    return told
+        commits.hand_in({name: ()}, lambda error, name=name: answers.append((name, error)))
+    return answers
 
 
 async def turn(number: int = 3) -> None:
@@ -68,11 +68,11 @@ async def test_what_is_handed_in_together_is_written_together():
     """One commit for a turn of the loop, in its thread; each is told of its own error."""
     book = Book()
     commits = RunWriter(book)
-    told = hand_in(commits, "a", "bad", "c")
-    assert (told, book.written) == ([], [])
+    answers = hand_in(commits, "a", "bad", "c")
+    assert (answers, book.written) == ([], [])
     await turn()
     assert book.written == [["a", "bad", "c"]]
-    assert [(name, str(error)) for name, error in told] == [("a", "None"), ("bad", "bad"), ("c", "None")]
+    assert [(name, str(error)) for name, error in answers] == [("a", "None"), ("bad", "bad"), ("c", "None")]
     hand_in(commits, "d")
     await turn()
     assert (book.written[1:], book.threads) == ([["d"]], ["loop", "loop"])
@@ -84,14 +84,14 @@ async def test_a_file_that_others_hold_keeps_the_loop_free():
     book = Book()
     commits = RunWriter(book)
     book.free.clear()
-    told = hand_in(commits, "a")
+    answers = hand_in(commits, "a")
     await turn()
     later = hand_in(commits, "b")
     await turn(20)  # the loop turns, and nothing is written
-    assert (told, later, book.written) == ([], [], [])
+    assert (answers, later, book.written) == ([], [], [])
     book.free.set()
     await commits.flush()
-    assert (told, later) == ([("a", None)], [("b", None)])
+    assert (answers, later) == ([("a", None)], [("b", None)])
     assert (book.written, book.threads) == ([["a"], ["b"]], ["other", "loop"])
 
 
@@ -126,10 +126,10 @@ async def test_a_writer_that_breaks_leaves_nobody_waiting(held: bool):
             raise MemoryError("none left")
 
     commits = RunWriter(Broken())
-    told = hand_in(commits, "a", "b")
+    answers = hand_in(commits, "a", "b")
     async with asyncio.timeout(5):
         await commits.flush()
-    assert [(name, str(error)) for name, error in told] == [("a", "none left"), ("b", "none left")]
+    assert [(name, str(error)) for name, error in answers] == [("a", "none left"), ("b", "none left")]
 
 
 @in_loop
@@ -138,16 +138,16 @@ async def test_one_who_breaks_on_being_told_keeps_nobody_else_from_the_file():
     book = Book()
     commits = RunWriter(book)
     reported: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, said: reported.append(said["exception"]))
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
 
     def break_down(_: object) -> None:
         raise RuntimeError("told too much")
 
     commits.hand_in({"a": ()}, break_down)
     await turn()
-    told = hand_in(commits, "b")
+    answers = hand_in(commits, "b")
     await turn()
-    assert (told, book.written) == ([("b", None)], [["a"], ["b"]])
+    assert (answers, book.written) == ([("b", None)], [["a"], ["b"]])
     assert [str(error) for error in reported] == ["told too much"]
 
 
@@ -157,10 +157,10 @@ async def test_flushing_writes_at_once():
     book = Book()
     commits = RunWriter(book)
     await commits.flush()
-    told = hand_in(commits, "a")
+    answers = hand_in(commits, "a")
     await commits.flush()
     await turn()
-    assert (told, book.written) == ([("a", None)], [["a"]])
+    assert (answers, book.written) == ([("a", None)], [["a"]])
 
 
 @in_loop

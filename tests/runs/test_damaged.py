@@ -117,9 +117,9 @@ def test_a_rubric_that_cannot_be_read_is_a_sentence(folder: Path, line: Line, cr
     """Redeciding says that another has to be named."""
     change_manifest(rubric={"name": "Polite", "passing_threshold": 0.5, "criteria": criteria})
 
-    said = line("redecide", str(folder), "--threshold", "0.3")
-    assert (said.status, "crashed" in said.err) == (2, False)
-    assert "rubric" in said.sentence or "criteri" in said.sentence
+    ran = line("redecide", str(folder), "--threshold", "0.3")
+    assert (ran.status, "crashed" in ran.err) == (2, False)
+    assert "rubric" in ran.sentence or "criteri" in ran.sentence
 
 
 GOING_ON = FILES | {

@@ -21,12 +21,19 @@ def make_model(name: str = "small") -> ScriptedModel:
 
 def test_a_judge_is_told_by_every_parameter():
     """Model, reader, scoring and the rest are there under their own names, the judge's own rubric as its file."""
-    said = describe_judge(Judge(make_model(), rubric="security", reader="Rating: [[7]]", reask=0, seed=3, name="mine"))
+    description = describe_judge(
+        Judge(make_model(), rubric="security", reader="Rating: [[7]]", reask=0, seed=3, name="mine")
+    )
 
-    assert said["model"] == {"name": "small", "hosts": [], "structured": False, "max_input_characters": None}
-    assert (said["kind"], said["name"], said["reader"], said["reask"]) == ("judge", "mine", "Rating: [[7]]", 0)
-    assert said["rubric"] == load_rubric("security").to_dict()
-    assert set(said) == {
+    assert description["model"] == {"name": "small", "hosts": [], "structured": False, "max_input_characters": None}
+    assert (description["kind"], description["name"], description["reader"], description["reask"]) == (
+        "judge",
+        "mine",
+        "Rating: [[7]]",
+        0,
+    )
+    assert description["rubric"] == load_rubric("security").to_dict()
+    assert set(description) == {
         "kind", "name", "model", "rubric", "timeout", "reask", "structured", "token", "scoring", "logprobs", "reader",
         "temperature", "seed", "max_output_tokens",
     }  # fmt: skip
@@ -35,12 +42,17 @@ def test_a_judge_is_told_by_every_parameter():
 def test_a_chain_is_told_with_its_seats_at_any_depth():
     """Strategy, limits and policy are there, and every seat under the name the chain gave it."""
     inner = JudgeChain([make_model("a"), make_model("a")], strategy="consensus", name="pair")
-    said = describe_judge(JudgeChain([inner, Seat(name="own")], strategy="cascade", escalate_below=0.8))
+    description = describe_judge(JudgeChain([inner, Seat(name="own")], strategy="cascade", escalate_below=0.8))
 
-    assert (said["kind"], said["strategy"], said["escalate_below"], said["timeout"]) == ("chain", "cascade", [0.8], 5.0)
-    assert [seat["name"] for seat in said["seats"]] == ["pair", "own"]
-    assert [seat["name"] for seat in said["seats"][0]["seats"]] == ["a", "a#2"]
-    assert said["seats"][1] == {"kind": "other", "name": "own", "type": "kit.judges.Seat"}
+    assert (description["kind"], description["strategy"], description["escalate_below"], description["timeout"]) == (
+        "chain",
+        "cascade",
+        [0.8],
+        5.0,
+    )
+    assert [seat["name"] for seat in description["seats"]] == ["pair", "own"]
+    assert [seat["name"] for seat in description["seats"][0]["seats"]] == ["a", "a#2"]
+    assert description["seats"][1] == {"kind": "other", "name": "own", "type": "kit.judges.Seat"}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +67,7 @@ def test_a_chain_is_told_with_its_seats_at_any_depth():
 )
 def test_the_digest_tells_judges_apart(one: dict[str, Any], other: dict[str, Any]):
     """Judges that could answer differently have different digests, and equal ones the same."""
-    first, second = (digest_judge(describe_judge(Judge(make_model(), **how))) for how in (one, other))
+    first, second = (digest_judge(describe_judge(Judge(make_model(), **options))) for options in (one, other))
 
     assert first != second
     assert first == digest_judge(describe_judge(Judge(make_model(), **one)))
@@ -64,10 +76,10 @@ def test_the_digest_tells_judges_apart(one: dict[str, Any], other: dict[str, Any
 def test_no_key_is_in_it(monkeypatch: pytest.MonkeyPatch):
     """A run is handed around, so what it says of a provider is its host."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret")
-    said = json.dumps(describe_judge(Judge(open_model("openai:gpt-6.1-terra"))))
+    description = json.dumps(describe_judge(Judge(open_model("openai:gpt-6.1-terra"))))
 
-    assert "api.openai.com" in said
-    assert "secret" not in said
+    assert "api.openai.com" in description
+    assert "secret" not in description
 
 
 class Stand:
@@ -96,9 +108,9 @@ class Stand:
 )  # fmt: skip
 def test_a_judge_is_rebuilt_as_it_was_told(judge: Any):
     """Written as JSON and read back, a description makes a judge of the same description."""
-    said = json.loads(json.dumps(describe_judge(judge)))
+    description = json.loads(json.dumps(describe_judge(judge)))
 
-    assert describe_judge(rebuild_judge(said, Stand)) == said
+    assert describe_judge(rebuild_judge(description, Stand)) == description
 
 
 def test_seats_of_one_model_are_numbered_in_their_order():
@@ -121,10 +133,10 @@ def test_somebody_elses_judge_comes_back_as_a_name():
 
 
 @pytest.mark.parametrize(
-    "said", [{}, [], None, {"kind": "judge"}, {"kind": "oracle"}, {"kind": "chain", "name": "c", "seats": [7]},
+    "description", [{}, [], None, {"kind": "judge"}, {"kind": "oracle"}, {"kind": "chain", "name": "c", "seats": [7]},
              {"kind": "judge", "name": "x", "model": {"name": "m"}, "reask": 99}]
 )  # fmt: skip
-def test_what_describes_no_judge_is_an_error(said: Any):
+def test_what_describes_no_judge_is_an_error(description: Any):
     """A sentence, whatever stands in the file."""
     with pytest.raises(UsageError):
-        rebuild_judge(said, Stand)
+        rebuild_judge(description, Stand)

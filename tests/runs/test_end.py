@@ -78,16 +78,16 @@ def test_an_id_that_two_cases_share_ends_the_run(tmp_path: Path):
 def test_a_disk_that_is_full_from_the_beginning_is_said(tmp_path: Path, room: int):
     """It is the disk's trouble and no crash, and nobody is told that another process has the run."""
     resource = pytest.importorskip("resource")
-    out, model, said = tmp_path / "run", Words(), ""
+    out, model, message = tmp_path / "run", Words(), ""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))  # what a full disk does, for one process
     try:
         do(make_cases(3), Judge(model), out=out)
     except AdjudgeError as error:
-        said = str(error)
+        message = str(error)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert said.startswith(f"the run {out} cannot be written: disk I/O error")
+    assert message.startswith(f"the run {out} cannot be written: disk I/O error")
     assert model.requests == []
     assert do(make_cases(3), out=out, resume=True).status == "finished"
 

@@ -27,8 +27,8 @@ def make_pairs(number: int) -> list[Case]:
     return [Case(id=f"pair-{n}", content=orders[n % 2], label=labels[n % 2]) for n in range(number)]
 
 
-def do(cases: Any, judge: Any, **how: Any) -> Any:
-    return run(cases, judge, **{"criteria": CRITERIA, "pairs": True, **how}).finish_sync()
+def do(cases: Any, judge: Any, **options: Any) -> Any:
+    return run(cases, judge, **{"criteria": CRITERIA, "pairs": True, **options}).finish_sync()
 
 
 def test_pairs_are_compared_in_both_orders():
@@ -39,8 +39,8 @@ def test_pairs_are_compared_in_both_orders():
     items = list(done.items())
     assert all(isinstance(item.result, PairResult) and len(item.result.orders) == 2 for item in items)
     assert done.counts == {"passed": 2, "failed": 2, "undecided": 0}
-    found = done.sum_up_pairs()
-    assert (found.wins, found.losses, found.flips.count, found.accuracy.rate) == (2, 2, 0, 1.0)
+    summary = done.sum_up_pairs()
+    assert (summary.wins, summary.losses, summary.flips.count, summary.accuracy.rate) == (2, 2, 0, 1.0)
     assert sorted((request.case, request.order) for request in model.requests) == [
         (f"pair-{place}", order) for place in range(4) for order in ("ab", "ba")
     ]
@@ -87,9 +87,9 @@ def test_a_case_that_is_no_pair_is_a_result(tmp_path: Path):
 def test_a_label_that_is_no_preference_is_unknown():
     """True and numbers say nothing about which of two is better."""
     cases = [Case(id=str(n), content={"a": GOOD, "b": BAD}, label=label) for n, label in enumerate([True, 0.5, "tie"])]
-    found = do(cases, Judge(ScriptedModel(prefer_good))).sum_up_pairs()
+    summary = do(cases, Judge(ScriptedModel(prefer_good))).sum_up_pairs()
 
-    assert (found.pairs, found.labelled, found.accuracy.count) == (3, 1, 0)
+    assert (summary.pairs, summary.labelled, summary.accuracy.count) == (3, 1, 0)
 
 
 def test_an_order_that_was_answered_is_not_asked_again(tmp_path: Path):
@@ -109,8 +109,8 @@ def test_an_order_that_was_answered_is_not_asked_again(tmp_path: Path):
             return await ScriptedModel(prefer_good).complete(request)
 
     async def leave() -> None:
-        how: Any = {"criteria": CRITERIA, "pairs": True, "out": tmp_path / "run"}
-        running = asyncio.ensure_future(run(make_pairs(1), Judge(Half(), timeout=None), **how))
+        options: Any = {"criteria": CRITERIA, "pairs": True, "out": tmp_path / "run"}
+        running = asyncio.ensure_future(run(make_pairs(1), Judge(Half(), timeout=None), **options))
         await hang.wait()
         running.cancel()
         await asyncio.wait([running])
@@ -125,8 +125,8 @@ def test_a_run_of_pairs_goes_on(tmp_path: Path):
     out, model = tmp_path / "run", ScriptedModel(prefer_good)
 
     async def leave() -> None:
-        how: Any = {"criteria": CRITERIA, "pairs": True, "out": out, "concurrency": 2}
-        running = run(make_pairs(20), Judge(model), **how)
+        options: Any = {"criteria": CRITERIA, "pairs": True, "out": out, "concurrency": 2}
+        running = run(make_pairs(20), Judge(model), **options)
         await take(running, 3)
         await running
 
@@ -166,7 +166,7 @@ def test_what_a_judge_raises_is_a_result():
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("options", "message"),
     [
         ({"threshold": 0.5}, "compare has no argument 'threshold'"),
         ({"rules": ["json"]}, "compare has no argument 'rules'"),
@@ -175,10 +175,10 @@ def test_what_a_judge_raises_is_a_result():
         ({"on_conflict": "first"}, "on_conflict must be one of tie, undecided; got 'first'"),
     ],
 )
-def test_what_makes_no_comparison_is_said_before_anything(tmp_path: Path, how: dict[str, Any], said: str):
+def test_what_makes_no_comparison_is_said_before_anything(tmp_path: Path, options: dict[str, Any], message: str):
     """Nobody is asked, and nothing is written."""
-    with pytest.raises(UsageError, match=said):
-        do(make_pairs(1), Judge(ScriptedModel(prefer_good)), out=tmp_path / "run", **how)
+    with pytest.raises(UsageError, match=message):
+        do(make_pairs(1), Judge(ScriptedModel(prefer_good)), out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
 

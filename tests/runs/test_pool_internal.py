@@ -43,16 +43,16 @@ async def take_all(pool: Pool[int, int], taken: list[int] | None = None) -> list
     return taken
 
 
-Settle = Callable[[Any], None]
+Finish = Callable[[Any], None]
 
 
 @in_loop
 async def test_everything_is_taken_once_in_the_order_it_is_finished():
     """Ten units with room for three come out once each."""
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         await asyncio.sleep(0)
-        settle(unit)
+        finish(unit)
 
     assert await take_all(Pool(Source(10).units(), work, Fixed(3))) == list(range(10))
 
@@ -60,18 +60,18 @@ async def test_everything_is_taken_once_in_the_order_it_is_finished():
 @in_loop
 async def test_a_unit_is_under_way_until_it_is_settled():
     """A coroutine that has ended and only handed its item in holds its place, so nothing takes it."""
-    handed: list[tuple[int, Settle]] = []
+    handed: list[tuple[int, Finish]] = []
 
-    async def work(unit: int, settle: Settle) -> None:
-        handed.append((unit, settle))
+    async def work(unit: int, finish: Finish) -> None:
+        handed.append((unit, finish))
 
     pool = Pool(Source(9).units(), work, Fixed(2))
-    for settled in range(9):
+    for finished in range(9):
         for _ in range(10):
             await asyncio.sleep(0)
-        assert [unit for unit, _ in handed] == list(range(min(settled + 2, 9)))
-        unit, settle = handed[settled]
-        settle(unit)
+        assert [unit for unit, _ in handed] == list(range(min(finished + 2, 9)))
+        unit, finish = handed[finished]
+        finish(unit)
     assert await take_all(pool) == list(range(9))
 
 
@@ -80,10 +80,10 @@ async def test_few_are_begun_in_one_turn():
     """Room for many is filled over several turns of the event loop: what begins together is answered together."""
     begun: list[int] = []
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         begun.append(unit)
         await asyncio.sleep(0.01)
-        settle(unit)
+        finish(unit)
 
     pool = Pool(Source(100).units(), work, Fixed(100))
     before = 0
@@ -99,7 +99,7 @@ async def test_not_much_more_is_read_than_is_begun():
     """A source is read as far ahead as may be under way, and never more than ``READ_AHEAD``."""
     source = Source(10_000)
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         await asyncio.Event().wait()
 
     for limit in (5, 500):
@@ -116,9 +116,9 @@ async def test_winding_down_finishes_what_is_under_way_and_leaves_the_rest():
     """Nothing more is begun; what was read and not begun is told."""
     going = asyncio.Event()
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         await going.wait()
-        settle(unit)
+        finish(unit)
 
     pool = Pool(Source(10).units(), work, Fixed(3))
     for _ in range(10):
@@ -133,8 +133,8 @@ async def test_winding_down_finishes_what_is_under_way_and_leaves_the_rest():
 async def test_winding_down_with_nobody_taking_ends():
     """A pool that waits for its items to be taken, and is told to end, ends once they are."""
 
-    async def work(unit: int, settle: Settle) -> None:
-        settle(unit)
+    async def work(unit: int, finish: Finish) -> None:
+        finish(unit)
 
     pool = Pool(Source(1_000).units(), work, Fixed(50))
     await asyncio.sleep(0.05)
@@ -150,8 +150,8 @@ async def test_winding_down_with_nobody_taking_ends():
 async def test_a_limit_of_less_than_one_is_one(odd: Any):
     """It would otherwise wait for itself to rise."""
 
-    async def work(unit: int, settle: Settle) -> None:
-        settle(unit)
+    async def work(unit: int, finish: Finish) -> None:
+        finish(unit)
 
     assert await take_all(Pool(Source(5).units(), work, Fixed(odd))) == list(range(5))
 
@@ -170,9 +170,9 @@ async def test_a_limit_that_raises_ends_the_run_and_not_what_is_under_way():
                 raise RuntimeError("no idea")
             return 3
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         await asyncio.sleep(0.01)
-        settle(unit)
+        finish(unit)
 
     taken: list[int] = []
     pool = Pool(Source(50).units(), work, Broken())
@@ -183,22 +183,22 @@ async def test_a_limit_that_raises_ends_the_run_and_not_what_is_under_way():
     assert 1 <= len(taken) < 50
 
 
-@pytest.mark.parametrize("how", ["raises", "settles", "source"])
+@pytest.mark.parametrize("fault", ["raises", "settles", "source"])
 @in_loop
-async def test_an_error_is_raised_when_all_under_way_is_finished(how: str):
+async def test_an_error_is_raised_when_all_under_way_is_finished(fault: str):
     """What a unit raises, or is settled with, or the source raises, takes nothing with it that was asked."""
     error = ValueError("broken")
 
-    async def work(unit: int, settle: Settle) -> None:
-        if unit == 2 and how == "raises":
+    async def work(unit: int, finish: Finish) -> None:
+        if unit == 2 and fault == "raises":
             raise error
-        if unit == 2 and how == "settles":
-            settle(error)
+        if unit == 2 and fault == "settles":
+            finish(error)
             return
         await asyncio.sleep(0.01)
-        settle(unit)
+        finish(unit)
 
-    source = Source(5, fails=error if how == "source" else None)
+    source = Source(5, fails=error if fault == "source" else None)
     pool = Pool(source.units(), work, Fixed(4))
     taken: list[int] = []
     with pytest.raises(ValueError, match="broken"):
@@ -213,11 +213,11 @@ async def test_a_limit_that_rises_is_noticed():
     limit, begun = Fixed(1), []
     slow = asyncio.Event()
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         begun.append(unit)
         if unit == 0:
             await slow.wait()
-        settle(unit)
+        finish(unit)
 
     pool = Pool(Source(3).units(), work, limit)
     await asyncio.sleep(0.01)
@@ -236,7 +236,7 @@ async def test_a_place_is_given_back_once(first: str):
     """A unit that cancels its own task when it has handed its item in counts once, whichever is heard of first."""
     now = most = 0
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         nonlocal now, most
         now += 1
         most = max(most, now)
@@ -245,7 +245,7 @@ async def test_a_place_is_given_back_once(first: str):
         def tell() -> None:
             nonlocal now
             now -= 1
-            settle(unit)
+            finish(unit)
 
         if unit == 1:
             loop.call_soon(tell) if first == "handed in" else loop.call_later(0.01, tell)
@@ -270,7 +270,7 @@ async def test_stopping_leaves_nothing_running():
     """Everything under way is cancelled and gone when ``stop`` returns."""
     cancelled: list[int] = []
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -300,7 +300,7 @@ def test_stopping_takes_a_second_where_nobody_listens():
         await ignore(50)
         yield 1
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         begun.append(unit)
         await ignore(50)
 
@@ -316,9 +316,9 @@ def test_stopping_takes_a_second_where_nobody_listens():
     assert (run_virtual(main()), begun) == (2.0, [0])
 
 
-@pytest.mark.parametrize("why", ["wound down", "a unit that broke"])
+@pytest.mark.parametrize("state", ["wound down", "a unit that broke"])
 @in_loop
-async def test_a_source_that_has_nothing_to_say_holds_up_no_end(why: str):
+async def test_a_source_that_has_nothing_to_say_holds_up_no_end(state: str):
     """Whoever reads a queue that is empty for hours can end, and learns at once of what went wrong."""
     silent = asyncio.Event()
 
@@ -327,22 +327,22 @@ async def test_a_source_that_has_nothing_to_say_holds_up_no_end(why: str):
         yield 1
         await silent.wait()
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         await asyncio.sleep(0.01)
-        settle(ValueError("broken") if unit and why != "wound down" else unit)
+        finish(ValueError("broken") if unit and state != "wound down" else unit)
 
     pool, taken = Pool(units(), work, Fixed(4)), list[int]()
-    if why == "wound down":
+    if state == "wound down":
         asyncio.get_running_loop().call_later(0.002, pool.wind_down)
     async with asyncio.timeout(5):
         try:
             await take_all(pool, taken)
         except ValueError:
-            assert why != "wound down"
+            assert state != "wound down"
         else:
-            assert why == "wound down"
+            assert state == "wound down"
         await pool.stop()
-    assert taken == ([0, 1] if why == "wound down" else [0])
+    assert taken == ([0, 1] if state == "wound down" else [0])
 
 
 @pytest.mark.parametrize("fault", [asyncio.CancelledError, GeneratorExit, BaseException])
@@ -354,9 +354,9 @@ async def test_a_source_that_breaks_off_is_an_error_and_no_end(fault: type[BaseE
         yield 0
         raise fault
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         await asyncio.sleep(0.01)
-        settle(unit)
+        finish(unit)
 
     taken: list[int] = []
     async with asyncio.timeout(5):
@@ -375,9 +375,9 @@ async def test_nothing_is_begun_after_a_limit_has_raised():
         def current(self) -> int:
             raise RuntimeError("no idea")
 
-    async def work(unit: int, settle: Settle) -> None:
+    async def work(unit: int, finish: Finish) -> None:
         begun.append(unit)
-        settle(unit)
+        finish(unit)
 
     async with asyncio.timeout(5):
         with pytest.raises(RuntimeError, match="no idea"):

@@ -121,10 +121,10 @@ def test_a_look_that_was_recorded_is_the_one_look_in_a_read_only_copy_too(folder
 def test_a_look_that_nobody_could_record_has_the_limits_for_every_look(folder: Path):
     """Wider ones, and the reason says what to do for the others."""
     with read_only(folder):
-        found = decide_rate(folder, BAR)
+        decision = decide_rate(folder, BAR)
 
-    assert found.limit is not None
-    assert found.limit.kind == "every look"
-    assert "cannot be recorded" in found.reason
-    assert "make it writable" in found.reason
+    assert decision.limit is not None
+    assert decision.limit.kind == "every look"
+    assert "cannot be recorded" in decision.reason
+    assert "make it writable" in decision.reason
     assert not (folder / "looks.jsonl").exists()

@@ -82,11 +82,13 @@ def list_kept(folder: Path) -> list[Case]:
         return make_cases(kept.store.count_cases())
 
 
-def refuse(folder: Path, *arguments: Any, error: type[AdjudgeError] = UsageError, **how: Any) -> AdjudgeError:
+def refuse(folder: Path, *arguments: Any, error: type[AdjudgeError] = UsageError, **options: Any) -> AdjudgeError:
     """The error of a run that is refused, which has written nothing and asked nobody."""
     before = read_folder(folder)
     with pytest.raises(error) as caught:
-        run(*arguments, out=folder, **({"criteria": CRITERIA, "resume": True, "prices": PRICES} | how)).finish_sync()
+        run(
+            *arguments, out=folder, **({"criteria": CRITERIA, "resume": True, "prices": PRICES} | options)
+        ).finish_sync()
     assert read_folder(folder) == before
     return caught.value
 
@@ -137,8 +139,8 @@ REFUSALS: dict[str, dict[str, Any]] = {
 def test_another_question_changes_nothing(folder: Path, refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A judge, rubric, option or executor that does not fit is refused before anything is written."""
     monkeypatch.chdir(tmp_path)
-    how = dict(REFUSALS[refusal])
-    refuse(folder, make_cases(9), how.pop("judge", None) or Judge(Words()), **how)
+    options = dict(REFUSALS[refusal])
+    refuse(folder, make_cases(9), options.pop("judge", None) or Judge(Words()), **options)
 
 
 def test_fewer_repetitions_change_nothing(tmp_path: Path):
@@ -284,8 +286,8 @@ def test_kept_cases_of_a_generator_are_judged_again_once_all_are_compared(tmp_pa
     cases = [*make_cases(3), Case(id="odd", content="raise"), *make_cases(2, start=4)]
     run(cases, Judge(Words()), criteria=CRITERIA, rules=[is_short], out=tmp_path / "run").finish_sync()
     model = Words()
-    how: dict[str, Any] = {"criteria": CRITERIA, "rules": [is_short], "out": tmp_path / "run", "resume": True}
-    done = run(iter(cases), Judge(model), retry=["error"], **how).finish_sync()
+    options: dict[str, Any] = {"criteria": CRITERIA, "rules": [is_short], "out": tmp_path / "run", "resume": True}
+    done = run(iter(cases), Judge(model), retry=["error"], **options).finish_sync()
 
     assert (done.status, [request.case for request in model.requests]) == ("finished", ["odd"])
 

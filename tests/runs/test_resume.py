@@ -27,14 +27,14 @@ def test_a_run_cut_off_anywhere_ends_like_one_that_was_not(
     """However early somebody leaves, the rest is judged once, and the results are those of a run in one go."""
     out = tmp_path_factory.mktemp("run") / "run"
     dataset, model = make_cases(cases), Words(turns=2)
-    how = {"repeat": repeat, "concurrency": concurrency}
+    options = {"repeat": repeat, "concurrency": concurrency}
 
-    left = cut_off(dataset, Judge(model), out, leave, **how)
+    left = cut_off(dataset, Judge(model), out, leave, **options)
     kept, asked = sum(left.counts.values()), len(model.requests)
-    done = do(dataset, Judge(model), out=out, resume=True, **how)
+    done = do(dataset, Judge(model), out=out, resume=True, **options)
 
     assert done.status == "finished"
-    assert list_results(done) == list_results(do(dataset, Judge(Words()), **how))
+    assert list_results(done) == list_results(do(dataset, Judge(Words()), **options))
     assert len(model.requests) <= cases * repeat + concurrency
     assert asked - kept <= concurrency
 
@@ -121,7 +121,7 @@ def _change(cases: list[Case], place: int, **changes: Any) -> list[Case]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "words"),
     [
         (
             lambda cases: _change(cases, 2, content="another"),
@@ -134,14 +134,14 @@ def _change(cases: list[Case], place: int, **changes: Any) -> list[Case]:
         (lambda cases: cases[:3], ("3 cases", "case 8")),
     ],
 )
-def test_data_that_changed_are_refused(tmp_path: Path, change: Any, said: tuple[str, ...]):
+def test_data_that_changed_are_refused(tmp_path: Path, change: Any, words: tuple[str, ...]):
     """The first case that is not the one that was judged is named, and nobody is asked about any."""
     do(make_cases(9), out=tmp_path / "run")
     model = Words()
 
     with pytest.raises(UsageError) as caught:
         do(change(make_cases(9)), Judge(model), out=tmp_path / "run", resume=True)
-    assert names(caught.value, *said)
+    assert names(caught.value, *words)
     assert model.requests == []
     assert open_run(tmp_path / "run").counts["passed"] == 6
 
@@ -164,7 +164,7 @@ class Verdict:
 
 
 @pytest.mark.parametrize(
-    ("judge", "how", "said"),
+    ("judge", "options", "words"),
     [
         (Judge(Words("other")), {}, ("judge changed", 'name: "words" before, "other" now')),
         (Judge(Words(), temperature=1.0), {}, ("judge changed", "temperature: 0.0 before, 1.0 now")),
@@ -178,14 +178,16 @@ class Verdict:
         (None, {"seed": 5, "sample": 3}, ("sample=None", "3")),
     ],
 )
-def test_another_question_or_judge_is_refused(tmp_path: Path, judge: Any, how: dict[str, Any], said: tuple[str, ...]):
+def test_another_question_or_judge_is_refused(
+    tmp_path: Path, judge: Any, options: dict[str, Any], words: tuple[str, ...]
+):
     """Results of two questions or two judges do not stand in one run; the error says what changed, before and now."""
     do(make_cases(3), out=tmp_path / "run")
-    how = {"criteria": CRITERIA, **how}
+    options = {"criteria": CRITERIA, **options}
 
     with pytest.raises(UsageError) as caught:
-        run(make_cases(3), judge or Judge(Words()), out=tmp_path / "run", resume=True, **how).finish_sync()
-    assert names(caught.value, *said)
+        run(make_cases(3), judge or Judge(Words()), out=tmp_path / "run", resume=True, **options).finish_sync()
+    assert names(caught.value, *words)
 
 
 def test_more_samples_may_be_asked_for_and_not_fewer(tmp_path: Path):
@@ -244,15 +246,15 @@ def test_what_was_answered_to_no_use_is_asked_again(tmp_path: Path, cached: bool
             )
 
     out, dataset = tmp_path / "run", ["good", "odd", "good too"]
-    how: dict[str, Any] = {"out": out, "cache": tmp_path / "cache" if cached else None}
+    options: dict[str, Any] = {"out": out, "cache": tmp_path / "cache" if cached else None}
     model = Mumbles()
-    do(dataset, Judge(model, reask=0), **how)
+    do(dataset, Judge(model, reask=0), **options)
     model.requests.clear()
     model.clear = True
 
-    assert do(dataset, Judge(model, reask=0), resume=True, **how).counts["undecided"] == 1
+    assert do(dataset, Judge(model, reask=0), resume=True, **options).counts["undecided"] == 1
     assert model.requests == []
-    done = do(dataset, Judge(model, reask=0), resume=True, retry=["unparseable"], **how)
+    done = do(dataset, Judge(model, reask=0), resume=True, retry=["unparseable"], **options)
     assert (done.counts["passed"], len(model.requests)) == (3, 1)
     assert [row.count(b"Hm.") for row in done.store.replies()] == [0, 0, 0]
 

@@ -60,11 +60,11 @@ def provide_mistral(line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pro
         yield provider
 
 
-def judge(provider: Provider, monkeypatch: pytest.MonkeyPatch, out: Path, **how: Any) -> Any:
+def judge(provider: Provider, monkeypatch: pytest.MonkeyPatch, out: Path, **options: Any) -> Any:
     """A run by OpenAI's model ``small`` at a server, from Python."""
     monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-test")
-    return run(["good", "fine"], "openai:small", criteria="Is good.", out=out, **how).finish_sync()
+    return run(["good", "fine"], "openai:small", criteria="Is good.", out=out, **options).finish_sync()
 
 
 def test_a_run_from_python_keeps_when_its_models_are_retired(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -100,8 +100,8 @@ def test_a_manifest_that_was_changed_can_be_read_without_its_retirements(
     with serve() as provider:
         judge(provider, monkeypatch, tmp_path / "R")
     path = tmp_path / "R" / "run.json"
-    for said in ("soon", [{"model": "m"}], [{"model": "m", "state": "gone", "on": None, "replacement": None}], {}):
-        path.write_text(json.dumps({**json.loads(path.read_text()), "retirements": said}), encoding="utf-8")
+    for value in ("soon", [{"model": "m"}], [{"model": "m", "state": "gone", "on": None, "replacement": None}], {}):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "retirements": value}), encoding="utf-8")
 
         assert open_run(tmp_path / "R").retirements == ()
 
@@ -111,8 +111,8 @@ def test_the_doctor_says_when_a_model_of_mistrals_is_retired(line: Line, mistral
     shown = line("doctor", "--judge", "mistral:small-latest")
     assert names(shown.out, "mistral:small-latest", "2026-11-30", "medium-latest", "adjudge succeed")
 
-    [found] = line("doctor", "--judge", "mistral:small-latest", "--json").document["judges"]
-    assert found["seats"][0]["retirement"] == END.to_dict()
+    [judge] = line("doctor", "--judge", "mistral:small-latest", "--json").document["judges"]
+    assert judge["seats"][0]["retirement"] == END.to_dict()
     assert set(mistral.described) == {"small-latest"}
 
 

@@ -284,8 +284,8 @@ def test_a_sample_is_drawn_by_its_seed(tmp_path: Path):
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(json.dumps({"id": case.id, "content": case.content}) + "\n" for case in make_cases(50)))
 
-    def places(**how: Any) -> list[int]:
-        return [item.place for item in do(path, sample=10, **how).items()]
+    def places(**options: Any) -> list[int]:
+        return [item.place for item in do(path, sample=10, **options).items()]
 
     assert places(seed=1) == places(seed=1)
     assert places(seed=1) != places(seed=2)
@@ -313,7 +313,7 @@ def test_a_sample_needs_data_that_can_be_read_twice(once: Any):
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("options", "message"),
     [
         ({"concurrency": 0}, "concurrency must be a whole number of at least 1, got 0"),
         ({"concurrency": True}, "concurrency must be"),
@@ -329,11 +329,11 @@ def test_a_sample_needs_data_that_can_be_read_twice(once: Any):
         ({"rules": [{"name": "unheard"}]}, "unheard"),
     ],
 )
-def test_what_is_wrong_is_said_before_anybody_is_asked(how: dict[str, Any], said: str, tmp_path: Path):
+def test_what_is_wrong_is_said_before_anybody_is_asked(options: dict[str, Any], message: str, tmp_path: Path):
     """Options that cannot be are a ``UsageError``; nobody was asked and no folder was made."""
     model = Words()
-    with pytest.raises(UsageError, match=said):
-        do(["good"], Judge(model), out=tmp_path / "run", **how)
+    with pytest.raises(UsageError, match=message):
+        do(["good"], Judge(model), out=tmp_path / "run", **options)
     assert model.requests == []
     assert not (tmp_path / "run").exists()
 
@@ -352,13 +352,13 @@ def test_the_sync_door_works_everywhere():
         return do(make_cases(5)).counts["passed"]
 
     assert asyncio.run(inside()) == 3
-    found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(do(make_cases(5)).counts["passed"])) for _ in range(4)]
+    counts: list[int] = []
+    threads = [threading.Thread(target=lambda: counts.append(do(make_cases(5)).counts["passed"])) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [3] * 4
+    assert counts == [3] * 4
 
 
 def test_a_run_without_a_place_lives_as_long_as_it_is_held():
@@ -395,12 +395,16 @@ def test_the_manifest_says_what_was_done(tmp_path: Path):
     path.write_text('{"id": "a", "content": "good"}\n')
     do(path, out=tmp_path / "run", command=["adjudge", "run"])
 
-    said = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert (said["schema"], said["status"], said["command"]) == ("adjudge/run/1", "finished", ["adjudge", "run"])
-    assert (said["dataset"]["path"], said["dataset"]["cases"]) == (str(path), 1)
-    assert (said["judge"]["model"]["name"], said["rubric"]["name"]) == ("words", "criteria")
-    assert (said["options"]["repeat"], said["counts"]["passed"]) == (1, 1)
-    assert {len(digest) for digest in said["digests"].values()} == {64}
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (manifest["schema"], manifest["status"], manifest["command"]) == (
+        "adjudge/run/1",
+        "finished",
+        ["adjudge", "run"],
+    )
+    assert (manifest["dataset"]["path"], manifest["dataset"]["cases"]) == (str(path), 1)
+    assert (manifest["judge"]["model"]["name"], manifest["rubric"]["name"]) == ("words", "criteria")
+    assert (manifest["options"]["repeat"], manifest["counts"]["passed"]) == (1, 1)
+    assert {len(digest) for digest in manifest["digests"].values()} == {64}
     for file in (tmp_path / "run").iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
     assert open_run(tmp_path / "run").to_dict()["counts"] == {"passed": 1, "failed": 0, "undecided": 0}
@@ -424,19 +428,21 @@ def test_usage_is_summed_and_unknown_costs_are_unknown():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "there is no run.json"), ("no json", "is not JSON"), ("{}", "schema")]
+    ("content", "message"), [(None, "there is no run.json"), ("no json", "is not JSON"), ("{}", "schema")]
 )
-def test_what_is_no_run_cannot_be_opened(tmp_path: Path, content: str | None, said: str):
+def test_what_is_no_run_cannot_be_opened(tmp_path: Path, content: str | None, message: str):
     """A folder without a manifest, and one with another file of that name, are errors that name it."""
     if content is not None:
         (tmp_path / "run.json").write_text(content)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         open_run(tmp_path)
 
 
 def test_odd_contents_are_kept_and_the_run_goes_on():
     """Half a character, control characters and nested data are judged, or undecided, and stay what they were."""
-    cases = [Case(id=str(n), content=said) for n, said in enumerate(["\ud800 good", "good \x1b[31m", {"a": ["good"]}])]
+    cases = [
+        Case(id=str(n), content=content) for n, content in enumerate(["\ud800 good", "good \x1b[31m", {"a": ["good"]}])
+    ]
     done = do(cases)
 
     assert [item.case.content for item in done.items()] == [case.content for case in cases]

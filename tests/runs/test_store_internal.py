@@ -74,12 +74,12 @@ def test_what_is_kept_comes_back(tmp_path: Path):
 def test_a_result_is_written_as_it_says_itself(more: dict[str, Any]):
     """The fast way of writing a result gives what ``to_dict`` says; only the time is spelled with a Z."""
     result = JudgeResult(**({"outcome": "passed", "judge": "careful", "score": 0.9, "metadata": {"case": "a"}} | more))
-    said = json.loads(encode_result(result))
+    document = json.loads(encode_result(result))
 
     expected = json.loads(json.dumps(result.to_dict()))
-    times = [datetime.fromisoformat(found.pop("created_at")) for found in (said, expected)]
+    times = [datetime.fromisoformat(members.pop("created_at")) for members in (document, expected)]
     assert times[0] == times[1]
-    assert said == expected
+    assert document == expected
     assert read_result(json.loads(encode_result(result))).to_dict() == result.to_dict()
 
 
@@ -143,31 +143,31 @@ PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.cha
 def test_a_case_is_written_the_same_way_whatever_it_holds(case: Case):
     """The way that is quick for plain cases writes what the general way does: a subject must not depend on it."""
     members = ("content", "id", "reference", "task", "context", "label", "labels", "group", "metadata")
-    said = {"schema": "adjudge/case/1"} | {name: to_plain(getattr(case, name)) for name in members}
-    assert encode_case(case) == encode(said)
+    document = {"schema": "adjudge/case/1"} | {name: to_plain(getattr(case, name)) for name in members}
+    assert encode_case(case) == encode(document)
     assert json.loads(encode_case(case))["id"] == case.id
 
 
 def test_odd_content_is_kept(tmp_path: Path):
     """Half surrogate pairs, NUL characters and nested values come back as they were."""
     contents = ["\ud800", "\0", {"a": [1, None, {"b": "\udfff"}]}]
-    items = [make_item(place, case=Case(id=str(place), content=said)) for place, said in enumerate(contents)]
+    items = [make_item(place, case=Case(id=str(place), content=content)) for place, content in enumerate(contents)]
     keep(tmp_path / "run", *items)
 
     assert [item.case.content for item in RunStore(tmp_path / "run").open().items()] == contents
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda folder: RunStore(folder).open(), "holds no run: there is no results.sqlite in it"),
         (lambda folder: (folder / "results.sqlite").write_bytes(b"no database") and RunStore(folder).open(), "run"),
         (lambda folder: RunStore(folder).create() and RunStore(folder).create(), "holds a run already"),
     ],
 )
-def test_what_is_no_run_is_refused(tmp_path: Path, make: Any, said: str):
+def test_what_is_no_run_is_refused(tmp_path: Path, make: Any, message: str):
     """A folder without a run, a file that is none, and a second run in one folder are errors that say so."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         make(tmp_path)
     assert not (tmp_path / "results.sqlite-wal").exists() or (tmp_path / "results.sqlite").exists()
 

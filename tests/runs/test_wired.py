@@ -30,9 +30,9 @@ def texts(number: int) -> list[str]:
     return [f"good text {place}" for place in range(number)]
 
 
-def spend(provider: Provider, number: int, **how: Any) -> Any:
+def spend(provider: Provider, number: int, **options: Any) -> Any:
     """A run of so many cases whose every call costs 2 dollars and may cost 4."""
-    return do(texts(number), ask(provider), prices={provider.spec: DOLLARS}, **how)
+    return do(texts(number), ask(provider), prices={provider.spec: DOLLARS}, **options)
 
 
 # ---------------------------------------------------------------- cost
@@ -112,18 +112,20 @@ def test_going_on_without_a_budget_keeps_the_one_there_was(tmp_path: Path):
 def test_what_was_cancelled_counts_when_a_run_goes_on(tmp_path: Path):
     """A call that was cut off may be charged in full, so it is off the budget of the next attempt too."""
     model = Words()
-    how: dict[str, Any] = {"prices": {"words": DOLLARS}, "budget": 11, "concurrency": 2}
+    options: dict[str, Any] = {"prices": {"words": DOLLARS}, "budget": 11, "concurrency": 2}
     left = cut_off(
         ["good", "wait", "good too"],
         Judge(model, max_output_tokens=4),
         tmp_path / "run",
         1,
         until=lambda: model.now == 1,
-        **how,
+        **options,
     )
     assert left.manifest["budget"]["spent"] == 8.0
 
-    done = do(["good", "wait", "good too"], Judge(model, max_output_tokens=4), out=tmp_path / "run", resume=True, **how)
+    done = do(
+        ["good", "wait", "good too"], Judge(model, max_output_tokens=4), out=tmp_path / "run", resume=True, **options
+    )
     assert (len(model.requests), done.summary["undecided_because"]) == (2, {"budget": 2})
 
 
@@ -144,7 +146,7 @@ def test_a_budget_that_was_handed_in_is_its_owners(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("judge", "how", "said"),
+    ("judge", "options", "message"),
     [
         (Seat("passed", name="own"), {"budget": 5}, "'own' is no Judge or JudgeChain, so a budget cannot hold"),
         (Judge(Words()), {"budget": 5}, "a budget needs the price of words, which is unknown"),
@@ -157,10 +159,12 @@ def test_a_budget_that_was_handed_in_is_its_owners(tmp_path: Path):
         (Judge(Words()), {"pairs": "yes"}, "pairs must be true or false"),
     ],
 )
-def test_a_budget_that_cannot_hold_is_said_before_anything(tmp_path: Path, judge: Any, how: dict[str, Any], said: str):
+def test_a_budget_that_cannot_hold_is_said_before_anything(
+    tmp_path: Path, judge: Any, options: dict[str, Any], message: str
+):
     """Nobody is asked, and nothing is written."""
-    with pytest.raises(UsageError, match=said):
-        do(["good"], judge, out=tmp_path / "run", **how)
+    with pytest.raises(UsageError, match=message):
+        do(["good"], judge, out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
 
@@ -169,9 +173,9 @@ def test_a_model_that_a_rubric_names_is_behind_the_same_layers(tmp_path: Path, l
     """It is another model altogether, and neither asked past the budget nor left out of what is kept."""
     with serve() as provider, serve() as other:
         rubric = {"name": "R", "criteria": [{"name": "criteria", "description": "x"}], "model": other.spec}
-        how: dict[str, Any] = {"prices": {provider.spec: DOLLARS, other.spec: DOLLARS}, "out": tmp_path / "run"}
-        how |= {"budget": 0} if layer == "budget" else {}
-        done = run(["good"], ask(provider), rubric, **how).finish_sync()
+        options: dict[str, Any] = {"prices": {provider.spec: DOLLARS, other.spec: DOLLARS}, "out": tmp_path / "run"}
+        options |= {"budget": 0} if layer == "budget" else {}
+        done = run(["good"], ask(provider), rubric, **options).finish_sync()
 
         assert (len(provider.bodies), len(other.bodies)) == (0, 0 if layer == "budget" else 1)
     if layer == "budget":
@@ -229,15 +233,15 @@ def test_a_repeated_id_is_a_bad_row(tmp_path: Path, concurrency: int):
     model = Words()
     for resume in (False, True):
         dataset = open_dataset(path, on_bad_row="skip", check_ids=False)
-        how: dict[str, Any] = {"concurrency": concurrency, "resume": resume, "repeat": 2, "out": tmp_path / "run"}
-        done = do(dataset, Judge(model), **how)
+        options: dict[str, Any] = {"concurrency": concurrency, "resume": resume, "repeat": 2, "out": tmp_path / "run"}
+        done = do(dataset, Judge(model), **options)
 
         assert [item.case.content for item in done.items()] == ["good 0"] * 2 + ["good 1"] * 2 + ["good 3"] * 2
         assert len(model.requests) == 6
-        told = done.manifest["dataset"]
-        assert (told["cases"], told["skipped"]) == (3, 3)
-        assert [row["where"].rpartition(", ")[2] for row in told["bad_rows"]] == ["line 3", "line 5", "line 6"]
-        assert told["bad_rows"][0]["why"].startswith("the id 'a' is that of case 0 already")
+        data_set = done.manifest["dataset"]
+        assert (data_set["cases"], data_set["skipped"]) == (3, 3)
+        assert [row["where"].rpartition(", ")[2] for row in data_set["bad_rows"]] == ["line 3", "line 5", "line 6"]
+        assert data_set["bad_rows"][0]["why"].startswith("the id 'a' is that of case 0 already")
     assert open_run(tmp_path / "run").manifest["digests"] == done.manifest["digests"]
 
 
@@ -258,7 +262,7 @@ def test_a_repeated_id_ends_a_run_with_file_and_line(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("odd", "why"),
+    ("odd", "reason"),
     [
         ({"id": 5}, "the id is of the type int"),
         ({"id": "half \ud83d"}, "the id holds half of a surrogate pair"),
@@ -267,18 +271,18 @@ def test_a_repeated_id_ends_a_run_with_file_and_line(tmp_path: Path):
         ({"metadata": "m"}, "Expected `object`, got `str` - at `$.metadata`"),
     ],
 )
-def test_a_case_that_could_not_be_read_back_is_a_bad_row(odd: dict[str, Any], why: str, tmp_path: Path):
+def test_a_case_that_could_not_be_read_back_is_a_bad_row(odd: dict[str, Any], reason: str, tmp_path: Path):
     """Nobody is asked about it, and it does not keep the run from being read; ``skip`` goes on without it."""
     model = Words()
     cases = [*make_cases(2), replace(Case(id="odd", content="good"), **odd), *make_cases(1, start=2)]
-    with pytest.raises(UsageError, match=re.escape(why)):
+    with pytest.raises(UsageError, match=re.escape(reason)):
         do(cases, Judge(model), out=tmp_path / "run")
     assert len(list(open_run(tmp_path / "run").items())) == len(model.requests) == 2
 
     done = do(Dataset.of(cases, on_bad_row="skip", check_ids=False), out=tmp_path / "other")
     assert [item.place for item in done.items()] == [0, 1, 3]
     [left_out] = done.manifest["dataset"]["bad_rows"]
-    assert why in left_out["why"]
+    assert reason in left_out["why"]
 
 
 @pytest.mark.parametrize("label", [1, 1.0, True, "tie", None, 3])

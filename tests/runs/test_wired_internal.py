@@ -32,22 +32,22 @@ def texts(number: int) -> list[str]:
     return [f"good text {place}" for place in range(number)]
 
 
-def spend(provider: Provider, number: int, **how: Any) -> Any:
+def spend(provider: Provider, number: int, **options: Any) -> Any:
     """A run of so many cases whose every call costs 2 dollars and may cost 4."""
-    return do(texts(number), ask(provider), prices={provider.spec: DOLLARS}, **how)
+    return do(texts(number), ask(provider), prices={provider.spec: DOLLARS}, **options)
 
 
 @pytest.mark.parametrize("again", [True, False])
 def test_going_on_without_a_budget_that_was_handed_in_keeps_to_its_dollars(tmp_path: Path, again: bool):
     """What was cancelled under it is gone: the run may not spend it a second time, and the budget itself counts on."""
     model, budget = Words(), Budget(11, spent=2)
-    how: dict[str, Any] = {"prices": {"words": DOLLARS}, "concurrency": 2, "out": tmp_path / "run"}
+    options: dict[str, Any] = {"prices": {"words": DOLLARS}, "concurrency": 2, "out": tmp_path / "run"}
     cases = ["good", "wait", "good too"]
     judge = Judge(model, max_output_tokens=4)
-    cut_off(cases, judge, tmp_path / "run", 1, prices=how["prices"], concurrency=2, budget=budget)
+    cut_off(cases, judge, tmp_path / "run", 1, prices=options["prices"], concurrency=2, budget=budget)
     assert budget.spent == 10.0  # two of 4 dollars at most, and what others had spent
 
-    done = do(cases, judge, resume=True, **how, **({"budget": budget} if again else {}))
+    done = do(cases, judge, resume=True, **options, **({"budget": budget} if again else {}))
     assert done.summary["undecided_because"] == {"budget": 2}
     assert done.manifest["budget"]["spent"] == (10.0 if again else 8.0)
     assert len(model.requests) == 2
@@ -60,7 +60,7 @@ def test_a_killed_run_has_written_down_what_was_under_way(tmp_path: Path):
     with serve() as provider:
         spend(provider, 10, budget=100, out=out, on_progress=lambda _: seen.append(RunStore(out).find_fact(SPENT)))
 
-    amounts = [float(said) for said in seen if said is not None]
+    amounts = [float(amount) for amount in seen if amount is not None]
     assert len(amounts) == len(seen) > 0
     assert amounts[0] >= 2.0
     assert RunStore(out).find_fact(SPENT) == "20.0"

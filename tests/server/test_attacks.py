@@ -105,6 +105,7 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
             ("POST", "/approvals/judge"),
             ("POST", "/approvals/deny"),
             ("POST", "/approvals/{id}/decide"),
+            ("POST", "/approvals/reopen"),
             ("POST", "/approvals/{id}/undo"),
             ("GET", "/approvals/deny"),
             ("GET", "/approvals"),
@@ -191,8 +192,8 @@ SECRET = "GEHEIM: pay Mallory what is owed to somebody else, today"
 
 async def ask_without_a_gate(ledger: Ledger) -> str:
     """The id of a request that a program makes by itself, which is no gate's."""
-    said = {"criteria": [{"name": "criteria", "reasoning": "No.", "score": 0.1}]}
-    result = await Judge(ScriptedModel(said), name="careful").evaluate(SECRET, criteria="Is good.")
+    reply = {"criteria": [{"name": "criteria", "reasoning": "No.", "score": 0.1}]}
+    result = await Judge(ScriptedModel(reply), name="careful").evaluate(SECRET, criteria="Is good.")
     async with Approvals(ledger) as approvals:
         return await approvals.request(result, SECRET, approvers=["Ana", "Gil"], content=SECRET)
 
@@ -231,7 +232,7 @@ def provide_held(server: RunningServer) -> str:
 def provide_keys(server: RunningServer) -> dict[str, Any]:
     """A program's client for each scope alone."""
     names = {scope: {"approver": "Ana", "rater": "X"} for scope in SCOPES} | {HOOK: {}}
-    return {scope: server.open_client(key=server.make_key(scope, **given)) for scope, given in names.items()}
+    return {scope: server.open_client(key=server.make_key(scope, **limits)) for scope, limits in names.items()}
 
 
 def hold(server: RunningServer, content: str = SECRET, **body: Any) -> str:
@@ -262,10 +263,10 @@ def fill(path: str, held: str, gate: str = "publish") -> str:
 
 def test_every_address_is_in_the_table(server: RunningServer):
     """One that is new says whom it is for, or is asked by nobody here."""
-    found = set(list_addresses(server))
+    addresses = set(list_addresses(server))
 
-    assert [item for item in sorted(found) if item not in ACCESS] == []
-    assert sorted(set(ACCESS) - found) == []
+    assert [item for item in sorted(addresses) if item not in ACCESS] == []
+    assert sorted(set(ACCESS) - addresses) == []
 
 
 @pytest.mark.slow
@@ -371,7 +372,7 @@ def test_no_other_method_does_anything(server: RunningServer, held: str, method:
 @pytest.mark.slow
 def test_passwords_that_are_tried_at_once_count_one_by_one(server: RunningServer):
     """As many as are sent before the first has failed: five are looked at, and the rest are refused."""
-    browsers = [server.open_browser(timeout=60) for _ in range(12)]
+    browsers = [server.open_browser() for _ in range(12)]
     forms = [
         {"name": "Ben", "password": f"guess {number}", "csrf_token": find_token(browser)}
         for number, browser in enumerate(browsers)
@@ -387,7 +388,7 @@ def test_passwords_that_are_tried_at_once_count_one_by_one(server: RunningServer
 def test_no_sign_in_that_is_under_way_survives_a_new_password(server: RunningServer):
     """Passwords are compared two at a time: some are compared with the old one, and begin after it was replaced."""
     server.add_account("Pia", "read")
-    browsers = [server.open_browser(timeout=60) for _ in range(5)]
+    browsers = [server.open_browser() for _ in range(5)]
     forms = [{"name": "Pia", "password": PASSWORD, "csrf_token": find_token(browser)} for browser in browsers]
     with ThreadPoolExecutor(len(browsers)) as pool:
         tried = [pool.submit(browser.post, "/signin", data=form) for browser, form in zip(browsers, forms, strict=True)]
@@ -501,10 +502,10 @@ def test_who_approves_sees_only_what_they_are_asked(server: RunningServer):
 
 def test_a_request_like_it_is_shown_to_nobody_who_was_not_asked_about_it(server: RunningServer):
     """The page of a request shows the last one like it that was approved, with its content."""
-    how: dict[str, Any] = {"gate": "alike", "score": 0.3}
-    earlier = make_request(server, "What Cleo alone was asked.", approvers=["Cleo"], **how)
+    options: dict[str, Any] = {"gate": "alike", "score": 0.3}
+    earlier = make_request(server, "What Cleo alone was asked.", approvers=["Cleo"], **options)
     decide(server, earlier, "Cleo", True)
-    ident = make_request(server, "Another one.", approvers=["Ana", "Cleo"], **how)
+    ident = make_request(server, "Another one.", approvers=["Ana", "Cleo"], **options)
 
     shown = {name: server.sign_in(name).get(f"/approvals/{ident}").text for name in ("Cleo", "Ana")}
     assert f'href="/approvals/{earlier}"' in shown["Cleo"]
@@ -526,9 +527,9 @@ def test_the_number_in_the_navigation_counts_what_one_can_decide(server: Running
 
 def count_waiting(client: Any) -> int:
     """The number beside *Approvals* in the navigation."""
-    found = re.search(r'<nav.*?href="/approvals"[^>]*>.*?(\d+)', client.get("/approvals").text, re.DOTALL)
-    assert found is not None
-    return int(found[1])
+    match = re.search(r'<nav.*?href="/approvals"[^>]*>.*?(\d+)', client.get("/approvals").text, re.DOTALL)
+    assert match is not None
+    return int(match[1])
 
 
 # ---------------------------------------------------------------- keys

@@ -242,18 +242,18 @@ def test_a_model_that_is_gone_leaves_everything_undecided_and_is_asked_again_whe
 @contextmanager
 def ask_in_background(client: httpx.Client, **headers: str) -> Iterator[list[object]]:
     """A request to the gate ``judged`` that is under way within the block; its answer, or its error, at the end."""
-    got: list[object] = []
+    answers: list[object] = []
 
     def ask() -> None:
         try:
-            got.append(check(client, gate="judged", **headers))
+            answers.append(check(client, gate="judged", **headers))
         except httpx.HTTPError as error:
-            got.append(error)
+            answers.append(error)
 
     thread = threading.Thread(target=ask)
     thread.start()
     try:
-        yield got
+        yield answers
     finally:
         thread.join(HANG)
 
@@ -275,10 +275,10 @@ def test_a_server_that_is_killed_takes_only_what_it_was_judging_with_it(tmp_path
             provider.mode = "wait"
             provider.asked.clear()
             again = {"Idempotency-Key": "request-7"}
-            with ask_in_background(one, **again) as got:
+            with ask_in_background(one, **again) as answers:
                 assert provider.asked.wait(HANG)
                 first.kill()
-            assert isinstance(got[0], httpx.HTTPError)
+            assert isinstance(answers[0], httpx.HTTPError)
 
             provider.mode = "answer"
             provider.release.set()
@@ -301,12 +301,12 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(tmp_path: Path
         (tmp_path / "adjudge.toml").write_text(config, encoding="utf-8")
         key = make_key(tmp_path)
         with serve(tmp_path) as server, server.open_client(key) as client:
-            with ask_in_background(client) as got:
+            with ask_in_background(client) as answers:
                 assert provider.asked.wait(HANG)
                 server.process.terminate()
                 time.sleep(0.3)
                 provider.release.set()
-            assert is_allowed(got[0])
+            assert is_allowed(answers[0])
             assert server.process.wait(HANG) == 0
     assert len(read_ledger(find_file(tmp_path))) == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import UsageError
+from adjudge import Ledger, UsageError
 from adjudge.server.listening import listen_unix
 from kit.patience import HANG, wait_for
 from kit.server_process import ServerProcess, make_key, run_command, serve
@@ -36,6 +37,7 @@ ask = {{approvers = ["ana"], show_content = true}}
 
 [server]
 uds = "{folder}/hook.sock"
+largest_body = 200_000
 
 [hook]
 tools = {{"Bash" = "shell", "Deploy" = "deploys"}}
@@ -63,10 +65,10 @@ def server(folder: Path) -> Iterator[ServerProcess]:
         yield running
 
 
-def find_command(folder: Path, harness: str = "claude", event: str = "PreToolUse") -> str:
+def find_command(folder: Path, harness: str = "claude", event: str = "PreToolUse", *more: str) -> str:
     """The command that ``install`` writes into the settings of a harness."""
     settings = folder / f"{harness}.json"
-    arguments = ["--config", str(folder / "adjudge.toml"), "--file", str(settings), "--write"]
+    arguments = ["--config", str(folder / "adjudge.toml"), "--file", str(settings), "--write", *more]
     done = run_command(folder, "hook", "install", harness, *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(settings.read_text("utf-8"))["hooks"][event][0]["hooks"][0]["command"]
@@ -86,15 +88,49 @@ def call(command: str, event: str, **more: Any) -> subprocess.CompletedProcess[s
 def test_the_installed_command_asks_the_server(folder: Path, server: ServerProcess, harness: str):
     """It starts the small program, and the server's guard answers: nothing that passes, a refusal, a question."""
     command = find_command(folder, harness)
-    found = [call(command, make_event(text)) for text in ("ls", "curl x")]
+    runs = [call(command, make_event(text)) for text in ("ls", "curl x")]
     held = call(command, make_event(tool_name="Deploy", tool_input={"to": harness}))
 
     assert "adjudge.harness.hook_client" in command
-    assert [(done.returncode, done.stderr) for done in (*found, held)] == [(0, "")] * 3
-    assert found[0].stdout == "{}"
-    for done in (found[1], held):
+    assert [(done.returncode, done.stderr) for done in (*runs, held)] == [(0, "")] * 3
+    assert runs[0].stdout == "{}"
+    for done in (runs[1], held):
         assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert server.process.poll() is None
+
+
+def test_a_hook_that_was_installed_with_allow_python_asks_the_server_too(folder: Path, server: ServerProcess):
+    """The server runs the code of the configuration; the hook needs no leave for it, and is not hindered by it."""
+    done = call(find_command(folder, "codex", "PreToolUse", "--allow-python"), make_event())
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{}", "")
+    assert server.process.poll() is None
+
+
+RESULTS = {"long": "x" * 300_000, "of many values": [0] * 90_000, "deep": json.loads("[" * 300 + "]" * 300)}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("harness", ["claude", "codex"])
+def test_a_call_is_on_record_whatever_it_returned(folder: Path, server: ServerProcess, harness: str, name: str):
+    """Also where the server takes no body so long, or none that nests so deeply."""
+    session = f"{harness}-{name}"
+    made = make_event(session_id=session, hook_event_name="PostToolUse", tool_response=RESULTS[name])
+    answers = [
+        call(find_command(folder, harness), make_event(session_id=session)),
+        call(find_command(folder, harness, "PostToolUse"), made),
+    ]
+    kinds = asyncio.run(list_kinds(folder, session))
+
+    assert [(done.returncode, done.stdout) for done in answers] == [(0, "{}")] * 2
+    assert kinds == ["call.passed", "call.ran"]
+    assert server.process.poll() is None
+
+
+async def list_kinds(folder: Path, session: str) -> list[str]:
+    run = f"key:{(folder / 'key').read_text('utf-8').split('_')[1]}/{session}"
+    async with Ledger(f"sqlite:///{folder}/ledger.db") as ledger:
+        return [entry.kind async for entry in ledger.query(run=run) if entry.kind.startswith("call.")]
 
 
 def test_the_command_for_people_asks_the_server_too(folder: Path, server: ServerProcess):
@@ -118,10 +154,10 @@ def test_nothing_of_the_environment_counts(folder: Path, server: ServerProcess):
 
 def test_only_its_account_can_connect_to_the_socket(folder: Path, server: ServerProcess):
     """Until uds_mode says that its group can."""
-    found = (folder / "hook.sock").stat()
+    status = (folder / "hook.sock").stat()
 
-    assert stat.S_ISSOCK(found.st_mode)
-    assert stat.S_IMODE(found.st_mode) == 0o600
+    assert stat.S_ISSOCK(status.st_mode)
+    assert stat.S_IMODE(status.st_mode) == 0o600
     assert server.process.poll() is None
 
 
@@ -167,10 +203,10 @@ def test_clients_that_ask_at_once_make_one_request(folder: Path, server: ServerP
     command = find_command(folder)
     event = make_event(session_id="s-race", tool_name="Deploy", tool_input={"to": "race"})
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: call(command, event), range(8)))
+        runs = list(pool.map(lambda _: call(command, event), range(8)))
 
-    assert {done.returncode for done in found} == {0}
-    reasons = {json.loads(done.stdout)["hookSpecificOutput"]["permissionDecisionReason"] for done in found}
+    assert {done.returncode for done in runs} == {0}
+    reasons = {json.loads(done.stdout)["hookSpecificOutput"]["permissionDecisionReason"] for done in runs}
     assert len(reasons) == 1
     assert server.process.poll() is None
 
@@ -210,8 +246,8 @@ print(*sorted(set(sys.modules) - before))
 def test_the_client_imports_the_standard_library_alone():
     """And of that nothing that takes long; of adjudge the two modules, and what exports names."""
     words = [sys.executable, "-I", "-c", PROBE]
-    found = set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
-    packages = {name.partition(".")[0] for name in found}
+    output = set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+    packages = {name.partition(".")[0] for name in output}
 
     assert packages - {"adjudge"} <= set(sys.stdlib_module_names)
     assert not packages & {
@@ -225,7 +261,7 @@ def test_the_client_imports_the_standard_library_alone():
         "dataclasses",
         "inspect",
     }
-    own = {name for name in found if name.startswith("adjudge")}
+    own = {name for name in output if name.startswith("adjudge")}
     assert own == {"adjudge", "adjudge.lazy"} | {
         f"adjudge.harness{name}" for name in ("", ".guard_server", ".hook_client")
     }

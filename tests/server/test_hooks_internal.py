@@ -76,15 +76,15 @@ def test_a_guard_is_made_once_for_each_loop(tmp_path: Path):
     """Its locks belong to one loop, and a large request is handled on another."""
 
     async def work(hooks: ServerHooks) -> tuple[bool, bool]:
-        found: list[Any] = []
+        guards: list[Any] = []
 
         async def find() -> None:
-            found.append(hooks.find_guard())
+            guards.append(hooks.find_guard())
 
         thread = threading.Thread(target=lambda: asyncio.run(find()))
         thread.start()
         await asyncio.to_thread(thread.join)
-        return hooks.find_guard() is hooks.find_guard(), found[0] is hooks.find_guard()
+        return hooks.find_guard() is hooks.find_guard(), guards[0] is hooks.find_guard()
 
     assert use(tmp_path, work) == (True, False)
 

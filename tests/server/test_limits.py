@@ -99,19 +99,19 @@ def test_a_request_of_the_size_that_is_allowed_is_answered(name: str, post: Any)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_larger_one_is_refused(name: str, post: Any):
     """With 413, and a sentence that says how much there is, how much is taken, and which setting it is."""
-    path, body, said = REFUSED[name]
+    path, body, message = REFUSED[name]
     answer = post(path, **body)
     detail = answer.json()["detail"]
 
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
-    assert said in detail
+    assert message in detail
     assert "under [server] of adjudge.toml" in detail
 
 
-@pytest.mark.parametrize("what", [{"criteria": [1] * 90_000}, {"rules": [1] * 90_000}, {"criteria": ["x"] * 90_000}])
-def test_a_list_that_is_wrong_throughout_is_named_once(what: dict[str, Any], post: Any):
+@pytest.mark.parametrize("body", [{"criteria": [1] * 90_000}, {"rules": [1] * 90_000}, {"criteria": ["x"] * 90_000}])
+def test_a_list_that_is_wrong_throughout_is_named_once(body: dict[str, Any], post: Any):
     """To say what is wrong with each of 90,000 would take a second."""
-    answer = post("/v1/evaluate", **({"content": "x", "criteria": "Good."} | what))
+    answer = post("/v1/evaluate", **({"content": "x", "criteria": "Good."} | body))
 
     assert answer.status_code in (413, 422)
     assert len(answer.content) < 5_000

@@ -16,6 +16,7 @@ from adjudge.client.ledger import RemoteLedger
 from adjudge.server.pages import results
 from kit import server_demo
 from kit.answering import HEAD, answering
+from kit.patience import HANG
 from kit.server import RunningServer, run_server
 
 pytestmark = pytest.mark.timed
@@ -73,7 +74,7 @@ def test_an_export_may_be_larger_than_an_answer(tmp_path: Path):
     """It goes to the file piece by piece, so only what is read into memory has a limit."""
     place = tmp_path / "ledger.jsonl"
     with answering((200, HEAD, b"[" + b" " * 5_000_000 + b"]"), verb="GET") as (url, _):
-        connection = Connection(url, key=None, timeout=5.0, largest_answer=1_000)
+        connection = Connection(url, key=None, timeout=HANG, largest_answer=1_000)
         remote = RemoteLedger(connection=connection)
         assert remote.export_sync(place).seq == 1
         with pytest.raises(ServerError, match="1,000"):

@@ -136,7 +136,7 @@ def test_nobody_else_is_answered(folder: Path):
 
         def post(key: str | None = None, **headers: str) -> int:
             sent = ACCEPT | headers | ({} if key is None else {"Authorization": f"Bearer {key}"})
-            return httpx.post(url, json=REQUEST, headers=sent, verify=False).status_code
+            return httpx.post(url, json=REQUEST, headers=sent, verify=False, timeout=HANG).status_code
 
         answers = [
             post(),
@@ -146,7 +146,7 @@ def test_nobody_else_is_answered(folder: Path):
             post(key, Origin="https://attacker.example"),
         ]
         assert run_command(folder, "keys", "revoke", key.split("_")[1]).returncode == 0
-        with httpx.Client(verify=False) as client:
+        with httpx.Client(verify=False, timeout=HANG) as client:
             sent = ACCEPT | {"Authorization": f"Bearer {key}"}
             while (status := client.post(url, json=REQUEST, headers=sent).status_code) != 401:
                 assert status == 400  # for a second, the key is still known
@@ -163,7 +163,7 @@ def test_a_session_belongs_to_its_key(folder: Path):
         "method": "initialize",
         "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
     }
-    with serve(folder) as url, httpx.Client(verify=False) as client:
+    with serve(folder) as url, httpx.Client(verify=False, timeout=HANG) as client:
         begun = client.post(url, json=hello, headers=ACCEPT | {"Authorization": f"Bearer {ours}"})
         session = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "Mcp-Protocol-Version": "2025-06-18"}
         answers = [

@@ -51,8 +51,8 @@ def test_people_and_programs_share_a_server_on_postgresql(tmp_path, postgres):
         assert (browser.get("/").status_code, browser.get("/approvals").status_code) == (200, 200)
         assert browser.get("/ledger").status_code == 200
         assert "<b>Ana</b> approved" in browser.get(f"/results/{waits.id}").text
-        found = browser.get(f"/v1/results/{waits.id}").json()
-        assert "approval.voted" in [entry["kind"] for entry in found["entries"]]
+        document = browser.get(f"/v1/results/{waits.id}").json()
+        assert "approval.voted" in [entry["kind"] for entry in document["entries"]]
         assert browser.get("/results/unknown").status_code == 404
         listed = browser.get("/v1/results?gate=held").json()
         assert [row["people"] for row in listed["results"] if row["approval_id"]] == [["Ana"]]

@@ -64,9 +64,9 @@ class Process:
         """Wait until the words are on its standard error."""
         wait_for(lambda: any(words in line for line in self.lines))
 
-    def stop(self, what: signal.Signals = signal.SIGTERM) -> int:
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, and return the exit status."""
-        self.process.send_signal(what)
+        self.process.send_signal(number)
         return self.process.wait(timeout=HANG)
 
 
@@ -81,9 +81,9 @@ def serving(folder: Path, *options: str):
     reader.start()
     try:
         running.wait_for("serves on")
-        found = re.search(r"http://\S+?(?=;)", "".join(running.lines))
-        assert found is not None
-        running.url = found[0]
+        match = re.search(r"http://\S+?(?=;)", "".join(running.lines))
+        assert match is not None
+        running.url = match[0]
         running.wait_for("startup complete")
         yield running
     finally:
@@ -108,9 +108,12 @@ def line(capsys, folder, monkeypatch):
     return Line(capsys)
 
 
-def ask(url: str, key: str, gate: str = "publish", content: str = "short", **how):
+def ask(url: str, key: str, gate: str = "publish", content: str = "short"):
     return httpx.post(
-        f"{url}/v1/gates/{gate}/check", json={"content": content}, headers={"Authorization": f"Bearer {key}"}, **how
+        f"{url}/v1/gates/{gate}/check",
+        json={"content": content},
+        headers={"Authorization": f"Bearer {key}"},
+        timeout=HANG,
     )
 
 
@@ -126,14 +129,14 @@ def test_the_first_gate_of_the_page_answers(tmp_path, line, require):
         port = running.url.rpartition(":")[2]
         asked = blocks["first-ask"].text.replace("8318", port)
         program = blocks["first_client.py"].text.replace("8318", port)
-        said = [
+        output = [
             subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=HANG).stdout
             for command in (["bash", "-c", asked], [sys.executable, "-c", program])
         ]
 
-    assert json.loads(said[0])["allowed"] is True
-    assert json.loads(said[0])["result"]["criteria"][0]["evidence"] == ["please"]
-    assert said[1] == "False looked for the word please\n"
+    assert json.loads(output[0])["allowed"] is True
+    assert json.loads(output[0])["result"]["criteria"][0]["evidence"] == ["please"]
+    assert output[1] == "False looked for the word please\n"
 
 
 def test_a_server_says_where_it_listens_and_its_public_address(folder):
@@ -141,7 +144,7 @@ def test_a_server_says_where_it_listens_and_its_public_address(folder):
     config = f'{CONFIG}\n[server]\npublic_url = "https://adjudge.example"\n'
     (folder / "adjudge.toml").write_text(config, encoding="utf-8")
     with serving(folder) as running:
-        assert httpx.get(f"{running.url}/readyz").status_code == 200
+        assert httpx.get(f"{running.url}/readyz", timeout=HANG).status_code == 200
         assert any(running.url in line and "https://adjudge.example" in line for line in running.lines)
 
 
@@ -179,7 +182,7 @@ def test_what_is_under_way_is_finished_and_what_waits_is_handed_back(folder, lin
     answers: list[tuple[int, bool, str]] = []
 
     def check(content: str) -> None:
-        answer = ask(running.url, key, "slow", content, timeout=30)
+        answer = ask(running.url, key, "slow", content)
         answers.append((answer.status_code, answer.json().get("allowed", False), answer.headers.get("retry-after", "")))
 
     with serving(folder) as running:
@@ -246,14 +249,17 @@ def test_nobody_is_let_in_without_a_key_from_other_machines(line, folder):
 def test_without_a_key_one_may_judge_and_read_where_that_was_asked_for(folder):
     """On this machine, by name; and no more than that."""
     with serving(folder, "--allow-anonymous") as running:
-        answer = httpx.post(f"{running.url}/v1/gates/publish/check", json={"content": "short"})
+        answer = httpx.post(f"{running.url}/v1/gates/publish/check", json={"content": "short"}, timeout=HANG)
         assert answer.json()["metadata"]["adjudge_caller"] == "local:local"
-        assert httpx.get(f"{running.url}/v1/ledger/head").status_code == 200
-        assert httpx.get(f"{running.url}/approvals").status_code == 403
-        assert httpx.get(f"{running.url}/v1/gates", headers={"Host": "evil.example"}).status_code == 421
+        assert httpx.get(f"{running.url}/v1/ledger/head", timeout=HANG).status_code == 200
+        assert httpx.get(f"{running.url}/approvals", timeout=HANG).status_code == 403
+        assert httpx.get(f"{running.url}/v1/gates", headers={"Host": "evil.example"}, timeout=HANG).status_code == 421
         cross = {"Origin": "https://evil.example"}
         assert (
-            httpx.post(f"{running.url}/v1/gates/publish/check", json={"content": "x"}, headers=cross).status_code == 403
+            httpx.post(
+                f"{running.url}/v1/gates/publish/check", json={"content": "x"}, headers=cross, timeout=HANG
+            ).status_code
+            == 403
         )
 
 

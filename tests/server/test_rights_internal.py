@@ -103,12 +103,12 @@ def test_everybody_lands_on_a_page_that_they_may_see(
     change_rights(server, scopes, limit)
     pages = list_open(scopes, limit)
     landed = set()
-    for wanted in (None, *WANTED):
-        query = "" if wanted is None else f"?next={quote(wanted)}"
+    for target in (None, *WANTED):
+        query = "" if target is None else f"?next={quote(target)}"
         location = client.get(f"/signin{query}").headers["location"]
         landed.add(location)
-        if pages and (wanted is None or urlsplit(wanted).path in NEEDS):
-            assert location == (wanted if urlsplit(wanted or "").path in pages else pages[0]), wanted
+        if pages and (target is None or urlsplit(target).path in NEEDS):
+            assert location == (target if urlsplit(target or "").path in pages else pages[0]), target
     for location in landed if pages else ():
         assert client.get(location).status_code == 200, location
     first = client.get("/")
@@ -125,13 +125,13 @@ def test_signing_in_leads_to_what_was_wanted_or_to_the_first_page(server: Runnin
     """By the form itself, for an account with one scope."""
     server.add_account(f"Only {scope}", scope)
     pages = list_open(frozenset([scope]), "none")
-    for wanted in ("", "/results?gate=replies", "/approvals/x", "//evil.example/"):
+    for target in ("", "/results?gate=replies", "/approvals/x", "//evil.example/"):
         client = server.open_browser()
         form = {"name": f"Only {scope}", "password": PASSWORD, "csrf_token": find_token(client)}
-        landed = client.post("/signin", data=form | ({"next": wanted} if wanted else {}), follow_redirects=True)
+        landed = client.post("/signin", data=form | ({"next": target} if target else {}), follow_redirects=True)
         if pages:
-            missing = wanted == "/approvals/x" and scope == "approve"
-            assert landed.status_code == (404 if missing else 200), (wanted, landed.url)
+            missing = target == "/approvals/x" and scope == "approve"
+            assert landed.status_code == (404 if missing else 200), (target, landed.url)
         else:
             assert (landed.status_code, "No page is open" in landed.text) == (403, True)
 
@@ -163,9 +163,9 @@ def test_no_link_leads_to_a_refusal(server: RunningServer, client: Any, scopes: 
 
 def list_links(text: str) -> list[str]:
     """The addresses on this server that a page links to, each kind a few times; nothing that is only a place in it."""
-    found: dict[str, list[str]] = {}
+    links_by_kind: dict[str, list[str]] = {}
     for link in map(unescape, re.findall(r'<a [^>]*href="([^"#][^"]*)"', text)):
         path = urlsplit(link).path
         if path.startswith("/") and not path.startswith("/static"):
-            found.setdefault(re.sub(r"[0-9a-f-]{8,}|\d+", "N", path), []).append(link)
-    return [link for links in found.values() for link in links[:4]]
+            links_by_kind.setdefault(re.sub(r"[0-9a-f-]{8,}|\d+", "N", path), []).append(link)
+    return [link for links in links_by_kind.values() for link in links[:4]]

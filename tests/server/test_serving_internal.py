@@ -41,8 +41,8 @@ def test_no_line_of_a_record_looks_like_another_record():
     handler.setFormatter(RecordFormatter("%(levelname)s %(message)s"))
     error = ValueError("a\nINFO approved\r\x1b[2J\u202e\x9b\u2028b")
     for level, text, failure in ((logging.ERROR, "failed: a\nINFO approved", error), (logging.INFO, "after", None)):
-        told = (type(failure), failure, None) if failure is not None else None
-        handler.handle(logging.LogRecord("of the test", level, __file__, 1, text, (), told))
+        failed = (type(failure), failure, None) if failure is not None else None
+        handler.handle(logging.LogRecord("of the test", level, __file__, 1, text, (), failed))
     lines = stream.getvalue().split("\n")
 
     assert [line for line in lines if not line.startswith("    ")] == ["ERROR failed: a", "INFO after", ""]
@@ -95,9 +95,9 @@ def serve_briefly(*, answer_after: float = 0.0) -> Iterator[Any]:
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            for what in ("startup", "shutdown"):
+            for phase in ("startup", "shutdown"):
                 await receive()
-                await send({"type": f"lifespan.{what}.complete"})
+                await send({"type": f"lifespan.{phase}.complete"})
             return
         await asyncio.sleep(answer_after)
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})

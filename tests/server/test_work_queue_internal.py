@@ -17,7 +17,7 @@ from adjudge.server.work_thread import WorkThread
 pytestmark = pytest.mark.timed
 
 
-async def settle() -> None:
+async def yield_to_others() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -48,7 +48,7 @@ def test_one_caller_cannot_fill_the_queue():
             await held.enter_async_context(queue.enter("a"))
             waiting = [asyncio.ensure_future(work(queue, "a", done)) for _ in range(20)]
             others = [asyncio.ensure_future(work(queue, f"b{number}", done)) for number in range(20)]
-            await settle()
+            await yield_to_others()
             refused = sum(isinstance(item.exception(), Problem) for item in waiting if item.done())
             elsewhere = sum(isinstance(item.exception(), Problem) for item in others if item.done())
         await asyncio.wait([*waiting, *others])
@@ -67,7 +67,7 @@ def test_callers_take_turns():
         queue, done = make_queue(), []
         async with queue.enter("a"):
             waiting = [asyncio.ensure_future(work(queue, caller, done)) for caller in "aaaabc"]
-            await settle()
+            await yield_to_others()
         await asyncio.wait(waiting)
         assert (queue.running, queue.waiting) == (0, 0)
         return done
@@ -83,10 +83,10 @@ def test_who_gives_up_leaves_no_place_behind():
         for early in (True, False):
             async with queue.enter("a"):
                 waiting = [asyncio.ensure_future(work(queue, "a", done)) for _ in range(3)]
-                await settle()
+                await yield_to_others()
                 if early:
                     waiting[0].cancel()
-                    await settle()
+                    await yield_to_others()
             if not early:
                 waiting[0].cancel()
             await asyncio.wait(waiting)

@@ -63,7 +63,7 @@ def read_rules(css: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def read_colour(value: str, tokens: Mapping[str, str]) -> Colour:
     """A colour of a style sheet as numbers; ``var(...)`` is looked up in the tokens."""
-    value = re.sub(r"var\((--[\w-]+)\)", lambda found: tokens[found[1]], value.strip())
+    value = re.sub(r"var\((--[\w-]+)\)", lambda match: tokens[match[1]], value.strip())
     if value.startswith("var("):
         return read_colour(value, tokens)
     if value.startswith("#"):
@@ -97,11 +97,11 @@ def find_faint(
     pairs: Mapping[str, tuple[str, str]], tokens: Mapping[str, str], least: float = LEAST
 ) -> dict[str, float]:
     """The pairs of text and background that are below the ratio."""
-    found = {
+    ratios = {
         place: compute_contrast(read_colour(text, tokens), read_colour(behind, tokens))
         for place, (text, behind) in pairs.items()
     }
-    return {place: round(ratio, 2) for place, ratio in found.items() if ratio < least}
+    return {place: round(ratio, 2) for place, ratio in ratios.items() if ratio < least}
 
 
 # ------------------------------------------------------------------------------ pages and reports
@@ -113,23 +113,23 @@ OUTCOMES = ("passed", "failed", "undecided", "held")
 
 def read_page_tokens(scheme: str) -> dict[str, str]:
     """The colours of pages and reports by name, in one scheme."""
-    found = re.findall(r"(--[\w-]+):\s*light-dark\((#\w+), (#\w+)\)", STYLE)
-    return {name: dark if scheme == "slate" else light for name, light, dark in found}
+    matches = re.findall(r"(--[\w-]+):\s*light-dark\((#\w+), (#\w+)\)", STYLE)
+    return {name: dark if scheme == "slate" else light for name, light, dark in matches}
 
 
 def list_page_pairs() -> dict[str, tuple[str, str]]:
     """Every rule that colours text, with its own background, or with each ground that the text may be on."""
-    found = {f"{name} on its own ground": (f"var(--{name})", f"var(--{name}-soft)") for name in OUTCOMES}
-    found |= {f"text on {name}": ("var(--ink)", f"var(--{name}-soft)") for name in OUTCOMES}
-    found |= {f"text on {name}": ("var(--ink)", f"var(--{name})") for name in ("mark", "plus", "minus")}
+    pairs = {f"{name} on its own ground": (f"var(--{name})", f"var(--{name}-soft)") for name in OUTCOMES}
+    pairs |= {f"text on {name}": ("var(--ink)", f"var(--{name}-soft)") for name in OUTCOMES}
+    pairs |= {f"text on {name}": ("var(--ink)", f"var(--{name})") for name in ("mark", "plus", "minus")}
     for selector, rule in read_rules(STYLE):
         text = rule.get("color") or (rule.get("fill") if "text" in selector else None)
         if text is None or not re.fullmatch(r"var\(--[\w-]+\)", text):
             continue  # inherited, or mixed of what is checked
         own = rule.get("background")
         plain = own is not None and re.fullmatch(r"var\(--[\w-]+\)", own)
-        found |= {f"{selector} on {behind}": (text, behind) for behind in ([own] if own and plain else GROUNDS)}
-    return found
+        pairs |= {f"{selector} on {behind}": (text, behind) for behind in ([own] if own and plain else GROUNDS)}
+    return pairs
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -27,10 +27,10 @@ def list_templates() -> list[Path]:
     return sorted(house.PACKAGE.rglob("templates/**/*.html"))
 
 
-def render(template: str, /, **given: object) -> str:
+def render(template: str, /, **options: object) -> str:
     made = make_environment()
     imports = '{% import "parts.html" as ui %}{% import "charts.html" as charts %}'
-    return made.from_string(imports + template).render(**given)
+    return made.from_string(imports + template).render(**options)
 
 
 # ------------------------------------------------------------------ escaping
@@ -189,8 +189,8 @@ def test_passages_add_up_to_the_text(text: str, quotations: list[str]):
 
     assert "".join(passage.text for passage in marked.passages) == text
     for number in marked.numbers.values():
-        said = "".join(passage.text for passage in marked.passages if number in passage.numbers)
-        assert said == quotations[number - 1]
+        joined = "".join(passage.text for passage in marked.passages if number in passage.numbers)
+        assert joined == quotations[number - 1]
         assert sum(number in passage.begins for passage in marked.passages) == 1
         assert sum(number in passage.ends for passage in marked.passages) == 1
     assert list(marked.missing) == [quotation for quotation in quotations if quotation and quotation not in text]

@@ -101,3 +101,54 @@ def test_a_failed_test_shows_the_run_and_keeps_its_bundle(suite):
     result.stdout.fnmatch_lines(["*agent runs*", "run 1: finished, 1 calls", "  call 1: write {}", "  added: made.txt"])
     bundles = list((suite.path / "kept").glob("*/*/run.json"))
     assert [json.loads(bundle.read_text())["answer"] for bundle in bundles] == ["nice go"]
+
+
+def test_an_agent_of_adjudge_toml_is_run_by_its_name(suite):
+    """A command, and a function beside the file, each on the terms that the file has for it."""
+    (suite.path / "adjudge.toml").write_text(
+        '[agents.echo]\ncommand = ["echo", "{prompt}"]\n'
+        '[agents.mine]\ncall = "python:mine:answer"\ntimeout = 20\n'
+        '[agents.slow]\ncommand = ["sleep", "600"]\ntimeout = 0.2\n'
+    )
+    (suite.path / "mine.py").write_text("def answer(prompt, folder):\n    return f'{prompt} by mine'\n")
+    write(
+        suite,
+        "def test_one(run_agent):",
+        "    assert run_agent.sync('go', agent='echo').answer == 'go'",
+        "    assert run_agent.sync('go', agent='mine').answer == 'go by mine'",
+        "    assert run_agent.sync('go', agent='slow').outcome == 'timeout'",
+    )
+
+    run(suite).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (
+            '[agents.claude]\ncommand = ["claude"]',
+            "*there is no agent 'cluade' of *adjudge.toml; did you mean 'claude'?*",
+        ),
+        ("[agents.cluade]\n", "*[[]agents.cluade[]] needs either command = *"),
+        ('[agents.cluade]\ncommand = ["a"]\ncall = "python:a:b"', "*[[]agents.cluade[]] needs either command = *"),
+        ('[agents.cluade]\ncommand = "claude -p"', "*command must be a list of words*got 'claude -p'*"),
+        ('[agents.cluade]\ncall = "mine:run"', "*must be like python:package.module:function, got 'mine:run'*"),
+        ('[agents.cluade]\ncomand = ["a"]', "*unknown key 'comand'; did you mean 'command'?*"),
+        ('[agents.cluade]\ncommand = ["a"]\nformat = "cloud"', "*format must be one of*got 'cloud'*"),
+        (
+            '[agents.cluade]\ncommand = ["a"]\ntimeout = 0',
+            "*timeout must be a finite number of seconds above 0, got 0*",
+        ),
+        ("[agents]\ncluade = 1", "*[[]agents.cluade[]] must be a table*"),
+    ],
+    ids=["another name", "empty", "both", "a text", "not python", "misspelt", "format", "timeout", "no table"],
+)
+def test_an_agent_that_cannot_be_opened_fails_the_test_by_a_sentence(suite, file, message):
+    """The sentence names the file, the agent and the remedy."""
+    (suite.path / "adjudge.toml").write_text(file)
+    write(suite, "def test_one(run_agent):", "    run_agent.sync('go', agent='cluade')")
+
+    result = run(suite)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([message])

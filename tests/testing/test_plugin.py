@@ -98,7 +98,7 @@ def test_a_judgement_that_is_not_awaited_fails_the_test(suite):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "words"),
     [
         ((), "pytest test_it.py::test_one --judge python:fake:model"),
         (("--judge", "my judge"), "--judge python:fake:model --judge 'my judge'"),
@@ -109,7 +109,7 @@ def test_a_judgement_that_is_not_awaited_fails_the_test(suite):
         (("--judge-record", "--judge-recordings", "a b"), "--judge-recordings 'a b' --judge-record"),
     ],
 )
-def test_the_command_that_runs_a_test_again_asks_the_same_judge(suite, options: tuple[str, ...], said: str):
+def test_the_command_that_runs_a_test_again_asks_the_same_judge(suite, options: tuple[str, ...], words: str):
     """It repeats what the command line said of who judges, quoted for a shell."""
     suite.makepyfile(fake=f"{MODEL}\nmodel2 = model\n")
     suite.makefile(".toml", adjudge='[judges."my judge"]\nseats = ["python:fake:model2"]\n')
@@ -117,7 +117,7 @@ def test_the_command_that_runs_a_test_again_asks_the_same_judge(suite, options: 
     done = run(suite, *options)
 
     done.assert_outcomes(failed=1)
-    assert [line.rstrip() for line in done.outlines if "again: pytest test_it.py::test_one" in line and said in line]
+    assert [line.rstrip() for line in done.outlines if "again: pytest test_it.py::test_one" in line and words in line]
 
 
 def test_a_judge_that_a_file_names_is_not_repeated(suite):
@@ -256,20 +256,20 @@ def test_several_judges_are_a_chain(suite):
 
 
 @pytest.mark.parametrize(
-    ("options", "call", "told"),
+    ("options", "call", "message"),
     [
         (("--judge-strategy", "consensus"), "", "--judge-strategy is for several --judge"),
         (("--judge", "python:fake:twin"), ", model='openai:other'", "the suite's judge is the chain"),
     ],
     ids=["strategy", "chain"],
 )
-def test_contradictions_about_who_judges_are_errors(suite, options, call, told):
+def test_contradictions_about_who_judges_are_errors(suite, options, call, message):
     """A strategy for one judge, and a model where a chain judges, fail the test by a sentence."""
     write(suite, f"def test_one(): assert_passes('nice', {POLITE}{call})")
     done = run(suite, *options)
 
     done.assert_outcomes(failed=1)
-    assert told in done.stdout.str()
+    assert message in done.stdout.str()
 
 
 def test_a_call_may_name_another_model(suite):
@@ -346,7 +346,7 @@ def test_a_marked_test_without_enough_passes_fails(suite, name):
 
 
 @pytest.mark.parametrize(
-    ("mark", "told"),
+    ("mark", "message"),
     [
         ("repeat=0", "judged: repeat must be a whole number from 1 to 1,000, got 0"),
         ("repeat=True", "judged: repeat must be a whole number"),
@@ -357,13 +357,13 @@ def test_a_marked_test_without_enough_passes_fails(suite, name):
     ],
     ids=["zero", "flag", "more", "throw", "two", "unknown"],
 )
-def test_a_mark_that_makes_no_sense_is_an_error(suite, mark, told):
+def test_a_mark_that_makes_no_sense_is_an_error(suite, mark, message):
     """Wrong arguments fail the test by a sentence about the argument."""
     write(suite, f"@pytest.mark.judged({mark})", "def test_one(): return 'nice'")
     done = run(suite)
 
     assert done.ret == 1
-    assert told in done.stdout.str()
+    assert message in done.stdout.str()
     assert done.parseoutcomes().get("passed") is None
 
 
@@ -416,7 +416,7 @@ UNJUDGED = "*is marked judged and passed without a judgement of what it returns;
 
 
 @pytest.mark.parametrize(
-    ("lines", "expected", "told"),
+    ("lines", "expected", "message"),
     [
         ((TESTCASE, f"    {MARK}", "    async def test_one(self): return 'nice'"), {"failed": 1}, "derive its"),
         ((MARK, TESTCASE, "    async def test_one(self): return 'nice'"), {"failed": 1}, "IsolatedAsyncioTestCase"),
@@ -442,14 +442,14 @@ UNJUDGED = "*is marked judged and passed without a judgement of what it returns;
           "        return 'nice'"), {"passed": 1}, "1 judged: 1 passed"),
     ],
 )  # fmt: skip
-def test_a_marked_test_passes_by_a_judgement_alone(suite, lines, expected, told):
+def test_a_marked_test_passes_by_a_judgement_alone(suite, lines, expected, message):
     """Whatever pytest counts as passed, a test marked judged passes when what it returns was judged, and else fails."""
     write(suite, "import unittest", *lines)
     done = run(suite, "-p", "no:asyncio", "-p", "no:anyio", "-W", "ignore")
-    found = done.parseoutcomes()
+    outcomes = done.parseoutcomes()
 
-    assert {name: found[name] for name in ("passed", "failed", "errors") if name in found} == expected
-    assert told in done.stdout.str()
+    assert {name: outcomes[name] for name in ("passed", "failed", "errors") if name in outcomes} == expected
+    assert message in done.stdout.str()
 
 
 def test_what_hides_a_marked_tests_failure_does_not_make_it_pass(suite):
@@ -601,9 +601,9 @@ def test_junit_has_the_judgements(suite):
         f"    judge.evaluate_sync('rude', {POLITE})",
     )
     run(suite, "--junitxml=report.xml").assert_outcomes(passed=1)
-    found = ET.parse(suite.path / "report.xml").getroot().iter("property")
+    properties = ET.parse(suite.path / "report.xml").getroot().iter("property")
 
-    assert {item.get("name"): item.get("value") for item in found} == {
+    assert {item.get("name"): item.get("value") for item in properties} == {
         "adjudge.outcome": "passed",
         "adjudge.score": "0.9",
         "adjudge.judge": "fake",

@@ -29,20 +29,20 @@ def test_an_explanation_holds_no_control_character():
         criteria=(CriterionResult(name=HOSTILE, score=0.2, passed=False, reasoning=HOSTILE),),
         rule_results=(RuleResult(name=HOSTILE, passed=False, message=HOSTILE),),
     )
-    said = explain(result, "pytest x")
+    explanation = explain(result, "pytest x")
 
-    assert all(char.isprintable() or char == "\n" for char in said)
-    assert not any(line.startswith("PASSED") for line in said.splitlines())
+    assert all(char.isprintable() or char == "\n" for char in explanation)
+    assert not any(line.startswith("PASSED") for line in explanation.splitlines())
 
 
 def test_an_explanation_is_bounded():
     """A million characters and a thousand criteria are cut, and it says that they were."""
     criteria = tuple(CriterionResult(name=f"c{number}", score=0.1, passed=False) for number in range(1000))
-    said = explain(make(criteria=criteria, reasoning="x" * 1_000_000, suggestions=("y",) * 500))
+    explanation = explain(make(criteria=criteria, reasoning="x" * 1_000_000, suggestions=("y",) * 500))
 
-    assert len(said) < 20_000
-    assert "… and 920 more lines" in said
-    assert "xxx…" in said
+    assert len(explanation) < 20_000
+    assert "… and 920 more lines" in explanation
+    assert "xxx…" in explanation
 
 
 def test_an_explanation_shows_every_seat():

@@ -65,7 +65,7 @@ PLACES: dict[str, Callable[[str], ToolCandidate]] = {
     "allowlist": lambda text: candidate(allowlist=[text]),
     "input schema": lambda text: candidate(input_schema={"type": "object", "description": text}),
     "output schema": lambda text: candidate(output_schema={"type": "object", "$comment": text}),
-    "test input": lambda text: put_in_test(given={"q": text}),
+    "test input": lambda text: put_in_test(arguments={"q": text}),
     "test output": lambda text: put_in_test(output={text: text}),
     "expected output": lambda text: put_in_test(output=text, expected=text),
 }
@@ -177,10 +177,10 @@ SPLIT = {
 
 
 @EACH_STRATEGY
-@pytest.mark.parametrize("said", SPLIT.values(), ids=SPLIT)
-def test_a_reply_that_objects_anywhere_approves_nothing(said: dict[str, Any], strategy: str):
+@pytest.mark.parametrize("reply", SPLIT.values(), ids=SPLIT)
+def test_a_reply_that_objects_anywhere_approves_nothing(reply: dict[str, Any], strategy: str):
     """A reviewer talked into saying "safe" beside the danger it names approves no tool, whatever the strategy."""
-    assert not run_virtual(EmergentJudge(chain([said] * 3, strategy)).review_creation(candidate()))
+    assert not run_virtual(EmergentJudge(chain([reply] * 3, strategy)).review_creation(candidate()))
 
 
 @pytest.mark.parametrize("strategy", ["consensus", "majority", "quorum"])

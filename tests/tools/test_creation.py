@@ -128,15 +128,15 @@ RULED_OUT = {
 }
 
 
-@pytest.mark.parametrize(("more", "why"), RULED_OUT.values(), ids=RULED_OUT)
-def test_what_code_can_see_is_not_asked(more: dict[str, Any], why: str):
+@pytest.mark.parametrize(("more", "reason"), RULED_OUT.values(), ids=RULED_OUT)
+def test_what_code_can_see_is_not_asked(more: dict[str, Any], reason: str):
     """Rejected without a call, with nothing scored, and the reason says what was found."""
     model = ScriptedModel(approval())
     verdict = asyncio.run(EmergentJudge(model).review_creation(candidate(**more)))
 
     assert not verdict
     assert verdict.reasoning.startswith("rejected without asking: ")
-    assert why in verdict.reasoning
+    assert reason in verdict.reasoning
     assert (numbers(verdict), verdict.chain_result, model.requests) == (NOTHING, None, [])
 
 
@@ -212,10 +212,10 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("said", UNREADABLE.values(), ids=UNREADABLE)
-def test_what_cannot_be_read_rejects(said: Any):
+@pytest.mark.parametrize("reply", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_read_rejects(reply: Any):
     """Confidence and all dimensions 0, and the reasoning says what could not be read; nothing is guessed."""
-    verdict = asyncio.run(EmergentJudge(Judge(ScriptedModel(said), reask=0)).review_creation(candidate()))
+    verdict = asyncio.run(EmergentJudge(Judge(ScriptedModel(reply), reask=0)).review_creation(candidate()))
 
     assert not verdict
     assert numbers(verdict) == NOTHING
@@ -252,7 +252,7 @@ def test_a_model_that_raises_rejects():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         {"approved": False},
         {"safety": {"passed": False}},
@@ -260,9 +260,9 @@ def test_a_model_that_raises_rejects():
         approval(bounded={"likely": False, "reasoning": 3}),
     ],
 )
-def test_an_objection_is_not_asked_away(said: Any):
+def test_an_objection_is_not_asked_away(reply: Any):
     """A reply that says no and cannot be used is not asked for again: the second might say yes."""
-    model = ScriptedModel([said, approval()])
+    model = ScriptedModel([reply, approval()])
     verdict = asyncio.run(EmergentJudge(Judge(model, reask=3)).review_creation(candidate()))
 
     assert not verdict

@@ -163,10 +163,10 @@ def test_what_is_no_json_is_invalid(named: str, schema: Any):
         assert verdict.schema_errors
 
 
-def tell(found: tuple[str, ...], path: str, *parts: str) -> bool:
+def tell(errors: tuple[str, ...], path: str, *parts: str) -> bool:
     """Whether there is one error, at this path, that names these."""
-    (said,) = found
-    return said.startswith(path) and names(said, *parts)
+    (message,) = errors
+    return message.startswith(path) and names(message, *parts)
 
 
 @pytest.mark.slow

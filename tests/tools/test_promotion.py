@@ -71,11 +71,11 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("said", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("reply", UNREADABLE.values(), ids=UNREADABLE)
 @pytest.mark.parametrize("place", [0, 1])
-def test_an_unreadable_side_is_undecided_and_refuses(said: Any, place: int):
+def test_an_unreadable_side_is_undecided_and_refuses(reply: Any, place: int):
     """With confidence 0 for the whole, though the other side approves."""
-    verdict = decide(*[said if at == place else review() for at in range(2)])
+    verdict = decide(*[reply if at == place else review() for at in range(2)])
     sides = (verdict.safety, verdict.correctness)
 
     assert not verdict
@@ -118,14 +118,14 @@ NOT_ASKED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("more", "why"), NOT_ASKED.values(), ids=NOT_ASKED)
-def test_without_a_record_nobody_is_asked(more: dict[str, Any], why: str):
+@pytest.mark.parametrize(("more", "reason"), NOT_ASKED.values(), ids=NOT_ASKED)
+def test_without_a_record_nobody_is_asked(more: dict[str, Any], reason: str):
     """A tool that was not used, or was never approved as what it is now, does not rise."""
     model = ScriptedModel(review())
     verdict = asyncio.run(EmergentJudge(model).review_promotion(tool(**more)))
 
     assert not verdict
-    assert why in verdict.reasoning
+    assert reason in verdict.reasoning
     assert (verdict.confidence, verdict.safety.chain_result, model.requests) == (0.0, None, [])
 
 

@@ -35,8 +35,8 @@ def test_a_tool_rises_one_tier_at_a_time(store: str | None):
         again = await registry.promote(ident, NoJudge(), to="agent")
         assert (again.promoted, again.because) == (False, "already")
         await raise_up(registry, ident, "shared")
-        found = await registry.get(ident)
-        assert (found.tier, found.approved_by, len(found.tool.verdicts)) == ("shared", "grace", 3)
+        record = await registry.get(ident)
+        assert (record.tier, record.approved_by, len(record.tool.verdicts)) == ("shared", "grace", 3)
 
     run(go, store)
 
@@ -260,12 +260,12 @@ def test_a_tool_runs_where_its_tier_says(store: str | None):
         places = [("ana", "s1"), ("ana", "s2"), ("bob", "s1")]
 
         async def find() -> list[bool]:
-            found = []
+            usable = []
             for agent, session in places:
-                found.append(bool(await registry.usable(agent=agent, session=session)))
-                with nullcontext() if found[-1] else refused("scope"):
+                usable.append(bool(await registry.usable(agent=agent, session=session)))
+                with nullcontext() if usable[-1] else refused("scope"):
                     await registry.check(ident, agent=agent, session=session)
-            return found
+            return usable
 
         assert await find() == [True, False, False]
         await raise_up(registry, ident, "agent")
@@ -363,9 +363,9 @@ def test_a_record_is_read_back_as_it_was(store: str | None):
         ident = await add(registry)
         await wear(registry, ident)
         await registry.promote(ident, make_judge(raises=False))
-        found = await registry.get(ident)
-        assert ToolRecord.from_dict(found.to_dict()).to_dict() == found.to_dict()
-        for broken in ({}, {**found.to_dict(), "status": "odd"}, {**found.to_dict(), "cooling": None}):
+        record = await registry.get(ident)
+        assert ToolRecord.from_dict(record.to_dict()).to_dict() == record.to_dict()
+        for broken in ({}, {**record.to_dict(), "status": "odd"}, {**record.to_dict(), "cooling": None}):
             with pytest.raises(UsageError):
                 ToolRecord.from_dict(broken)
 

@@ -20,8 +20,8 @@ def test_a_demoted_tool_does_not_run(store: str | None):
     async def go(registry: ToolRegistry) -> None:
         ident = await add(registry)
         await raise_up(registry, ident, "agent")
-        found = await registry.demote(ident, "it lies", by="grace")
-        assert (found.status, found.tier, found.reason) == ("demoted", "session", "it lies")
+        record = await registry.demote(ident, "it lies", by="grace")
+        assert (record.status, record.tier, record.reason) == ("demoted", "session", "it lies")
         for ask in (
             registry.use(ident, fail, {}, **HERE),
             registry.check(ident, **HERE),
@@ -31,9 +31,9 @@ def test_a_demoted_tool_does_not_run(store: str | None):
         ):
             with refused("demoted"):
                 await ask
-        again = await forge(found.tool.candidate, NoJudge(), registry, allow_sandbox=True, agent="bob", session="new")
+        again = await forge(record.tool.candidate, NoJudge(), registry, allow_sandbox=True, agent="bob", session="new")
         assert (again.refused, await registry.usable(**HERE)) == ("demoted", ())
-        assert (await registry.get(ident)).tool.usage == found.tool.usage
+        assert (await registry.get(ident)).tool.usage == record.tool.usage
 
     run(go, store)
 
@@ -62,8 +62,8 @@ def test_a_demoted_tool_is_reinstated_by_a_person_and_a_review(store: str | None
         assert (await registry.review(ident, make_judge(creates=False), by="grace")).refused == "rejected"
         assert (await registry.get(ident)).status == "demoted"
         assert await registry.review(ident, make_judge(), by="grace", session="s2")
-        found = await registry.check(ident, agent="ana", session="s2")
-        assert (found.status, found.tier, found.reason) == ("active", "session", "")
+        record = await registry.check(ident, agent="ana", session="s2")
+        assert (record.status, record.tier, record.reason) == ("active", "session", "")
 
     run(go, store)
 
@@ -81,8 +81,8 @@ def test_a_demotion_ends_a_panel_that_is_asked(store: str | None):
                 return await make_judge().review_promotion(tool)
 
         done = await registry.promote(ident, Meanwhile())
-        found = await registry.get(ident)
-        assert (bool(done), done.because, found.status, found.tier) == (False, "demoted", "demoted", "session")
+        record = await registry.get(ident)
+        assert (bool(done), done.because, record.status, record.tier) == (False, "demoted", "demoted", "session")
 
     run(go, store)
 
@@ -111,14 +111,14 @@ def test_a_changed_tool_loses_its_tier_and_is_reviewed_again(store: str | None, 
         ident = await add(registry, source="return 1", steps=(1,))
         await raise_up(registry, ident, "agent")
         changed = candidate(**{"source": "return 1", "steps": (1,), **difference})
-        found = await registry.update(ident, changed)
-        assert (found.status, found.tier, found.tool.usage.uses) == ("unreviewed", "session", 0)  # type: ignore[union-attr]
+        record = await registry.update(ident, changed)
+        assert (record.status, record.tier, record.tool.usage.uses) == ("unreviewed", "session", 0)  # type: ignore[union-attr]
         for ask in (registry.use(ident, fail, {}, **HERE), registry.promote(ident, NoJudge())):
             with refused("unreviewed"):
                 await ask
         assert await registry.review(ident, make_judge())
-        found = await registry.check(ident, candidate=changed, **HERE)
-        assert (found.tier, found.digest) == ("session", tool_digest(changed))
+        record = await registry.check(ident, candidate=changed, **HERE)
+        assert (record.tier, record.digest) == ("session", tool_digest(changed))
         assert (await registry.promote(ident, NoJudge())).because == "usage"
 
     run(go, store)
@@ -180,13 +180,13 @@ def test_a_loaded_tool_starts_unreviewed(store: str | None):
     async def go(registry: ToolRegistry) -> None:
         package = tool(tier="shared").to_dict()
         for source in (package, package["candidate"], tool().candidate, tool()):
-            found = await registry.load(source, **HERE)
-            assert (found.status, found.tier, found.tool.verdicts, found.tool.usage.uses) == (
+            record = await registry.load(source, **HERE)
+            assert (record.status, record.tier, record.tool.verdicts, record.tool.usage.uses) == (
                 "unreviewed", "session", (), 0
             )  # fmt: skip
             with refused("unreviewed"):
-                await registry.use(found.id, fail, {}, **HERE)
-            await registry.remove(found.id)
+                await registry.use(record.id, fail, {}, **HERE)
+            await registry.remove(record.id)
         with pytest.raises(UsageError):
             await registry.load({"candidate": {"name": "x"}}, **HERE)
 

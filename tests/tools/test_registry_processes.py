@@ -41,8 +41,8 @@ async def make_worn(registry: ToolRegistry) -> str:
 
 def promoted(url: str, ident: str) -> list[Any]:
     """What the ledger says of a tool's promotions."""
-    found = [entry.payload or {} for entry in find(url, kind="tool.promoted")]
-    return [said for said in found if said["tool"] == ident]
+    payloads = [entry.payload or {} for entry in find(url, kind="tool.promoted")]
+    return [payload for payload in payloads if payload["tool"] == ident]
 
 
 # ---------------------------------------------------------------- one panel
@@ -61,12 +61,12 @@ def test_two_hundred_tasks_ask_the_panel_once(store: str, tmp_path: Path):
         assert (await registry.get(ident)).tier == "agent"
         return Counter(task.result().because for task in asked)
 
-    said = run(go, None if store == "memory" else f"sqlite:///{tmp_path / 'adjudge.db'}")
+    reasons = run(go, None if store == "memory" else f"sqlite:///{tmp_path / 'adjudge.db'}")
 
     assert len(requests) == 2  # the safety auditor and the correctness reviewer, once each
-    assert said.pop(None) == 1
-    assert set(said) <= {"busy", "already"}
-    assert said.total() == 199
+    assert reasons.pop(None) == 1
+    assert set(reasons) <= {"busy", "already"}
+    assert reasons.total() == 199
 
 
 @pytest.mark.slow_table
@@ -82,13 +82,13 @@ def test_two_hundred_promotions_from_four_processes_ask_the_panel_once(url: str,
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = Counter(line for process in processes for line in process.communicate(timeout=HANG)[0].split())
+    reasons = Counter(line for process in processes for line in process.communicate(timeout=HANG)[0].split())
 
     assert [process.returncode for process in processes] == [0] * 4
     assert calls.read_bytes() == b".."
-    assert said.pop("None") == 1
-    assert set(said) <= {"busy", "already"}
-    assert said.total() == 199
+    assert reasons.pop("None") == 1
+    assert set(reasons) <= {"busy", "already"}
+    assert reasons.total() == 199
     assert run(lambda registry: registry.get(ident), url).tier == "agent"
     assert len(promoted(url, ident)) == 1
 
@@ -109,17 +109,17 @@ def test_a_kill_between_verdict_and_record_promotes_nothing(url: str, moment: st
     clock = Clock()
 
     async def look(registry: ToolRegistry) -> ToolRecord:
-        found = await registry.get(ident)
-        assert found.claim is not None
-        clock.now = found.claim.until
+        record = await registry.get(ident)
+        assert record.claim is not None
+        clock.now = record.claim.until
         clock.pass_by(-1)
         assert (await registry.promote(ident, make_judge())).because == "busy"
         clock.pass_by(1)
-        return found
+        return record
 
-    found = run(look, url, clock=clock)
+    record = run(look, url, clock=clock)
 
-    assert (found.tier, len(found.tool.verdicts), promoted(url, ident)) == ("session", 1, [])
+    assert (record.tier, len(record.tool.verdicts), promoted(url, ident)) == ("session", 1, [])
     assert run(lambda registry: registry.promote(ident, make_judge()), url, clock=clock)
     assert len(promoted(url, ident)) == 1
     assert verify(url)
@@ -133,21 +133,21 @@ def test_kills_at_any_moment_leave_no_tier_without_a_verdict(url: str):
     for kill in range(5):
         process = start("churn", url, str(kill))
         assert process.stdout is not None
-        said = "".join(process.stdout.readline() for _ in range(random.randrange(1, 12)))
+        text = "".join(process.stdout.readline() for _ in range(random.randrange(1, 12)))
         process.send_signal(signal.SIGKILL)
-        said += process.communicate(timeout=HANG)[0]
-        returned |= {line.strip() for line in said.splitlines(keepends=True) if line.endswith("\n")}
+        text += process.communicate(timeout=HANG)[0]
+        returned |= {line.strip() for line in text.splitlines(keepends=True) if line.endswith("\n")}
 
     async def check(registry: ToolRegistry) -> dict[str, str]:
-        found = await registry.list()
-        for record in found:
+        records = await registry.list()
+        for record in records:
             await registry.check(record.id, agent=record.tool.agent, session=record.tool.session)
             assert record.tool.verdicts[-1].approved
-        return {record.id: record.tier for record in found}
+        return {record.id: record.tier for record in records}
 
     tiers = run(check, url)
     entries = [entry.payload or {} for entry in find(url, kind="tool.promoted")]
-    approved = {said["tool"] for said in entries if said["verdict"]["approved"]}
+    approved = {text["tool"] for text in entries if text["verdict"]["approved"]}
 
     assert returned
     assert {ident for ident, tier in tiers.items() if tier == "agent"} == approved

@@ -65,8 +65,8 @@ class Registry(RuleBasedStateMachine):
 
     def pick(self, number: int) -> str:
         """The id of some tool, or one that nobody has."""
-        found = self.do(self.registry.list())
-        return found[number % len(found)].id if found else "nobody"
+        records = self.do(self.registry.list())
+        return records[number % len(records)].id if records else "nobody"
 
     @rule(name=st.sampled_from(NAMES), source=st.sampled_from("xyz"), approves=flags, **whose)
     def forge(self, name: str, source: str, approves: bool, agent: str, session: str) -> None:
@@ -96,10 +96,10 @@ class Registry(RuleBasedStateMachine):
 
     @rule(number=place)
     def raise_to_agent(self, number: int) -> None:
-        found = [item for item in self.do(self.registry.list(status="active")) if item.tier != "shared"]
-        if not found:
+        records = [item for item in self.do(self.registry.list(status="active")) if item.tier != "shared"]
+        if not records:
             return
-        record = found[number % len(found)]
+        record = records[number % len(records)]
         for _ in range(2):
             self.do(self.registry.record_use(record.id, True, 1.0))
         to = TIERS[TIERS.index(record.tier) + 1]
@@ -107,9 +107,9 @@ class Registry(RuleBasedStateMachine):
 
     @rule(number=place, source=st.sampled_from("xyz"), session=st.sampled_from((None, *SESSIONS)))
     def update(self, number: int, source: str, session: str | None) -> None:
-        found = self.do(self.registry.list())
-        if found:
-            record = found[number % len(found)]
+        records = self.do(self.registry.list())
+        if records:
+            record = records[number % len(records)]
             self.do(self.registry.update(record.id, replace(record.tool.candidate, source=source), session=session))
 
     @rule(number=place, approves=flags, by=st.sampled_from([None, "grace"]), session=st.sampled_from((None, *SESSIONS)))
@@ -174,8 +174,10 @@ def make_record(uses: int = 10, successes: int = 10, **more: Any) -> ToolRecord:
 
 def may_rise(record: ToolRecord, now: datetime = NOW) -> str | None:
     """Why a tool may not rise now."""
-    found = find_promotion_obstacle(record, "agent", approved_by=None, neighbours=[], limits=RegistryLimits(), now=now)
-    return found.because if found is not None else None
+    obstacle = find_promotion_obstacle(
+        record, "agent", approved_by=None, neighbours=[], limits=RegistryLimits(), now=now
+    )
+    return obstacle.because if obstacle is not None else None
 
 
 @given(uses=st.integers(0, 60), share=st.floats(0, 1))

@@ -21,8 +21,8 @@ KINDS = ("tool.reviewed", "tool.promoted", "tool.demoted")
 
 def list_entries(url: str) -> list[tuple[str, str, str]]:
     """Kind, status and tier of every entry about tools."""
-    found = [(entry.kind, entry.payload or {}) for entry in find(url) if entry.kind in KINDS]
-    return [(kind, said["status"], said.get("tier", "")) for kind, said in found]
+    pairs = [(entry.kind, entry.payload or {}) for entry in find(url) if entry.kind in KINDS]
+    return [(kind, payload["status"], payload.get("tier", "")) for kind, payload in pairs]
 
 
 def write(url: str, statement: str, *values: Any) -> None:
@@ -63,8 +63,8 @@ def test_every_verdict_and_every_tier_is_an_entry(url: str):
     digests = [tool_digest(candidate(source=text)) for text in ("one", "one", "one", "two")]
     assert [entry.subject for entry in entries][:4] == digests
     promoted = [entry.payload for entry in entries if entry.kind == "tool.promoted"]
-    assert [said["approved_by"] for said in promoted if said] == [None, "grace"]
-    assert all(said["verdict"]["approved"] for said in promoted if said)
+    assert [payload["approved_by"] for payload in promoted if payload] == [None, "grace"]
+    assert all(payload["verdict"]["approved"] for payload in promoted if payload)
     assert (entries[-1].payload or {})["by"] == "grace"
     assert verify(url)
 
@@ -114,10 +114,10 @@ def test_a_registry_is_read_by_another_process_and_later(url: str):
         return await registry.get(ident)
 
     made = run(make, url)
-    found = run(lambda registry: registry.get(made.id), url)
+    record = run(lambda registry: registry.get(made.id), url)
 
-    assert found.to_dict() == made.to_dict()
-    assert (found.tier, found.cooling.refusals) == ("agent", 1)
+    assert record.to_dict() == made.to_dict()
+    assert (record.tier, record.cooling.refusals) == ("agent", 1)
 
 
 def test_a_registry_nobody_wrote_is_empty(url: str, tmp_path: Path):

@@ -79,9 +79,9 @@ def test_a_valid_output_has_no_errors():
 )
 def test_an_error_begins_with_its_path(output: Any, schema: Any, path: str):
     """``u.n``, ``[2].x``; what is missing is named by the path it should have."""
-    (said,) = errors(output, schema)
+    (message,) = errors(output, schema)
 
-    assert said.partition(": ")[0] == path
+    assert message.partition(": ")[0] == path
 
 
 def test_every_error_is_listed():
@@ -92,18 +92,20 @@ def test_every_error_is_listed():
 
 def test_of_a_huge_output_one_error_is_listed():
     """Making a message for each of a hundred thousand takes longer than whoever waits has."""
-    (said,) = errors([1] * 100_000, {"items": {"type": "string"}})
+    (message,) = errors([1] * 100_000, {"items": {"type": "string"}})
 
-    assert said.startswith("[0]: ")
+    assert message.startswith("[0]: ")
 
 
 def test_errors_do_not_repeat_the_output():
     """It may be secret, hostile or long."""
-    said = errors({"id": 5, "x": "SECRET" * 100, "\x1b[2J\n": 1}, {**ORDER, "additionalProperties": {"type": "null"}})
+    messages = errors(
+        {"id": 5, "x": "SECRET" * 100, "\x1b[2J\n": 1}, {**ORDER, "additionalProperties": {"type": "null"}}
+    )
 
-    assert len(said) == 3
-    assert all(len(item) < 400 and item.isprintable() for item in said)
-    assert not any("SECRET" in item for item in said)
+    assert len(messages) == 3
+    assert all(len(item) < 400 and item.isprintable() for item in messages)
+    assert not any("SECRET" in item for item in messages)
 
 
 def test_declared_and_absent_is_an_error_only_if_asked_for():
@@ -151,9 +153,9 @@ OLD_FORMS: dict[str, Any] = {
 @pytest.mark.parametrize("schema", OLD_FORMS.values(), ids=OLD_FORMS)
 def test_what_only_draft_7_reads_says_how_to_name_it(schema: Any):
     """One error, with the line to add; with that line it is a schema."""
-    (said,) = errors([1], schema)
-    assert said.startswith("schema: ")
-    assert REMEDY in said
+    (message,) = errors([1], schema)
+    assert message.startswith("schema: ")
+    assert REMEDY in message
     assert not any(item.startswith("schema: ") for item in errors([1], {"$schema": DRAFT_7, **schema}))
 
 
@@ -224,10 +226,10 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize(("output", "schema"), SWITCHES.values(), ids=SWITCHES)
 def test_nothing_in_a_schema_switches_its_keywords_off(output: Any, schema: Any):
     """Its author is the tool's: what seems to refuse an output and would not is no schema, and says which draft."""
-    (said,) = errors(output, schema)
-    assert said.startswith("schema: ")
+    (message,) = errors(output, schema)
+    assert message.startswith("schema: ")
     # Where draft 7 would ignore something as well, naming it is no remedy.
-    assert REMEDY not in said
+    assert REMEDY not in message
 
 
 FINE: dict[str, tuple[Any, Any]] = {
@@ -333,10 +335,10 @@ for _ in range(300):
 def test_what_is_no_schema_makes_every_output_invalid(schema: Any):
     """With one error that says so, whatever the output is; nothing is fetched."""
     for output in (None, {}, {"a": {1}}):
-        (said,) = errors(output, schema)
+        (message,) = errors(output, schema)
 
-        assert said.startswith("schema: ")
-        assert said.isprintable()
+        assert message.startswith("schema: ")
+        assert message.isprintable()
 
 
 def test_a_schema_that_holds_itself_is_none():

@@ -41,9 +41,9 @@ def promote(*lines: Any) -> PromotionVerdict:
 @pytest.mark.parametrize("store_content", ["hash", "full"])
 def test_a_ledger_keeps_of_a_verdict_what_it_keeps_of_results(tmp_path: Path, store_content: Any):
     """A reviewer's words can quote the tool, at the top of a verdict as within its results."""
-    said = "it runs SECRET-7"
-    approved = decide(review(reasoning=said))
-    refused = promote(approval(reasoning=said), refusal(reasoning=said))
+    reasoning = "it runs SECRET-7"
+    approved = decide(review(reasoning=reasoning))
+    refused = promote(approval(reasoning=reasoning), refusal(reasoning=reasoning))
 
     async def go() -> None:
         async with Ledger(f"sqlite:///{tmp_path / 'a.db'}", store_content=store_content) as ledger:
@@ -211,7 +211,7 @@ def test_what_was_never_expected_stays_apart_from_none():
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"name": " "}, "a name that is not empty"),
         ({"name": 3}, "name must be a text"),
@@ -231,9 +231,9 @@ def test_what_was_never_expected_stays_apart_from_none():
         ({"tests": {}}, "tests must be a list"),
     ],
 )
-def test_a_candidate_is_checked_when_it_is_made(more: dict[str, Any], said: str):
+def test_a_candidate_is_checked_when_it_is_made(more: dict[str, Any], message: str):
     """What is no tool at all is an error; what is a bad tool is for the review to say."""
-    assert said in complaint(candidate, **more)
+    assert message in complaint(candidate, **more)
 
 
 @pytest.mark.parametrize("more", [{"success": 1}, {"success": None}, {"error": 3}, {"error": "\ud800"}])

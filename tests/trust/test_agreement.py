@@ -159,8 +159,8 @@ def test_published_fleiss_and_krippendorff():
     )
     units = [{str(at): rater[item] for at, rater in enumerate(raters)} for item in range(12)]
     scales = ("nominal", "ordinal", "interval", "ratio")
-    found = [round(compute_krippendorff_alpha(units, scale=scale), 3) for scale in scales]
-    assert found == [0.743, 0.815, 0.849, 0.797]
+    alphas = [round(compute_krippendorff_alpha(units, scale=scale), 3) for scale in scales]
+    assert alphas == [0.743, 0.815, 0.849, 0.797]
 
 
 @pytest.mark.parametrize(
@@ -418,14 +418,14 @@ def test_the_worst_kind_is_named():
     chance = random.Random(4)
     kinds = [f"language {at % 10}" for at in range(1_000)]
     judged = [chance.random() < (0.6 if kind == "language 3" else 0.95) for kind in kinds]
-    found = make_slices(judged, [True] * 1_000, kinds)
+    sliced = make_slices(judged, [True] * 1_000, kinds)
 
-    assert found.tests == 10
-    assert found.worst.name == "language 3"
-    assert found.worst.is_worse
-    assert sum(item.is_worse for item in found.slices) == 1
-    assert all(item.adjusted >= item.p_value for item in found.slices)
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert sliced.tests == 10
+    assert sliced.worst.name == "language 3"
+    assert sliced.worst.is_worse
+    assert sum(item.is_worse for item in sliced.slices) == 1
+    assert all(item.adjusted >= item.p_value for item in sliced.slices)
+    json.dumps(sliced.to_dict(), allow_nan=False)
 
 
 @pytest.mark.slow
@@ -433,19 +433,19 @@ def test_chance_among_many_kinds_is_not_worse():
     """Of 200 sets in which twenty kinds are alike, at most one in ten names a worse one: 5 %, and chance."""
     chance = random.Random(5)
     kinds = [str(at % 20) for at in range(400)]
-    found = [make_slices([chance.random() < 0.8 for _ in kinds], [True] * 400, kinds) for _ in range(200)]
+    sliced = [make_slices([chance.random() < 0.8 for _ in kinds], [True] * 400, kinds) for _ in range(200)]
 
-    assert sum(item.worst.is_worse for item in found) <= 20
+    assert sum(item.worst.is_worse for item in sliced) <= 20
 
 
 def test_kinds_with_few_items_are_shown_and_not_tested():
     """Two items prove nothing, and testing them would make every other test weaker."""
     kinds = ["a"] * 20 + ["b"] * 20 + ["rare"] * 2
-    found = make_slices([True] * 40 + [False] * 2, [True] * 42, kinds)
+    sliced = make_slices([True] * 40 + [False] * 2, [True] * 42, kinds)
 
-    assert found.slices[-1].name == "rare"
-    assert found.slices[-1].p_value is None
-    assert (found.tests, found.worst.is_worse) == (2, False)
+    assert sliced.slices[-1].name == "rare"
+    assert sliced.slices[-1].p_value is None
+    assert (sliced.tests, sliced.worst.is_worse) == (2, False)
 
 
 def test_kinds_that_are_whole_groups_need_several():

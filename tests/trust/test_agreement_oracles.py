@@ -80,12 +80,12 @@ def test_shares_equal_those_of_scikit_learn(pairs):
     from sklearn import metrics
 
     judged, truth = zip(*pairs, strict=True)
-    table, said, true = make_confusion(judged, truth, categories=(False, True)), number(judged), number(truth)
+    table, predicted, true = make_confusion(judged, truth, categories=(False, True)), number(judged), number(truth)
     theirs = ask(
-        metrics.precision_recall_fscore_support, true, said, labels=[0, 1], average=None, zero_division=math.nan
+        metrics.precision_recall_fscore_support, true, predicted, labels=[0, 1], average=None, zero_division=math.nan
     )
 
-    assert is_near(compute_accuracy(table), sum(map(int.__eq__, said, true)) / len(true))
+    assert is_near(compute_accuracy(table), sum(map(int.__eq__, predicted, true)) / len(true))
     assert agree(try_to(compute_sensitivity, table), theirs[1][1])
     assert agree(try_to(compute_specificity, table), theirs[1][0])
     assert agree(try_to(compute_precision, table), theirs[0][1])
@@ -318,12 +318,12 @@ def test_the_test_of_order_equals_scipys(pairs):
     need_oracles(require)
     from scipy.stats import binomtest
 
-    found = make_order_flips(*zip(*pairs, strict=True))
-    assert found.conflicts == found.favouring_first + found.favouring_second
-    if found.conflicts:
-        assert is_near(found.p_value, binomtest(found.favouring_first, found.conflicts).pvalue)
+    flips = make_order_flips(*zip(*pairs, strict=True))
+    assert flips.conflicts == flips.favouring_first + flips.favouring_second
+    if flips.conflicts:
+        assert is_near(flips.p_value, binomtest(flips.favouring_first, flips.conflicts).pvalue)
     else:
-        assert found.p_value is None
+        assert flips.p_value is None
 
 
 @pytest.mark.slow
@@ -370,8 +370,8 @@ def test_kinds_without_any_error_are_alike():
     """Where every answer is right, nothing tells the kinds apart, in groups or not; rounding is no difference."""
     need_oracles(require)
     for groups in (None, list(range(40))):
-        found = make_slices([True] * 40, [True] * 40, ["a", "b"] * 20, groups=groups)
-        assert [item.p_value for item in found.slices] == [1.0, 1.0]
+        sliced = make_slices([True] * 40, [True] * 40, ["a", "b"] * 20, groups=groups)
+        assert [item.p_value for item in sliced.slices] == [1.0, 1.0]
 
 
 def test_kinds_are_compared_by_fishers_exact_test():
@@ -380,9 +380,9 @@ def test_kinds_are_compared_by_fishers_exact_test():
     from scipy.stats import fisher_exact
 
     judged = [True] * 12 + [False] * 8 + [True] * 37 + [False] * 3
-    found = make_slices(judged, [True] * 60, ["a"] * 20 + ["b"] * 40)
+    sliced = make_slices(judged, [True] * 60, ["a"] * 20 + ["b"] * 40)
 
-    assert is_near(found.worst.p_value, fisher_exact([[12, 8], [37, 3]])[1])
+    assert is_near(sliced.worst.p_value, fisher_exact([[12, 8], [37, 3]])[1])
 
 
 @given(draw_pairs(st.sampled_from(["a", "b", None])))
@@ -391,12 +391,12 @@ def test_agreement_gathers_what_the_functions_compute(pairs):
     """One call has the same values as each function alone."""
     need_oracles(require)
     judged, truth = zip(*pairs, strict=True)
-    found, table = make_agreement(judged, truth, positive="a", resamples=100), make_confusion(judged, truth)
-    assert found.confusion == table
+    agreement, table = make_agreement(judged, truth, positive="a", resamples=100), make_confusion(judged, truth)
+    assert agreement.confusion == table
     for name, compute in (("cohen_kappa", compute_cohen_kappa), ("scott_pi", compute_scott_pi)):
-        assert found.estimates[name].value == try_to(compute, table)
+        assert agreement.estimates[name].value == try_to(compute, table)
     ratings = [{"j": j or "-", "t": t or "-"} for j, t in pairs]
     alpha = try_to(compute_krippendorff_alpha, ratings)
-    ours = found.krippendorff_alpha.value
+    ours = agreement.krippendorff_alpha.value
     assert (ours is None) == (alpha is None)
     assert ours is None or is_near(ours, alpha)

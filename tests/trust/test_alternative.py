@@ -26,37 +26,37 @@ def draw_ratings(items: int, people: str = "abc", right: float = 0.8, seed: int 
 
 def test_a_good_judge_may_replace_people():
     """One that is always right wins over people who are mostly right."""
-    found = make_alternative_test(["x"] * 100, draw_ratings(100), epsilon=0.2)
+    result = make_alternative_test(["x"] * 100, draw_ratings(100), epsilon=0.2)
 
-    assert found.passed
-    assert found.winning_rate == 1.0
-    assert found.advantage_probability > 0.9
-    assert found.notes == ()
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert result.passed
+    assert result.winning_rate == 1.0
+    assert result.advantage_probability > 0.9
+    assert result.notes == ()
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_a_bad_judge_may_not():
     """One that is always wrong wins over nobody."""
-    found = make_alternative_test(["y"] * 100, draw_ratings(100), epsilon=0.2)
+    result = make_alternative_test(["y"] * 100, draw_ratings(100), epsilon=0.2)
 
-    assert not found.passed
-    assert found.winning_rate == 0.0
+    assert not result.passed
+    assert result.winning_rate == 0.0
 
 
 def test_a_tie_counts_for_both():
     """Judge and annotator who say the same are equally close, and both win."""
-    found = make_alternative_test(["x"] * 40, [{"a": "x", "b": "x", "c": "x"}] * 40, epsilon=0.1)
+    result = make_alternative_test(["x"] * 40, [{"a": "x", "b": "x", "c": "x"}] * 40, epsilon=0.1)
 
-    for test in found.annotators:
+    for test in result.annotators:
         assert (test.judge_wins, test.annotator_wins) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(("epsilon", "p_value"), [(0.1, 0.0), (0.0, 1.0)])
 def test_a_constant_advantage_is_below_the_handicap_or_not(epsilon, p_value):
     """The t test would divide by 0: no advantage on any item is less than 0.1, and not less than 0."""
-    found = make_alternative_test(["x"] * 40, [{"a": "x", "b": "x", "c": "x"}] * 40, epsilon=epsilon)
+    result = make_alternative_test(["x"] * 40, [{"a": "x", "b": "x", "c": "x"}] * 40, epsilon=epsilon)
 
-    assert [test.p_value for test in found.annotators] == [p_value] * 3
+    assert [test.p_value for test in result.annotators] == [p_value] * 3
 
 
 def test_p_values_are_those_of_a_t_test():
@@ -65,14 +65,14 @@ def test_p_values_are_those_of_a_t_test():
 
     ratings = draw_ratings(80, right=0.7)
     judged = [row["a"] for row in draw_ratings(80, "a", 0.75, seed=2)]
-    found = make_alternative_test(judged, ratings, epsilon=0.15)
+    result = make_alternative_test(judged, ratings, epsilon=0.15)
     advantage = []
     for label, row in zip(judged, ratings, strict=True):
         others = [row["b"], row["c"]]
         judge, person = others.count(label), others.count(row["a"])
         advantage.append((person >= judge) - (judge >= person))
 
-    assert is_near(found.annotators[0].p_value, ttest_1samp(advantage, 0.15, alternative="less").pvalue)
+    assert is_near(result.annotators[0].p_value, ttest_1samp(advantage, 0.15, alternative="less").pvalue)
 
 
 def test_rejections_are_those_of_benjamini_and_yekutieli(require):
@@ -81,38 +81,38 @@ def test_rejections_are_those_of_benjamini_and_yekutieli(require):
     from statsmodels.stats.multitest import multipletests
 
     judged = [row["a"] for row in draw_ratings(70, "a", 0.85, seed=5)]
-    found = make_alternative_test(judged, draw_ratings(70, seed=6), epsilon=0.1)
-    rejected, adjusted, *_ = multipletests([test.p_value for test in found.annotators], 0.05, "fdr_by")
+    result = make_alternative_test(judged, draw_ratings(70, seed=6), epsilon=0.1)
+    rejected, adjusted, *_ = multipletests([test.p_value for test in result.annotators], 0.05, "fdr_by")
 
-    assert [test.rejected for test in found.annotators] == list(rejected)
-    assert all(map(is_near, [test.adjusted for test in found.annotators], adjusted))
+    assert [test.rejected for test in result.annotators] == list(rejected)
+    assert all(map(is_near, [test.adjusted for test in result.annotators], adjusted))
 
 
 def test_half_of_the_annotators_is_enough():
     """The winning rate passes at one half exactly."""
     # c and d rate items of their own, where the judge is wrong.
     ratings = [{"a": "x", "b": "x"}] * 50 + [{"c": "x", "d": "x"}] * 50
-    found = make_alternative_test(["x"] * 50 + ["y"] * 50, ratings, epsilon=0.1)
+    result = make_alternative_test(["x"] * 50 + ["y"] * 50, ratings, epsilon=0.1)
 
-    assert found.winning_rate == 0.5
-    assert found.passed
+    assert result.winning_rate == 0.5
+    assert result.passed
 
 
 def test_annotators_with_few_items_are_left_out_of_the_rate():
     """Below 30 items a t test is not valid; the rate is over those that were kept."""
     ratings = [*draw_ratings(60), *draw_ratings(20, "ad", seed=3)]
-    found = make_alternative_test(["x"] * 80, ratings, epsilon=0.2)
+    result = make_alternative_test(["x"] * 80, ratings, epsilon=0.2)
 
-    assert found.annotators_left_out == ("d",)
-    assert [test.annotator for test in found.annotators] == ["a", "b", "c"]
-    assert [test.items for test in found.annotators] == [80, 60, 60]
+    assert result.annotators_left_out == ("d",)
+    assert [test.annotator for test in result.annotators] == ["a", "b", "c"]
+    assert [test.items for test in result.annotators] == [80, 60, 60]
 
 
 def test_items_of_one_annotator_are_left_out():
     """Nobody remains to be close to."""
-    found = make_alternative_test(["x"] * 70, [*draw_ratings(60), *draw_ratings(10, "a")], epsilon=0.2)
+    result = make_alternative_test(["x"] * 70, [*draw_ratings(60), *draw_ratings(10, "a")], epsilon=0.2)
 
-    assert (found.items, found.items_left_out) == (60, 10)
+    assert (result.items, result.items_left_out) == (60, 10)
 
 
 def test_an_undecided_judge_is_close_to_nobody():

@@ -101,7 +101,7 @@ def test_groups_make_the_interval_honest():
     shared = [chance.gauss(0, 1) for _ in range(40)]
     judged = [shared[group] + chance.gauss(0, 0.3) for group in groups]
     alone, grouped = (
-        make_bias(judged, [0.0] * 320, {"kind": kinds}, groups=given).kinds[0] for given in (None, groups)
+        make_bias(judged, [0.0] * 320, {"kind": kinds}, groups=grouping).kinds[0] for grouping in (None, groups)
     )
 
     assert grouped.high - grouped.low > 2 * (alone.high - alone.low)
@@ -109,13 +109,13 @@ def test_groups_make_the_interval_honest():
     assert grouped.p_value > alone.p_value
 
 
-@pytest.mark.parametrize(("values", "why"), [(["md"] * 400, "'md'"), ([7.0] * 400, "7.0"), ([True] * 400, "True")])
-def test_a_property_that_divides_nothing_is_refused(values, why):
+@pytest.mark.parametrize(("values", "reason"), [(["md"] * 400, "'md'"), ([7.0] * 400, "7.0"), ([True] * 400, "True")])
+def test_a_property_that_divides_nothing_is_refused(values, reason):
     """It is listed with the reason, and the others are compared without it."""
     judged, truth, properties = draw_items()
     bias = make_bias(judged, truth, {**properties, "format": values})
 
-    assert bias.refused == {"format": f"every item has the value {why}"}
+    assert bias.refused == {"format": f"every item has the value {reason}"}
     assert {kind.by for kind in bias.kinds} == {"shown first", "length", "language"}
 
 

@@ -37,16 +37,16 @@ PASSED = Heap(verdict="passed", cases=640, good=60, bad=4)
 FAILED = Heap(verdict="failed", cases=360, good=3, bad=33)
 
 
-def given_rate(found: CorrectedRate | Refusal) -> CorrectedRate:
+def take_rate(answer: CorrectedRate | Refusal) -> CorrectedRate:
     """The rate, which must have been given."""
-    assert isinstance(found, CorrectedRate), found
-    return found
+    assert isinstance(answer, CorrectedRate), answer
+    return answer
 
 
-def given_refusal(found: CorrectedRate | Refusal) -> Refusal:
+def take_refusal(answer: CorrectedRate | Refusal) -> Refusal:
     """The refusal, which must have come."""
-    assert isinstance(found, Refusal), found
-    return found
+    assert isinstance(answer, Refusal), answer
+    return answer
 
 
 def count_pairs(rows: list[tuple[str, int, bool | None]], columns: int = 2):
@@ -77,7 +77,7 @@ def heaps_of_a_run() -> st.SearchStrategy[list[Heap]]:
 
 def test_the_rate_of_the_system_is_double_sampling_with_wilson_limits():
     """Shares of both heaps, weighed by their sizes; MOVER, with the uncertainty of the judge's own rate."""
-    rate = given_rate(make_internal_rate([PASSED, FAILED], target="system"))
+    rate = take_rate(make_internal_rate([PASSED, FAILED], target="system"))
     w, a, b = 0.64, 60 / 64, 3 / 36
     (low_a, high_a), (low_b, high_b) = find_interval(60, 64), find_interval(3, 36)
     theta, spread = w * a + (1 - w) * b, Z * Z * (a - b) ** 2 * w * (1 - w) / 1000
@@ -91,7 +91,7 @@ def test_the_rate_of_the_system_is_double_sampling_with_wilson_limits():
 
 def test_the_rate_of_the_run_knows_what_is_labelled():
     """The last term goes, and each heap counts by the share of it that has no label."""
-    rate = given_rate(make_internal_rate([PASSED, FAILED], target="run"))
+    rate = take_rate(make_internal_rate([PASSED, FAILED], target="run"))
     w, a, b = 0.64, 60 / 64, 3 / 36
     (low_a, _), (low_b, _) = find_interval(60, 64), find_interval(3, 36)
     reach = (w * (a - low_a)) ** 2 * (1 - 64 / 640) + (0.36 * (b - low_b)) ** 2 * (1 - 36 / 360)
@@ -106,7 +106,7 @@ def test_a_run_that_is_labelled_throughout_has_its_own_rate(heaps: list[Heap]):
     full = [dataclasses.replace(item, cases=item.labels) for item in heaps]
     whole = sum(item.cases for item in full)
     if whole:
-        rate = given_rate(make_internal_rate(full))
+        rate = take_rate(make_internal_rate(full))
         share = sum(item.good for item in full) / whole
         assert (rate.low, rate.value, rate.high) == pytest.approx((share, share, share))
 
@@ -116,9 +116,9 @@ def test_an_interval_contains_the_rate_and_mirrors(heaps: list[Heap], target):
     """With good and bad exchanged the rate is its complement; order and splitting off an empty heap change nothing."""
     if not any(item.labels for item in heaps):
         return
-    rate = given_rate(make_internal_rate(heaps, target=target))
+    rate = take_rate(make_internal_rate(heaps, target=target))
     turned = [dataclasses.replace(item, good=item.bad, bad=item.good) for item in heaps]
-    other = given_rate(make_internal_rate([*turned[::-1], Heap(verdict="passed", cases=0)], target=target))
+    other = take_rate(make_internal_rate([*turned[::-1], Heap(verdict="passed", cases=0)], target=target))
 
     assert 0 <= rate.low <= rate.value + 1e-12
     assert rate.value <= rate.high + 1e-12
@@ -129,7 +129,7 @@ def test_an_interval_contains_the_rate_and_mirrors(heaps: list[Heap], target):
 def test_undecided_verdicts_are_a_heap_of_their_own():
     """They are neither passes nor fails: a different share of them is good, and the judge's own rate has none."""
     undecided = Heap(verdict="undecided", cases=200, good=18, bad=2)
-    rate = given_rate(make_internal_rate([PASSED, FAILED, undecided]))
+    rate = take_rate(make_internal_rate([PASSED, FAILED, undecided]))
 
     assert rate.value == pytest.approx((640 * 60 / 64 + 360 * 3 / 36 + 200 * 0.9) / 1200)
     assert rate.naive.rate == pytest.approx(640 / 1200)
@@ -137,7 +137,7 @@ def test_undecided_verdicts_are_a_heap_of_their_own():
 
 def test_a_judge_that_knows_nothing_is_no_reason_to_refuse():
     """Both heaps are alike, and the interval is about as wide as that of people alone."""
-    rate = given_rate(
+    rate = take_rate(
         make_internal_rate(
             [Heap(verdict="passed", cases=1000, good=50, bad=50), Heap(verdict="failed", cases=1000, good=50, bad=50)],
             target="system",
@@ -155,7 +155,7 @@ def test_strata_may_be_labelled_unevenly():
         Heap(verdict="passed", cases=900, good=10, bad=0, stratum="sure"),
         Heap(verdict="passed", cases=100, good=30, bad=60, stratum="doubt"),
     ]
-    rate = given_rate(make_corrected_rate(heaps, sampled=True))
+    rate = take_rate(make_corrected_rate(heaps, sampled=True))
 
     assert rate.value == pytest.approx(0.9 + 0.1 / 3)
     assert "each stratum" in rate.assumptions[0]
@@ -171,17 +171,16 @@ def test_a_stratum_with_few_labels_is_one_heap():
     whole = Heap(verdict="passed", cases=100, good=10, bad=2, stratum="a")
 
     assert (
-        given_rate(make_internal_rate([*sparse, rest])).interval
-        == given_rate(make_internal_rate([whole, rest])).interval
+        take_rate(make_internal_rate([*sparse, rest])).interval == take_rate(make_internal_rate([whole, rest])).interval
     )
 
 
 def test_unresolved_truth_is_counted_both_ways():
     """The bounds are the rate with all of them bad, and with all of them good; the interval holds both intervals."""
     heaps = [dataclasses.replace(PASSED, unresolved=4), FAILED]
-    rate = given_rate(make_internal_rate(heaps))
-    bad = given_rate(make_internal_rate([dataclasses.replace(PASSED, bad=8), FAILED]))
-    good = given_rate(make_internal_rate([dataclasses.replace(PASSED, good=64), FAILED]))
+    rate = take_rate(make_internal_rate(heaps))
+    bad = take_rate(make_internal_rate([dataclasses.replace(PASSED, bad=8), FAILED]))
+    good = take_rate(make_internal_rate([dataclasses.replace(PASSED, good=64), FAILED]))
 
     assert rate.bounds == pytest.approx((bad.value, good.value))
     assert (rate.low, rate.high) == pytest.approx((bad.low, good.high))
@@ -192,13 +191,13 @@ def test_unresolved_truth_is_counted_both_ways():
 
 def test_without_labels_there_is_no_rate():
     """The refusal says what to do, and still shows what the judge passed."""
-    refusal = given_refusal(make_internal_rate([Heap(verdict="passed", cases=3), Heap(verdict="failed", cases=1)]))
+    refusal = take_refusal(make_internal_rate([Heap(verdict="passed", cases=3), Heap(verdict="failed", cases=1)]))
 
     assert refusal.because == "no_labels"
     assert refusal.remedy == "label all 4 cases of this run"
     assert refusal.naive is not None
     assert refusal.naive.rate == 0.75
-    unsettled = given_refusal(make_internal_rate([Heap(verdict="passed", cases=9, unresolved=3)]))
+    unsettled = take_refusal(make_internal_rate([Heap(verdict="passed", cases=9, unresolved=3)]))
     assert (unsettled.because, "3 labelled cases" in unsettled.reason) == ("no_labels", True)
 
 
@@ -208,7 +207,7 @@ def test_without_labels_there_is_no_rate():
 def test_groups_of_equal_answers_count_as_one_label_each():
     """The design effect of 20 groups with 8 equal answers is about 8, so the interval is wider than that of 20."""
     heaps, rows = make_alike(20)
-    grouped = given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1), target="system"))
+    grouped = take_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1), target="system"))
     alone = find_interval(15, 20)
 
     assert grouped.deff == pytest.approx(8 * 20 / 19)
@@ -221,8 +220,8 @@ def test_groups_of_equal_answers_bring_a_rate_nearer_to_its_end():
     """40 bad labels of 5 groups are 5 of their kind, so the limits are as wide as the exact ones; 40 alone are 40."""
     heaps, rows = make_alike(20)
 
-    assert given_rate(make_internal_rate(heaps)).method.endswith("Wilson limits")
-    assert given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1))).method.endswith("Wilson and exact limits")
+    assert take_rate(make_internal_rate(heaps)).method.endswith("Wilson limits")
+    assert take_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1))).method.endswith("Wilson and exact limits")
 
 
 def test_groups_of_one_are_labels():
@@ -237,8 +236,8 @@ def test_groups_of_one_are_labels():
         )
         for place, verdict in enumerate(("passed", "failed"))
     ]
-    grouped = given_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
-    plain = given_rate(make_internal_rate(heaps))
+    grouped = take_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
+    plain = take_rate(make_internal_rate(heaps))
 
     assert grouped.deff == pytest.approx(1, abs=0.02)
     assert plain.high - plain.low < grouped.high - grouped.low < 1.03 * (plain.high - plain.low)
@@ -272,10 +271,10 @@ def test_the_design_effect_is_at_least_that_of_the_jackknife():
         Heap(verdict=verdict, cases=cases, good=sum(item), bad=len(item) - sum(item))
         for verdict, cases, item in zip(("passed", "failed"), (700, 300), shares, strict=True)
     ]
-    found = given_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
+    corrected = take_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
 
-    assert found.deff == pytest.approx(max(1, jackknife / simple), rel=0.03)
-    assert found.deff >= jackknife / simple - 1e-9
+    assert corrected.deff == pytest.approx(max(1, jackknife / simple), rel=0.03)
+    assert corrected.deff >= jackknife / simple - 1e-9
 
 
 def make_fixed(groups: int, chance, *, all_good: float = 0.0) -> tuple[list[Heap], list[tuple[str, int, bool]], float]:
@@ -303,8 +302,8 @@ def test_groups_that_differ_less_than_single_answers_narrow_the_interval_as_far_
     import numpy as np
 
     heaps, rows, _ = make_fixed(groups, np.random.default_rng(4))
-    grouped = given_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
-    single = given_rate(make_internal_rate(heaps))
+    grouped = take_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
+    single = take_rate(make_internal_rate(heaps))
 
     assert grouped.deff is not None
     assert (grouped.deff < 1) == (narrower < 1)
@@ -319,7 +318,7 @@ def test_groups_that_never_differ_are_no_proof_that_none_does():
     """With 40 questions all alike, a kind of question that none of them is may still be there: the effect stays 1."""
     rows = [(f"q{at}", 0, n == 0) for at in range(40) for n in range(4)]
     heaps = [Heap(verdict="passed", cases=1600, good=40, bad=120)]
-    rate = given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
+    rate = take_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
 
     assert rate.deff == 1
     assert rate.low < 0.25 < rate.high
@@ -333,7 +332,7 @@ def test_an_effect_below_1_covers_where_a_few_groups_are_of_another_kind(all_goo
     chance, held = np.random.default_rng(6), 0
     for _ in range(150):
         heaps, rows, truth = make_fixed(60, chance, all_good=all_good)
-        rate = given_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
+        rate = take_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
         held += rate.low <= truth <= rate.high
 
     assert held >= 0.9 * 150
@@ -342,7 +341,7 @@ def test_an_effect_below_1_covers_where_a_few_groups_are_of_another_kind(all_goo
 def test_answers_that_are_all_alike_do_not_make_groups_independent():
     """Where everything was good, nothing shows how alike groups are: each counts as one label, and not as 8."""
     heaps, rows = make_alike(12, bad_groups=0)
-    rate = given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1), target="system"))
+    rate = take_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1), target="system"))
 
     assert rate.deff == pytest.approx(8)
     assert rate.low < find_interval(12, 12)[0]
@@ -352,13 +351,13 @@ def test_answers_that_are_all_alike_do_not_make_groups_independent():
 def test_fewer_than_10_groups_are_refused():
     """The refusal says how many more are needed."""
     heaps, rows = make_alike(9)
-    refusal = given_refusal(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
+    refusal = take_refusal(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
 
     assert (refusal.because, refusal.more_groups) == ("few_groups", 1)
     assert "9 groups" in refusal.reason
     assert "label 1 more group; 15 in all" in refusal.remedy
     heaps, rows = make_alike(8)
-    refusal = given_refusal(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
+    refusal = take_refusal(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
     assert "label 2 more groups; 15 in all" in refusal.remedy
 
 
@@ -367,7 +366,7 @@ def test_unresolved_truth_in_groups_is_counted_both_ways():
     heaps, rows = make_alike(20)
     rows = [*rows[:-8], *[(name, place, None) for name, place, _ in rows[-8:]]]
     heaps = [dataclasses.replace(heaps[0], good=heaps[0].good - 8, unresolved=8)]
-    rate = given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
+    rate = take_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
 
     assert rate.bounds == pytest.approx((14 / 20, 15 / 20))
     assert rate.low < 14 / 20 < 15 / 20 < rate.high
@@ -381,9 +380,9 @@ def test_the_design_effect_is_that_of_the_labels_that_people_settled():
     good = sum(truth for _, _, truth in settled)
     heap = Heap(verdict="passed", cases=3_200, good=good, bad=len(settled) - good)
 
-    expected = given_rate(make_internal_rate([heap], groups=count_pairs([*settled], 1))).deff
+    expected = take_rate(make_internal_rate([heap], groups=count_pairs([*settled], 1))).deff
     heap = dataclasses.replace(heap, unresolved=len(rows) - len(settled))
-    assert given_rate(make_internal_rate([heap], groups=count_pairs(rows, 1))).deff == pytest.approx(expected)
+    assert take_rate(make_internal_rate([heap], groups=count_pairs(rows, 1))).deff == pytest.approx(expected)
 
 
 # ------------------------------------------------------------------------------------------ which labels give a rate
@@ -425,12 +424,12 @@ def test_no_interval_has_zero_width_except_a_census(judge: tuple[float, float], 
     for cases, labels in ((1, 1), (2, 1), (7, 6), (50, 49), (50, 50), (400, 10), (400, 399), (400, 400), (5000, 600)):
         heaps = draw_run(chance, cases=cases, labels=labels, good=good, sens=judge[0], spec=judge[1])
         for method, target in itertools.product(methods, ("run", "system")):
-            found = make_corrected_rate(heaps, sampled=sampled, target=target, method=method)
+            answer = make_corrected_rate(heaps, sampled=sampled, target=target, method=method)
             census = labels == cases and target == "run"
-            if isinstance(found, CorrectedRate):
-                assert (found.low == found.high) == census, (heaps, method, target, found)
+            if isinstance(answer, CorrectedRate):
+                assert (answer.low == answer.high) == census, (heaps, method, target, answer)
             assert (
-                isinstance(found, Refusal) == (not sampled and labels < cases) or compute_sample_p_value(heaps) < 0.01
+                isinstance(answer, Refusal) == (not sampled and labels < cases) or compute_sample_p_value(heaps) < 0.01
             )
 
 
@@ -444,7 +443,7 @@ def read_recorded() -> list[dict[str, Any]]:
 def test_random_labels_of_the_run_give_the_rates_that_were_recorded(row: dict[str, Any]):
     """Four judges, four shares of good answers and three sizes: values, limits and bounds, to the last digit."""
     heaps = [Heap(**heap) for heap in row["heaps"]]
-    rate = given_rate(make_corrected_rate(heaps, sampled=True, target=row["target"], method=row["method"])).to_dict()
+    rate = take_rate(make_corrected_rate(heaps, sampled=True, target=row["target"], method=row["method"])).to_dict()
 
     for name, expected in row["rate"].items():
         assert rate[name] == pytest.approx(expected, rel=1e-12, abs=1e-12), name
@@ -452,7 +451,7 @@ def test_random_labels_of_the_run_give_the_rates_that_were_recorded(row: dict[st
 
 def test_labels_that_somebody_chose_give_no_rate():
     """The refusal says what to do, and still shows what the judge passed."""
-    refusal = given_refusal(make_corrected_rate([dataclasses.replace(PASSED, bad=14), FAILED]))
+    refusal = take_refusal(make_corrected_rate([dataclasses.replace(PASSED, bad=14), FAILED]))
 
     assert refusal.because == "not_random"
     assert "not known that the labelled cases were drawn at random" in refusal.reason
@@ -463,7 +462,7 @@ def test_labels_that_somebody_chose_give_no_rate():
 
 def test_a_census_needs_no_draw():
     """Where every case has a label nothing was chosen, so nobody has to say that it was random."""
-    rate = given_rate(make_corrected_rate([Heap(verdict="passed", cases=9, good=6, bad=3)]))
+    rate = take_rate(make_corrected_rate([Heap(verdict="passed", cases=9, good=6, bad=3)]))
 
     assert rate.interval == pytest.approx((6 / 9, 6 / 9))
 
@@ -483,22 +482,22 @@ def test_labels_that_do_not_look_random_give_no_rate(chosen: str):
         "at random": None,
     }
     refused = dict.fromkeys((chosen, "at random"), 0)
-    for how in refused:
+    for way in refused:
         for _ in range(100):
-            heaps = draw_run(chance, cases=1000, labels=200, good=0.7, sens=0.9, spec=0.8, weights=weights[how])
-            found = make_corrected_rate(heaps, sampled=True)
-            assert isinstance(found, Refusal) == (compute_sample_p_value(heaps) < 0.01)
-            refused[how] += isinstance(found, Refusal)
-            if isinstance(found, Refusal):
-                assert found.because == "not_random"
-                assert "do not look like a random sample" in found.reason
+            heaps = draw_run(chance, cases=1000, labels=200, good=0.7, sens=0.9, spec=0.8, weights=weights[way])
+            answer = make_corrected_rate(heaps, sampled=True)
+            assert isinstance(answer, Refusal) == (compute_sample_p_value(heaps) < 0.01)
+            refused[way] += isinstance(answer, Refusal)
+            if isinstance(answer, Refusal):
+                assert answer.because == "not_random"
+                assert "do not look like a random sample" in answer.reason
 
     assert refused[chosen] > 60
     assert refused["at random"] < 3
 
 
 @pytest.mark.parametrize(
-    ("bad", "method", "said"),
+    ("bad", "method", "words"),
     [
         (1, None, "1 of the labelled answers is bad: so near to the end the interval is as wide as the exact one"),
         (2, None, "2 of the labelled answers are bad: so near to the end the interval is as wide as the exact one"),
@@ -509,16 +508,16 @@ def test_labels_that_do_not_look_random_give_no_rate(chosen: str):
         (42, "wilson", ""),
     ],
 )
-def test_a_rate_near_the_end_says_so(bad: int, method: IntervalMethod | None, said: str):
+def test_a_rate_near_the_end_says_so(bad: int, method: IntervalMethod | None, words: str):
     """Where 1 label of 50 is bad, Wilson's limits cover down to 85 % of 95 %. By default the exact ones join them."""
     good = 40 - min(bad, 40)
     heaps = [
         Heap(verdict="passed", cases=150, good=good, bad=min(bad, 40)),
         Heap(verdict="failed", cases=50, good=50 - bad - good, bad=bad - min(bad, 40)),
     ]
-    rate = given_rate(make_internal_rate(heaps, method=method))
+    rate = take_rate(make_internal_rate(heaps, method=method))
 
-    assert [note.startswith(said) for note in rate.notes if "so near to the end" in note] == [True] * bool(said)
+    assert [note.startswith(words) for note in rate.notes if "so near to the end" in note] == [True] * bool(words)
 
 
 @given(
@@ -550,7 +549,7 @@ def test_limits_of_a_run_leave_out_what_its_labels_exclude(
 
 def test_a_tiny_run_has_no_impossible_limit():
     """Of 6 cases one is labelled bad: at most 5 of 6 are good, whatever an interval for large runs says."""
-    rate = given_rate(make_internal_rate([Heap(verdict="passed", cases=6, good=2, bad=1)]))
+    rate = take_rate(make_internal_rate([Heap(verdict="passed", cases=6, good=2, bad=1)]))
 
     assert rate.high == pytest.approx(5 / 6)
     assert rate.low >= 2 / 6
@@ -574,7 +573,7 @@ def test_the_default_limits_cover_near_the_end():
             Heap(verdict="failed", cases=sum(sizes[2:]), good=drawn[2], bad=drawn[3]),
         ]
         for method in methods:
-            rate = given_rate(make_internal_rate(heaps, method=method))
+            rate = take_rate(make_internal_rate(heaps, method=method))
             held[method] += rate.low - 1e-9 <= good / 200 <= rate.high + 1e-9
 
     assert held[None] >= 0.93 * 400
@@ -587,11 +586,11 @@ def test_groups_of_very_different_size_are_named():
     rows = [("giant", True)] * 60 + [(f"q{at}", at % 4 > 0) for at in range(60)]
     groups = count_groups([name for name, _ in rows], [0] * 120, [good for _, good in rows], columns=1)
     good = sum(good for _, good in rows)
-    rate = given_rate(make_internal_rate([Heap(verdict="passed", cases=500, good=good, bad=120 - good)], groups=groups))
+    rate = take_rate(make_internal_rate([Heap(verdict="passed", cases=500, good=good, bad=120 - good)], groups=groups))
 
     assert any("unequal" in note for note in rate.notes)
     heaps, alternating = make_alike(20, bad_groups=10)
-    rate = given_rate(make_internal_rate(heaps, groups=count_pairs(alternating, 1)))
+    rate = take_rate(make_internal_rate(heaps, groups=count_pairs(alternating, 1)))
     assert not any("unequal" in note for note in rate.notes)
 
 
@@ -639,7 +638,7 @@ def test_a_judge_without_error_is_worth_the_whole_run():
 @given(value=st.floats(0, 1), labels=st.integers(5, 500), target=st.sampled_from(["run", "system"]))
 def test_people_alone_are_worth_their_own_number(value: float, labels: int, target):
     """The width of people's own interval is worth the labels that it was made of."""
-    rate = given_rate(
+    rate = take_rate(
         make_internal_rate(
             [Heap(verdict="passed", cases=1000, good=round(value * labels), bad=labels - round(value * labels))],
             target=target,
@@ -651,7 +650,7 @@ def test_people_alone_are_worth_their_own_number(value: float, labels: int, targ
 
 def test_a_million_cases_take_no_time():
     """Only counts are computed with; the guard's exact test is no exception."""
-    rate = given_rate(
+    rate = take_rate(
         make_corrected_rate(
             [
                 Heap(verdict="passed", cases=640_000, good=5_990, bad=410),
@@ -664,10 +663,10 @@ def test_a_million_cases_take_no_time():
     assert rate.high - rate.low < 0.02
 
 
-@pytest.mark.parametrize("what", ["difference", "ordinal", "missing", "poisson"])
-def test_what_is_not_done_is_refused(what):
+@pytest.mark.parametrize("feature", ["difference", "ordinal", "missing", "poisson"])
+def test_what_is_not_done_is_refused(feature):
     """With a reason, and with what can be done instead."""
-    refusal = refuse_unsupported(what)
+    refusal = refuse_unsupported(feature)
 
     assert refusal.because == "not_done"
     assert refusal.reason
@@ -676,9 +675,9 @@ def test_what_is_not_done_is_refused(what):
 
 def test_rates_and_refusals_are_plain_data():
     """What a report writes can be written as JSON."""
-    rate = given_rate(make_corrected_rate([dataclasses.replace(PASSED, unresolved=1), FAILED], sampled=True))
+    rate = take_rate(make_corrected_rate([dataclasses.replace(PASSED, unresolved=1), FAILED], sampled=True))
     data = json.loads(json.dumps(rate.to_dict()))
-    refusal = json.loads(json.dumps(given_refusal(make_internal_rate([Heap(verdict="passed", cases=1)])).to_dict()))
+    refusal = json.loads(json.dumps(take_refusal(make_internal_rate([Heap(verdict="passed", cases=1)])).to_dict()))
 
     assert (data["value"], data["target"], data["naive"]["count"]) == (rate.value, "run", 640)
     assert refusal["because"] == "no_labels"
@@ -726,8 +725,8 @@ def test_counts_may_be_numpys():
 
     heaps = [Heap(verdict="passed", cases=np.int64(50), good=np.int32(9), bad=np.uint8(1))]
 
-    assert json.dumps(given_rate(make_internal_rate(heaps)).to_dict()) == json.dumps(
-        given_rate(make_internal_rate([Heap(verdict="passed", cases=50, good=9, bad=1)])).to_dict()
+    assert json.dumps(take_rate(make_internal_rate(heaps)).to_dict()) == json.dumps(
+        take_rate(make_internal_rate([Heap(verdict="passed", cases=50, good=9, bad=1)])).to_dict()
     )
 
 
@@ -763,7 +762,7 @@ def test_the_public_functions_cover(seed: int, good: float, sens: float, spec: f
             )
             for at, verdict in enumerate(("passed", "failed"))
         ]
-        low, high = given_rate(make_internal_rate(heaps)).interval
+        low, high = take_rate(make_internal_rate(heaps)).interval
         held += low <= whole[:2].sum() / whole.sum() <= high
 
     assert held >= 172
@@ -804,10 +803,10 @@ def test_the_page_names_the_commands_that_wrote_it():
 def test_what_a_rate_assumes_is_said_of_what_it_is_about():
     """Of the run, or of the system that made it; of cases, or of groups."""
     heaps = [PASSED, FAILED]
-    of_run = given_rate(make_corrected_rate(heaps, sampled=True, target="run"))
-    of_system = given_rate(make_corrected_rate(heaps, sampled=True, target="system"))
+    of_run = take_rate(make_corrected_rate(heaps, sampled=True, target="run"))
+    of_system = take_rate(make_corrected_rate(heaps, sampled=True, target="system"))
     grouped_heaps, rows = make_alike(20)
-    grouped = given_rate(make_internal_rate(grouped_heaps, groups=count_pairs(rows, 1)))
+    grouped = take_rate(make_internal_rate(grouped_heaps, groups=count_pairs(rows, 1)))
     sample = "The run is a random sample of what the system produces."
 
     assert of_run.assumptions[0] == "The labelled cases were drawn at random from this run."

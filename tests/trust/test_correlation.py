@@ -33,25 +33,25 @@ def draw_scores(groups: int, size: int = 6, seed: int = 1) -> tuple[list[float],
 
 def test_scores_correlate_over_items_and_within_groups():
     """Hard questions score low with everybody, so the correlation over all items is the higher one."""
-    found = make_correlation(*draw_scores(40)[:2], groups=draw_scores(40)[2], resamples=200)
+    correlation = make_correlation(*draw_scores(40)[:2], groups=draw_scores(40)[2], resamples=200)
 
-    assert found.per_item.pearson.value > found.over_groups.pearson.value > 0.5
-    assert (found.groups_used, found.groups_left_out) == (40, 0)
-    for coefficients in (found.per_item, found.over_groups):
+    assert correlation.per_item.pearson.value > correlation.over_groups.pearson.value > 0.5
+    assert (correlation.groups_used, correlation.groups_left_out) == (40, 0)
+    for coefficients in (correlation.per_item, correlation.over_groups):
         for estimate in (coefficients.pearson, coefficients.spearman, coefficients.kendall):
             assert estimate.low < estimate.value < estimate.high
-    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(correlation.to_dict(), allow_nan=False)
 
 
 def test_the_mean_over_groups_is_that_of_their_coefficients():
     """Groups with one distinct value on a side have no correlation: they are left out and counted."""
     judged = [1, 2, 3, 1, 2, 3, 5, 5, 5, 1, 2, 3]
     truth = [1, 2, 3, 1, 3, 2, 1, 2, 3, 4, 4, 4]
-    found = make_correlation(judged, truth, groups=list("aaabbbcccddd"), resamples=100)
+    correlation = make_correlation(judged, truth, groups=list("aaabbbcccddd"), resamples=100)
 
-    assert (found.groups_used, found.groups_left_out) == (2, 2)
-    assert is_near(found.over_groups.kendall.value, (1 + 1 / 3) / 2)
-    assert is_near(found.over_groups.spearman.value, (1 + 0.5) / 2)
+    assert (correlation.groups_used, correlation.groups_left_out) == (2, 2)
+    assert is_near(correlation.over_groups.kendall.value, (1 + 1 / 3) / 2)
+    assert is_near(correlation.over_groups.spearman.value, (1 + 0.5) / 2)
 
 
 def test_groups_widen_the_interval():
@@ -67,10 +67,10 @@ def test_groups_widen_the_interval():
 
 def test_missing_scores_are_left_out_and_counted():
     """A judge that gave no score, and people that gave none."""
-    found = make_correlation([1, None, 3, 4, 5], [1, 2, None, 3, 5])
+    correlation = make_correlation([1, None, 3, 4, 5], [1, 2, None, 3, 5])
 
-    assert (found.items, found.left_out) == (3, 2)
-    assert found.per_item.pearson.value == compute_pearson([1, 4, 5], [1, 3, 5])
+    assert (correlation.items, correlation.left_out) == (3, 2)
+    assert correlation.per_item.pearson.value == compute_pearson([1, 4, 5], [1, 3, 5])
 
 
 @pytest.mark.parametrize("compute", [compute_pearson, compute_spearman, compute_kendall])
@@ -109,7 +109,7 @@ def test_few_items_have_no_interval():
 
 def test_groups_without_a_correlation_have_no_mean():
     """Each document with one item: nothing varies within any."""
-    found = make_correlation([1, 2, 3], [1, 3, 2], groups=["a", "b", "c"], resamples=100)
+    correlation = make_correlation([1, 2, 3], [1, 3, 2], groups=["a", "b", "c"], resamples=100)
 
-    assert found.over_groups.pearson.value is None
-    assert found.groups_left_out == 3
+    assert correlation.over_groups.pearson.value is None
+    assert correlation.groups_left_out == 3

@@ -28,11 +28,11 @@ heaps = st.lists(
 """How many were counted, of how many, and how large the heap is."""
 
 
-def combine(found: list[tuple[int, int, int]], **how) -> WeightedShare:
+def combine(heaps: list[tuple[int, int, int]], **options) -> WeightedShare:
     """The weighted share of heaps."""
-    whole = sum(size for _, _, size in found)
+    whole = sum(size for _, _, size in heaps)
     return find_weighted_share(
-        [got for got, _, _ in found], [of for _, of, _ in found], [size / whole for _, _, size in found], **how
+        [count for count, _, _ in heaps], [of for _, of, _ in heaps], [size / whole for _, _, size in heaps], **options
     )
 
 
@@ -77,13 +77,13 @@ def test_many_shares_at_once_are_each_alone(method: IntervalMethod, of: int, sha
 
 def test_a_weighted_share_is_what_zou_and_donner_write():
     """The distances of the two Wilson limits are combined by the root of the sum of their squares."""
-    found = find_weighted_share([47, 3], [50, 50], [0.6, 0.4])
+    share = find_weighted_share([47, 3], [50, 50], [0.6, 0.4])
     (low_a, high_a), (low_b, high_b) = find_interval(47, 50), find_interval(3, 50)
 
-    assert found.value == pytest.approx(0.6 * 0.94 + 0.4 * 0.06)
-    assert found.low == pytest.approx(found.value - math.hypot(0.6 * (0.94 - low_a), 0.4 * (0.06 - low_b)))
-    assert found.high == pytest.approx(found.value + math.hypot(0.6 * (high_a - 0.94), 0.4 * (high_b - 0.06)))
-    assert found.to_dict() == {"value": found.value, "low": found.low, "high": found.high}
+    assert share.value == pytest.approx(0.6 * 0.94 + 0.4 * 0.06)
+    assert share.low == pytest.approx(share.value - math.hypot(0.6 * (0.94 - low_a), 0.4 * (0.06 - low_b)))
+    assert share.high == pytest.approx(share.value + math.hypot(0.6 * (high_a - 0.94), 0.4 * (high_b - 0.06)))
+    assert share.to_dict() == {"value": share.value, "low": share.low, "high": share.high}
 
 
 @given(of=st.floats(1, 10**6), share=st.floats(0, 1), level=st.floats(0.5, 0.999))
@@ -110,19 +110,22 @@ def test_the_largest_counts_have_limits_on_both_sides(method: IntervalMethod, si
 def test_one_heap_is_its_own_interval(method: IntervalMethod, of: int, share: float):
     """With one heap of weight 1 nothing is combined; Jeffreys' limits are moved to hold the share."""
     count = round(share * of)
-    found, (low, high) = find_weighted_share([count], [of], [1], method=method), find_interval(count, of, method=method)
+    weighted, (low, high) = (
+        find_weighted_share([count], [of], [1], method=method),
+        find_interval(count, of, method=method),
+    )
 
     expected = (count / of, min(low, count / of), max(high, count / of))
-    assert (found.value, found.low, found.high) == pytest.approx(expected, abs=1e-12)
+    assert (weighted.value, weighted.low, weighted.high) == pytest.approx(expected, abs=1e-12)
 
 
-@given(found=heaps, data=st.data())
-def test_a_weighted_share_stays_in_range_and_mirrors(found: list[tuple[int, int, int]], data: st.DataObject):
+@given(rows=heaps, data=st.data())
+def test_a_weighted_share_stays_in_range_and_mirrors(rows: list[tuple[int, int, int]], data: st.DataObject):
     """It is in its interval, in 0 to 1; turned round it is that of the others; the order of heaps is nothing."""
     method = data.draw(st.sampled_from(METHODS))
-    plain = combine(found, method=method)
-    turned = combine([(of - got, of, size) for got, of, size in found], method=method)
-    moved = combine(data.draw(st.permutations(found)), method=method)
+    plain = combine(rows, method=method)
+    turned = combine([(of - count, of, size) for count, of, size in rows], method=method)
+    moved = combine(data.draw(st.permutations(rows)), method=method)
 
     assert 0 <= plain.low <= plain.value + 1e-12
     assert plain.value - 1e-12 <= plain.high <= 1
@@ -130,12 +133,12 @@ def test_a_weighted_share_stays_in_range_and_mirrors(found: list[tuple[int, int,
     assert moved.to_dict() == pytest.approx(plain.to_dict(), abs=1e-9)
 
 
-@given(found=heaps)
-def test_what_is_labelled_completely_is_known(found: list[tuple[int, int, int]]):
+@given(rows=heaps)
+def test_what_is_labelled_completely_is_known(rows: list[tuple[int, int, int]]):
     """The less of the heaps is left, the narrower; with nothing left, the value is exact."""
     widths = []
     for left in (0.0, 0.3, 1.0):
-        item = combine(found, unlabelled=[left] * len(found))
+        item = combine(rows, unlabelled=[left] * len(rows))
         widths.append(item.high - item.low)
 
     assert widths[0] == pytest.approx(0, abs=1e-12)

@@ -10,17 +10,17 @@ from adjudge.trust import compute_labels_needed
 def test_the_formulas_are_those_of_the_books():
     """For one stratum: z² p (1 - p) / h², then the share that is labelled, then a fifth more."""
     n0 = 1.959963984540054**2 * 0.25 / 0.03**2
-    found = compute_labels_needed([3200], [0.5], within=0.03)
+    needed = compute_labels_needed([3200], [0.5], within=0.03)
 
-    assert found.alone == found.random == found.planned == math.ceil(1.2 * n0 / (1 + n0 / 3200))
+    assert needed.alone == needed.random == needed.planned == math.ceil(1.2 * n0 / (1 + n0 / 3200))
 
 
 def test_neyman_is_never_more_than_at_random():
     """Strata help, and labels where people disagree help more; looking at all times costs."""
-    found = compute_labels_needed([2000, 1200], [0.95, 0.4], within=0.03)
+    needed = compute_labels_needed([2000, 1200], [0.95, 0.4], within=0.03)
 
-    assert found.planned < found.random < found.alone
-    assert found.live > found.planned
+    assert needed.planned < needed.random < needed.alone
+    assert needed.live > needed.planned
 
 
 def test_no_plan_is_larger_than_its_run():

@@ -50,9 +50,9 @@ def test_all_labels_are_the_rate_itself():
 
 @quick
 @given(runs())
-def test_an_interval_is_never_wider_than_what_is_open(found: tuple[list[int], list[tuple[int, bool]]]):
+def test_an_interval_is_never_wider_than_what_is_open(sample: tuple[list[int], list[tuple[int, bool]]]):
     """Cases that are labelled are known: the limits count those without a label as bad or good, at the widest."""
-    sizes, draws = found
+    sizes, draws = sample
     rate = compute_live_rate(sizes, draws)
     good, left = sum(value for _, value in draws), sum(sizes) - len(draws)
 
@@ -62,9 +62,9 @@ def test_an_interval_is_never_wider_than_what_is_open(found: tuple[list[int], li
 @pytest.mark.slow
 @quick
 @given(runs())
-def test_good_and_bad_are_alike(found: tuple[list[int], list[tuple[int, bool]]]):
+def test_good_and_bad_are_alike(sample: tuple[list[int], list[tuple[int, bool]]]):
     """With good and bad exchanged, the interval is mirrored."""
-    sizes, draws = found
+    sizes, draws = sample
     rate = compute_live_rate(sizes, draws)
     other = compute_live_rate(sizes, [(place, not value) for place, value in draws])
 
@@ -150,10 +150,10 @@ def test_single_cases_of_groups_are_a_random_sample_of_the_run():
         drawn = chance.sample(cases, 160)
         together = [good for group in chance.sample(groups, 20) for good in group]
         for labels in (40, 160):
-            found = compute_live_rate([len(cases)], [(0, good) for good in drawn[:labels]])
-            single += found.low <= rate <= found.high
-            found = compute_live_rate([len(cases)], [(0, good) for good in together[:labels]])
-            whole += found.low <= rate <= found.high
+            rate_of_sample = compute_live_rate([len(cases)], [(0, good) for good in drawn[:labels]])
+            single += rate_of_sample.low <= rate <= rate_of_sample.high
+            rate_of_sample = compute_live_rate([len(cases)], [(0, good) for good in together[:labels]])
+            whole += rate_of_sample.low <= rate <= rate_of_sample.high
 
     assert single >= 0.95 * 2 * runs
     assert whole < 0.85 * 2 * runs
@@ -209,7 +209,7 @@ def test_a_level_is_between_0_and_1(level: float):
 
 def test_it_is_plain_data():
     """A rate says what it is, how it was made and for what."""
-    said = compute_live_rate([3], [(0, True)]).to_dict()
+    document = compute_live_rate([3], [(0, True)]).to_dict()
 
-    assert said["schema"] == "adjudge/live-rate/1"
-    assert (said["target"], said["labels"], said["cases"]) == ("run", 1, 3)
+    assert document["schema"] == "adjudge/live-rate/1"
+    assert (document["target"], document["labels"], document["cases"]) == ("run", 1, 3)

@@ -21,11 +21,11 @@ def statistics(require):
 
 def test_a_flip_is_any_difference():
     """An item flips if its repeats are not all the same; undecided is another answer."""
-    found = make_repeatability([[True, True], [True, False], [True, None], [True]])
+    repeatability = make_repeatability([[True, True], [True, False], [True, None], [True]])
 
-    assert (found.items, found.left_out) == (3, 1)
-    assert found.flips.value == 2 / 3
-    assert found.flips.method == "Wilson"
+    assert (repeatability.items, repeatability.left_out) == (3, 1)
+    assert repeatability.flips.value == 2 / 3
+    assert repeatability.flips.method == "Wilson"
 
 
 def test_disagreement_does_not_grow_with_repeats():
@@ -51,14 +51,14 @@ def test_groups_widen_the_interval_of_flips():
 def test_noise_and_a_systematic_part_make_up_the_error():
     """A judge that is wrong always on some items and half of the time on others."""
     rows = [[False] * 4] * 10 + [[True, False, True, False]] * 10 + [[True] * 4] * 30
-    found = make_error_parts(rows, [True] * 50)
+    parts = make_error_parts(rows, [True] * 50)
 
-    assert is_near(found.error.value, (10 + 5) / 50)
-    assert is_near(found.noise.value, 10 * (1 / 3) / 50)
-    assert is_near(found.error.value, found.noise.value + found.systematic.value)
-    assert is_near(found.noise_share.value, found.noise.value / found.error.value)
-    assert found.noise_share.low < found.noise_share.value < found.noise_share.high
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert is_near(parts.error.value, (10 + 5) / 50)
+    assert is_near(parts.noise.value, 10 * (1 / 3) / 50)
+    assert is_near(parts.error.value, parts.noise.value + parts.systematic.value)
+    assert is_near(parts.noise_share.value, parts.noise.value / parts.error.value)
+    assert parts.noise_share.low < parts.noise_share.value < parts.noise_share.high
+    json.dumps(parts.to_dict(), allow_nan=False)
 
 
 def test_a_judge_that_only_guesses_is_all_noise():
@@ -77,36 +77,36 @@ def test_the_intraclass_correlation_is_the_share_between_items():
     """Items that differ as much as repeats do give one half."""
     chance = random.Random(3)
     rows = [[mean + chance.gauss(0, 1) for _ in range(6)] for mean in (chance.gauss(0, 1) for _ in range(500))]
-    found = make_error_parts(rows, [0.0] * 500).intraclass
+    intraclass = make_error_parts(rows, [0.0] * 500).intraclass
 
-    assert found.low < 0.5 < found.high
+    assert intraclass.low < 0.5 < intraclass.high
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=2, max_size=5), min_size=1, max_size=15), st.integers(-5, 5))
 def test_parts_add_up_and_do_not_move(rows, shift):
     """Whatever the data, noise and the systematic part are the error, and another origin changes nothing."""
     truth = [float(at % 2) for at in range(len(rows))]
-    found = make_error_parts(rows, truth, resamples=100)
+    parts = make_error_parts(rows, truth, resamples=100)
     moved = make_error_parts(
         [[value + shift * 1e6 for value in row] for row in rows],
         [value + shift * 1e6 for value in truth],
         resamples=100,
     )
 
-    assert is_near(found.error.value, found.noise.value + found.systematic.value)
-    assert is_near(found.error.value, moved.error.value)
-    assert (found.intraclass.value is None) == (moved.intraclass.value is None)
-    if found.intraclass.value is not None:
-        assert abs(found.intraclass.value - moved.intraclass.value) < 1e-6
+    assert is_near(parts.error.value, parts.noise.value + parts.systematic.value)
+    assert is_near(parts.error.value, moved.error.value)
+    assert (parts.intraclass.value is None) == (moved.intraclass.value is None)
+    if parts.intraclass.value is not None:
+        assert abs(parts.intraclass.value - moved.intraclass.value) < 1e-6
 
 
 def test_what_has_no_parts_says_so():
     """A judge that is never wrong has no share of noise, and one answer an item no variance."""
-    found = make_error_parts([[1, 1], [0, 0]], [1, 0])
+    parts = make_error_parts([[1, 1], [0, 0]], [1, 0])
 
-    assert found.error.value == 0.0
-    assert found.noise_share.value is None
-    assert "no repeat was wrong" in found.noise_share.note
+    assert parts.error.value == 0.0
+    assert parts.noise_share.value is None
+    assert "no repeat was wrong" in parts.noise_share.note
     for wrong in ([[1], [0]], [[1, None], [None, 0]]):
         with pytest.raises(UsageError, match="at least twice"):
             make_error_parts(wrong, [1, 0])
@@ -122,13 +122,13 @@ def test_a_place_that_wins_twice_is_a_bias():
     """Conflicts that favour the answer shown first, whichever it is, are no chance."""
     forward = ["first"] * 18 + ["second"] * 2 + ["tie", None]
     backward = ["second"] * 16 + ["first"] * 2 + ["first", "second"] + ["first", "first"]
-    found = make_order_flips(forward, backward)
+    flips = make_order_flips(forward, backward)
 
-    assert (found.pairs, found.undecided) == (22, 1)
-    assert (found.flips.count, found.flips.of) == (18, 21)
-    assert (found.conflicts, found.favouring_first, found.favouring_second) == (17, 16, 1)
-    assert found.p_value < 0.001
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert (flips.pairs, flips.undecided) == (22, 1)
+    assert (flips.flips.count, flips.flips.of) == (18, 21)
+    assert (flips.conflicts, flips.favouring_first, flips.favouring_second) == (17, 16, 1)
+    assert flips.p_value < 0.001
+    json.dumps(flips.to_dict(), allow_nan=False)
 
 
 def test_orders_without_a_conflict_have_no_test():

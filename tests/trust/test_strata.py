@@ -63,23 +63,23 @@ def test_equal_scores_stay_together():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=300), st.integers(1, 6))
 def test_strata_are_ranges_of_scores(scores: list[float], most: int):
     """At most so many, numbered without a gap, none below ten cases if there are several, and in the scores' order."""
-    found = group_scores(scores, most=most)
-    ordered = [number for _, number in sorted(zip(scores, found, strict=True))]
+    strata = group_scores(scores, most=most)
+    ordered = [number for _, number in sorted(zip(scores, strata, strict=True))]
 
     assert ordered == sorted(ordered)
-    assert sorted(set(found)) == list(range(max(found) + 1))
-    assert max(found) < most
-    assert max(found) == 0 or min(found.count(number) for number in set(found)) >= 10
-    assert all(len({n for s, n in zip(scores, found, strict=True) if s == score}) == 1 for score in set(scores))
+    assert sorted(set(strata)) == list(range(max(strata) + 1))
+    assert max(strata) < most
+    assert max(strata) == 0 or min(strata.count(number) for number in set(strata)) >= 10
+    assert all(len({n for s, n in zip(scores, strata, strict=True) if s == score}) == 1 for score in set(scores))
 
 
 def test_disputed_scores_get_more_strata():
     """The sums of standard deviations are about equal: sure cases share a stratum, unsure ones are split."""
     scores = [0.02] * 500 + [0.4] * 100 + [0.5] * 100 + [0.6] * 100 + [0.98] * 500
-    found = group_scores(scores)
+    strata = group_scores(scores)
     sums = [
-        sum(math.sqrt(s * (1 - s)) for s, n in zip(scores, found, strict=True) if n == number)
-        for number in range(max(found) + 1)
+        sum(math.sqrt(s * (1 - s)) for s, n in zip(scores, strata, strict=True) if n == number)
+        for number in range(max(strata) + 1)
     ]
 
     assert len(sums) == 4
@@ -100,17 +100,17 @@ def test_a_score_is_from_0_to_1(scores: list[float]):
 @given(sizes_of, st.integers(1, 2000))
 def test_a_pilot_is_in_proportion_with_five_each(sizes: list[int], labels: int):
     """A quarter of the labels and at least 60, of every stratum at least 5, never more than it has."""
-    found = allocate_pilot(sizes, labels)
+    allocation = allocate_pilot(sizes, labels)
 
-    assert sum(found) == min(max(60, math.ceil(labels / 4)), sum(sizes))
-    assert all(min(5, size) <= count <= size for count, size in zip(found, sizes, strict=True))
+    assert sum(allocation) == min(max(60, math.ceil(labels / 4)), sum(sizes))
+    assert all(min(5, size) <= count <= size for count, size in zip(allocation, sizes, strict=True))
 
 
 @quick
 @given(counted())
-def test_an_allocation_reaches_its_total(found: tuple[list[int], list[int], list[int], int]):
+def test_an_allocation_reaches_its_total(sample: tuple[list[int], list[int], list[int], int]):
     """As many as are wanted, no stratum gets more than it has left, and no label is taken back."""
-    sizes, labelled, good, total = found
+    sizes, labelled, good, total = sample
     more = allocate_labels(sizes, total, labelled=labelled, good=good)
 
     assert sum(more) == min(max(total, sum(labelled)), sum(sizes)) - sum(labelled)
@@ -153,7 +153,7 @@ def test_planned_labels_cover(sizes: list[int], rates: list[float]):
         of = [n + m for n, m in zip(pilot, more, strict=True)]
         counts = [x + y for x, y in zip(seen, rest, strict=True)]
         left = [1 - n / s for n, s in zip(of, sizes, strict=True)]
-        found = find_weighted_share(counts, of, [s / sum(sizes) for s in sizes], unlabelled=left)
-        inside += found.low <= sum(good) / sum(sizes) <= found.high
+        share = find_weighted_share(counts, of, [s / sum(sizes) for s in sizes], unlabelled=left)
+        inside += share.low <= sum(good) / sum(sizes) <= share.high
 
     assert inside / 400 >= 0.915

@@ -18,9 +18,12 @@ Table = Sequence[Sequence[int]]
 def agree(*tables: Table) -> Agreement:
     """The agreement of labels that were counted alike; rows are bad and good, columns failed and passed."""
     total = np.sum(tables, axis=0)
-    pairs = [(said, true) for true in (0, 1) for said in (0, 1) for _ in range(total[true][said])]
+    pairs = [(judged, true) for true in (0, 1) for judged in (0, 1) for _ in range(total[true][judged])]
     return make_agreement(
-        [bool(said) for said, _ in pairs], [bool(true) for _, true in pairs], categories=(False, True), resamples=100
+        [bool(judged) for judged, _ in pairs],
+        [bool(true) for _, true in pairs],
+        categories=(False, True),
+        resamples=100,
     )
 
 
@@ -31,24 +34,24 @@ FAILED, PASSED = [[38, 0], [1, 0]], [[0, 9], [0, 112]]
 def test_a_label_counts_for_the_cases_that_it_stands_for():
     """Of the fails more were labelled: counted alike, the judge seems to catch more bad cases than it does."""
     plain = agree(FAILED, PASSED)
-    found = weigh_agreement(plain, [FAILED, PASSED], [87, 363])
+    weighed = weigh_agreement(plain, [FAILED, PASSED], [87, 363])
     caught, missed = 38 * 87 / 39, 9 * 363 / 121
 
     assert plain.specificity.value == 38 / 47
-    assert found.specificity.value == pytest.approx(caught / (caught + missed))
-    assert found.precision.value == pytest.approx(plain.precision.value)
-    assert found.prevalence.value == pytest.approx((112 * 363 / 121 + 87 / 39) / 450)
-    assert found.baselines[0].accuracy.rate == pytest.approx(found.prevalence.value)
-    assert found.confusion == plain.confusion
+    assert weighed.specificity.value == pytest.approx(caught / (caught + missed))
+    assert weighed.precision.value == pytest.approx(plain.precision.value)
+    assert weighed.prevalence.value == pytest.approx((112 * 363 / 121 + 87 / 39) / 450)
+    assert weighed.baselines[0].accuracy.rate == pytest.approx(weighed.prevalence.value)
+    assert weighed.confusion == plain.confusion
 
 
 def test_equal_probabilities_change_no_value():
     """Where each label stands for as many cases, every estimate is what it was."""
     plain = agree(FAILED, PASSED)
-    found = weigh_agreement(plain, [FAILED, PASSED], [390, 1210])
+    weighed = weigh_agreement(plain, [FAILED, PASSED], [390, 1210])
 
     for name in ("accuracy", "sensitivity", "specificity", "precision", "f1", "cohen_kappa", "gwet_ac1", "scott_pi"):
-        assert getattr(found, name).value == pytest.approx(getattr(plain, name).value), name
+        assert getattr(weighed, name).value == pytest.approx(getattr(plain, name).value), name
 
 
 def test_what_is_labelled_completely_has_no_uncertainty():
@@ -65,10 +68,10 @@ def test_what_is_labelled_completely_has_no_uncertainty():
 def test_a_class_without_labels_has_no_value():
     """Nothing is made up where no label is bad."""
     good = [[0, 0], [3, 40]]
-    found = weigh_agreement(agree(good), [good], [400])
+    weighed = weigh_agreement(agree(good), [good], [400])
 
-    assert found.specificity.value is None
-    assert found.specificity.note
+    assert weighed.specificity.value is None
+    assert weighed.specificity.note
 
 
 @pytest.mark.parametrize(
@@ -94,9 +97,9 @@ def test_weighed_intervals_hold_where_plain_ones_never_do():
         passed, failed = int(random.hypergeometric(640, 160, 60)), int(random.hypergeometric(80, 120, 60))
         tables = [[[0, 60 - passed], [0, passed]], [[60 - failed, 0], [failed, 0]]]
         plain = agree(*tables)
-        for place, found in enumerate((plain, weigh_agreement(plain, tables, [800, 200]))):
+        for place, agreement in enumerate((plain, weigh_agreement(plain, tables, [800, 200]))):
             for name, value in truth.items():
-                low, high = getattr(found, name).interval
+                low, high = getattr(agreement, name).interval
                 held[name][place] += low <= value <= high
 
     assert all(weighed >= 0.93 * 300 for _, weighed in held.values()), held

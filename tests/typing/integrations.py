@@ -7,6 +7,7 @@ from typing import Any, Literal, assert_type
 from agents import Agent, RunState
 from claude_agent_sdk import ClaudeAgentOptions
 from inspect_ai import Task
+from inspect_ai.approval import ApprovalPolicy, Approver
 from inspect_ai.scorer import Scorer
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
@@ -18,7 +19,7 @@ from pydantic_evals import Case, Dataset
 from adjudge import Gate, Judge, JudgeChain
 from adjudge.guards import ToolGuard
 from adjudge.integrations.claude import guard_options
-from adjudge.integrations.inspect_ai import ScoreValue, judge_scorer
+from adjudge.integrations.inspect_ai import ScoreValue, guard_approver, judge_scorer
 from adjudge.integrations.mcp import (
     FindPrincipal,
     GateExtension,
@@ -44,6 +45,13 @@ def score(value: ScoreValue) -> Task:
     judge_scorer(answer, criteria={"polite": "Is polite."}, threshold=0.8, rules=["secrets"])
     judge_scorer(JudgeChain([answer]), criteria="Is polite.", value="share")  # pyrefly: ignore[bad-argument-type]
     return Task(scorer=judge_scorer(Judge(answer), criteria="Is polite.", value=value, use_target=False))
+
+
+def approve(guard: ToolGuard) -> Task:
+    """A task of Inspect whose agent's calls a guard approves."""
+    assert_type(guard_approver(guard), Approver)
+    guard_approver()  # pyrefly: ignore[missing-argument]
+    return Task(approval=[ApprovalPolicy(guard_approver(guard, wait=60), "*")])
 
 
 def evaluate(policy: Literal["raise", "fail"]) -> None:

@@ -237,7 +237,7 @@ async def keep_tools(reviewer: EmergentJudge, candidate: ToolCandidate) -> None:
         made = await forge(candidate, reviewer, registry, agent="ana", session="s1")
         assert_type(made, ForgeResult)
         assert_type(made.tool, EmergentTool | None)
-        use = await registry.use("t", lambda tool, given: tool.name, {}, agent="ana", session="s1")
+        use = await registry.use("t", lambda tool, arguments: tool.name, {}, agent="ana", session="s1")
         assert_type(use.verdict, ReuseVerdict | None)
         risen = await registry.promote("t", reviewer, to="shared", approved_by="grace")
         assert_type(risen.verdict, PromotionVerdict | None)
@@ -249,13 +249,13 @@ async def keep_tools(reviewer: EmergentJudge, candidate: ToolCandidate) -> None:
 
 async def audit(ledger: Ledger) -> None:
     """An audit is of a ledger or of an export, and goes to text and back."""
-    found = await derive_audit(ledger, gate="publish", since=datetime.now().astimezone())
+    report = await derive_audit(ledger, gate="publish", since=datetime.now().astimezone())
     assert_type(await derive_audit(Path("a.jsonl"), opinion="adverse", opinion_by="Ada", reason="..."), AuditEntry)
-    assert_type(read_audit(found.to_dict()), AuditEntry)
-    assert_type(render_audit(found), str)
-    assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(found), bool)
+    assert_type(read_audit(report.to_dict()), AuditEntry)
+    assert_type(render_audit(report), str)
+    assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(report), bool)
     AuditQuery(opinion="fine")  # type: ignore[bad-argument-type]
-    found.opinion = "unqualified"  # pyrefly: ignore[read-only]
+    report.opinion = "unqualified"  # pyrefly: ignore[read-only]
 
 
 async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
@@ -267,15 +267,15 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
         await approvals.request(held, "?", approvers=["ana"], first=single, content="x", on_expiry="approve")
         await approvals.request(held, "?", approvers=["ana"], on_expiry="allow")  # pyrefly: ignore[bad-argument-type]
         await approvals.request(held, "Publish?")  # pyrefly: ignore[missing-argument]
-        found = await approvals.decide("id", "ana", True, "why")
-        assert_type(found, Approval)
-        assert_type(found.votes, tuple[Vote, ...])
-        assert_type(found.status, Literal["open", "approved", "denied"])
+        approval = await approvals.decide("id", "ana", True, "why")
+        assert_type(approval, Approval)
+        assert_type(approval.votes, tuple[Vote, ...])
+        assert_type(approval.status, Literal["open", "approved", "denied"])
         assert_type(await approvals.wait("id"), ApprovalAnswer)
         assert_type(await approvals.list(status=None, approver="ana"), tuple[Approval, ...])
         assert_type(await approvals.find("8f3a"), str)
         assert_type(await approvals.is_open("id"), bool)
-        assert_type(found.result, JudgeResult | None)
+        assert_type(approval.result, JudgeResult | None)
         assert_type(await approvals.history("id"), tuple[Entry, ...])
         assert_type(await approvals.pending("id"), PendingDecision | None)
         assert_type(await approvals.list_pending(gate="door", status="approved"), tuple[PendingDecision, ...])
@@ -355,8 +355,8 @@ def work_with_labels(words: LabelMap, tool: AnnotationTool) -> None:
     assert_type(write_labels("labels.jsonl", [label]), int)
     assert_type(parse_label_map("yes=true"), dict[str, LabelValue])
     assert_type(open_dataset("answers.csv", label_map={"yes": True}).with_labels([label], name="polite"), Dataset)
-    found = assert_type(import_labels("scores.json", format=tool, label_name="correct"), ImportedLabels)
-    assert_type(found.labels, tuple[Label, ...])
+    imported = assert_type(import_labels("scores.json", format=tool, label_name="correct"), ImportedLabels)
+    assert_type(imported.labels, tuple[Label, ...])
     import_labels("scores.json", format="excel")  # type: ignore[arg-type]  # pyrefly: ignore[bad-argument-type]
     for load in (import_langfuse, import_langsmith, import_mlflow, import_phoenix):
         assert_type(load("export.json", label_map=words, label_name="correct"), Dataset)
@@ -430,9 +430,9 @@ def report_run(done: Run) -> None:
 
 def look_back(done: Run) -> None:
     """A run is redecided and compared as a value or a folder, without a loop."""
-    found = redecide(done, rubric="security", strategy="majority", fail_open=False, judges=["a"], out=Path("new"))
-    assert_type(found, Redecision)
-    assert_type(found.changes[0].known, bool)
+    redecision = redecide(done, rubric="security", strategy="majority", fail_open=False, judges=["a"], out=Path("new"))
+    assert_type(redecision, Redecision)
+    assert_type(redecision.changes[0].known, bool)
     assert_type(redecide("run", threshold=0.5, all_cases=True).kept_own, int)
     redecide("run", strategy="votes")  # type: ignore[bad-argument-type]
     compared = diff(done, "new")

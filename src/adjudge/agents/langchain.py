@@ -11,7 +11,16 @@ from typing import Any
 from adjudge.agents.run import AgentRun, RunOutcome
 from adjudge.agents.source import Document
 from adjudge.agents.step import Role
-from adjudge.agents.transcript import Transcript, add_usages, read_count, read_kind, read_name, read_text
+from adjudge.agents.transcript import (
+    Transcript,
+    add_usages,
+    is_answer,
+    read_count,
+    read_kind,
+    read_name,
+    read_text,
+    write_answer,
+)
 from adjudge.formats.text import quote
 from adjudge.result import Usage
 
@@ -58,6 +67,8 @@ def read_langchain(document: Document) -> AgentRun:
         if _ROLES.get(read_kind(message)) == "assistant":
             usages.append(_read_usage(message.get("usage_metadata")))
     answer = transcript.get_last_text()
+    if answer is None and len(document.objects) == 1:
+        answer = _find_output(transcript, document.objects[0].get("structured_response"))
     outcome: RunOutcome = "finished" if answer is not None else "failed"
     if is_held:
         outcome, answer = "held", None
@@ -74,6 +85,13 @@ def _list_messages(document: Document, transcript: Transcript) -> tuple[Sequence
         transcript.report("the graph was interrupted, and waits to be resumed")
         return first["messages"], True
     return first["messages"], False
+
+
+def _find_output(transcript: Transcript, output: Any) -> str | None:
+    """Find the output that an agent gave by its last call: a state of before holds another one, or none."""
+    call = transcript.steps[-1].call if transcript.steps else None
+    is_last = call is not None and call.result is not None and is_answer(call.arguments, output)
+    return write_answer(output) if is_last else None
 
 
 def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) -> None:

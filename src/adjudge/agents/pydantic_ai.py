@@ -17,6 +17,7 @@ from adjudge.agents.transcript import (
     read_name,
     read_text,
     read_usage,
+    write_answer,
 )
 from adjudge.formats.text import quote
 from adjudge.result import Usage
@@ -38,6 +39,9 @@ _IGNORED = frozenset(
 """Parts that are neither words nor calls."""
 
 _CUT_OFF = frozenset({"length", "content_filter", "error"})
+
+_OUTPUT_TOOL, _TAKEN = "final_result", "Final result processed."
+"""The tool by which a model gives its output, unless its agent calls it otherwise, and what that returns."""
 
 
 def is_pydantic_ai(entry: dict[str, Any]) -> bool:
@@ -62,10 +66,26 @@ def read_pydantic_ai(document: Document) -> AgentRun:
             usages.append(read_usage(message.get("usage"), cached="cache_read_tokens", written="cache_write_tokens"))
     answer = transcript.get_last_text()
     if answer is None:
+        answer = _find_output(transcript, document.objects[-1])
+    if answer is None:
         transcript.report("it ends before the agent's last word")
     outcome = "finished" if answer is not None else "failed"
     metadata = {"session": conversation}
     return transcript.make_run(answer=answer, outcome=outcome, usage=add_usages(usages), metadata=metadata)
+
+
+def _find_output(transcript: Transcript, last: dict[str, Any]) -> str | None:
+    """Find the output that an agent gave by a call: the framework says after it that it was taken.
+
+    Only for the framework's own name of that tool: any other tool could return the same words.
+    """
+    parts = last.get("parts") if read_kind(last, "kind") == "request" else None
+    for part in parts if isinstance(parts, list) else []:
+        if read_kind(part, "content") == _TAKEN and read_kind(part, "tool_name").startswith(_OUTPUT_TOOL):
+            call = transcript.get_call(part.get("tool_call_id"))
+            if call is not None and call.tool == part["tool_name"] and call.result is not None:
+                return write_answer(call.arguments)
+    return None
 
 
 def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) -> None:

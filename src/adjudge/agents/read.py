@@ -10,7 +10,9 @@ from adjudge.agents.claude import is_claude, read_claude
 from adjudge.agents.codex import is_codex, read_codex
 from adjudge.agents.inspect import is_inspect, read_inspect
 from adjudge.agents.langchain import is_langchain, read_langchain
+from adjudge.agents.langfuse import is_langfuse, read_langfuse
 from adjudge.agents.openai import is_openai, read_openai
+from adjudge.agents.openinference import is_openinference, read_openinference
 from adjudge.agents.otel import is_otel, read_otel
 from adjudge.agents.pydantic_ai import is_pydantic_ai, read_pydantic_ai
 from adjudge.agents.run import AgentRun
@@ -18,15 +20,28 @@ from adjudge.agents.source import Document, read_document
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 
-RunFormat = Literal["claude", "codex", "inspect", "langchain", "openai", "otel", "pydantic_ai", "adjudge"]
+RunFormat = Literal[
+    "claude",
+    "codex",
+    "inspect",
+    "langchain",
+    "langfuse",
+    "openai",
+    "openinference",
+    "otel",
+    "pydantic_ai",
+    "adjudge",
+]
 
 _READERS: Mapping[str, tuple[Callable[[dict[str, Any]], bool], Callable[[Document], AgentRun]]] = {
     "claude": (is_claude, read_claude),
     "codex": (is_codex, read_codex),
     "inspect": (is_inspect, read_inspect),
     "langchain": (is_langchain, read_langchain),
+    "langfuse": (is_langfuse, read_langfuse),
     "pydantic_ai": (is_pydantic_ai, read_pydantic_ai),
     "openai": (is_openai, read_openai),
+    "openinference": (is_openinference, read_openinference),
     "otel": (is_otel, read_otel),
 }
 
@@ -49,10 +64,11 @@ def read_run(
         format: ``claude`` for Claude Code (``--output-format stream-json``, and session files), ``codex`` for Codex
             (``--json``, and rollout files), ``inspect`` for one sample of Inspect with its events, or a log of one
             sample, as JSON, ``langchain`` for messages of LangChain or a state that holds them, as
-            ``messages_to_dict`` and ``model_dump`` write them, ``openai`` for the items of the OpenAI Agents SDK,
-            ``otel`` for spans of OpenTelemetry's GenAI conventions (OTLP as JSON, or as the SDK of Python writes
-            them), ``pydantic_ai`` for what ``all_messages_json()`` writes, ``adjudge`` for what ``AgentRun.to_dict``
-            wrote. By default it is told by the content.
+            ``messages_to_dict`` and ``model_dump`` write them, ``langfuse`` for a trace of Langfuse with its
+            observations, ``openai`` for the items of the OpenAI Agents SDK, ``openinference`` and ``otel`` for spans
+            of OpenInference and of OpenTelemetry's GenAI conventions (OTLP as JSON, as the SDK of Python writes them,
+            or as Phoenix does), ``pydantic_ai`` for what ``all_messages_json()`` writes, ``adjudge`` for what
+            ``AgentRun.to_dict`` wrote. By default it is told by the content.
     """
     if format is not None:
         check_choice("format", format, get_args(RunFormat))
@@ -72,12 +88,17 @@ def _detect(document: Document) -> str:
             return "adjudge"
         for name, (is_one, _) in _READERS.items():
             if is_one(entry):
-                return name
+                return _name_convention(document) if name == "otel" else name
     raise UsageError(
         f"{document.name} is no transcript of a tool that is known here; the formats are "
         f"{', '.join(get_args(RunFormat))}",
         argument="source",
     )
+
+
+def _name_convention(document: Document) -> str:
+    """Name the convention of spans, which those of a web server around the agent do not have."""
+    return "openinference" if any(map(is_openinference, document.objects)) else "otel"
 
 
 def _read_own(document: Document) -> AgentRun:

@@ -10,7 +10,7 @@ from adjudge.agents.run import AgentRun, RunOutcome, Unknown
 from adjudge.agents.step import AgentCall, Role, Step
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import is_finite
-from adjudge.formats.json import read_json
+from adjudge.formats.json import is_same, read_json
 from adjudge.formats.text import flatten, quote
 from adjudge.result import Usage
 
@@ -88,17 +88,21 @@ class Transcript:
         place = self._places[call_id]
         call = self.steps[place].call
         assert call is not None  # noqa: S101 - for the type checker; only calls have places
-        error = (call.result or text) if text else call.error
+        error = (call.result or call.error or text) if text else call.error
         self._change(place, duration_ms=duration_ms, error=error, result=None if error is not None else call.result)
 
     def has_call(self, call_id: object) -> bool:
         """Return whether a call of this id was made."""
         return isinstance(call_id, str) and call_id in self._places
 
+    def get_call(self, call_id: object) -> AgentCall | None:
+        """Return the call of this id, if it was made."""
+        place = self._places.get(call_id) if isinstance(call_id, str) else None
+        return None if place is None else self.steps[place].call
+
     def has_result(self, call_id: object) -> bool:
         """Return whether a call of this id was made and has returned."""
-        place = self._places.get(call_id) if isinstance(call_id, str) else None
-        call = None if place is None else self.steps[place].call
+        call = self.get_call(call_id)
         return call is not None and (call.result is not None or call.error is not None)
 
     def get_last_text(self) -> str | None:
@@ -204,6 +208,26 @@ def read_usage(value: Any, *, cached: str, written: str, added: bool = False) ->
         written_tokens=counts[written],
         calls=0,
     )
+
+
+def is_answer(arguments: Any, output: Any) -> bool:
+    """Return whether a value that a run gave back is made of the arguments of a call.
+
+    The value may have more members, which were filled in. pydantic-ai asks for a value that is no object as
+    ``response``.
+    """
+    if not isinstance(arguments, dict) or not arguments:
+        return False
+    if isinstance(output, dict):
+        return all(name in output and is_same(output[name], value) for name, value in arguments.items())
+    return arguments.keys() == {"response"} and is_same(arguments["response"], output)
+
+
+def write_answer(output: Any) -> str:
+    """Write a value that a run gave back as its last word: a text as it is, anything else as JSON."""
+    import json
+
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
 def add_usages(usages: Sequence[Usage | None]) -> Usage | None:

@@ -37,8 +37,8 @@ def _describe_voted(payload: Mapping[str, Any]) -> str:
 
 def _describe_pending_vote(payload: Mapping[str, Any]) -> str:
     word = "approves" if payload.get("approved") is True else "denies"
-    why = f": {payload['reason']}" if payload.get("reason") else ""
-    return f"{payload.get('by')} {word}, and can take it back until {payload.get('final_at')}{why}"
+    reason = f": {payload['reason']}" if payload.get("reason") else ""
+    return f"{payload.get('by')} {word}, and can take it back until {payload.get('final_at')}{reason}"
 
 
 def _describe_withdrawn(payload: Mapping[str, Any]) -> str:

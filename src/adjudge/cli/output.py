@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.numbers import format_points
@@ -37,7 +37,7 @@ PATIENCE = 1.0
 class _Shown:
     """The line of progress that is on the terminal now; what is written meanwhile goes above it."""
 
-    console: Console | None = None
+    console: ClassVar[Console | None] = None
     lock = threading.RLock()
 
 

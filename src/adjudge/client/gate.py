@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from adjudge.agents.run import AgentRun
 from adjudge.client.connection import Connection
 from adjudge.client.payload import (
     check_subject,
     make_unreachable_result,
     read_answer,
     write_arguments,
+    write_content_member,
     write_metadata,
     write_value,
 )
@@ -62,8 +64,8 @@ class RemoteGate:
         started = time.perf_counter()
         subject: str | None = None
         try:
-            sent, subject = write_value(content)
-            body = {"content": sent, **write_arguments({"task": task, "context": context, "reference": reference})}
+            member, subject = write_content_member(content)
+            body = member | write_arguments({"task": task, "context": context, "reference": reference})
         except Exception as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
             return self._make_blocked(error, subject, metadata, started)
         body |= {"metadata": write_metadata(metadata)} if metadata else {}
@@ -105,12 +107,14 @@ class RemoteGate:
             for name, value in parts.items()
             if value is not ...
         }
+        is_run = isinstance(content, AgentRun)
+        members = {"run" if is_run and name == "content" else name: value for name, value in sent.items()}
         timeout = self.connection.timeout
         until = time.monotonic() + timeout
         while True:
             left = until - time.monotonic()
             # Half of what is left: an answer that came after the end would be lost, though the server has recorded it.
-            body = {**sent, "approval": approval_id, "wait": min(_PAUSE, left / 2)}
+            body = {**members, "approval": approval_id, "wait": min(_PAUSE, left / 2)}
             answer = self._read_decision(
                 await self.connection.post("v1", "gates", self.name, "resume", body=body, once=False, seconds=left)
             )

@@ -12,8 +12,8 @@ from adjudge.client.payload import (
     make_unreachable_result,
     read_answer,
     write_arguments,
+    write_content_member,
     write_metadata,
-    write_value,
 )
 from adjudge.errors import ServerError, UsageError
 from adjudge.result import JudgeResult, read_result
@@ -63,8 +63,8 @@ class RemoteJudge:
             throw_on_fail: Raise ``JudgmentFailed`` unless the content passed; also if it is undecided.
             metadata: Copied to the result, never sent to a model.
         """
-        sent, subject = write_value(content)
-        body: dict[str, Any] = {"content": sent, "judge": self.name, "criteria": _write_criteria(criteria)}
+        member, subject = write_content_member(content)
+        body: dict[str, Any] = {**member, "judge": self.name, "criteria": _write_criteria(criteria)}
         body |= {"rubric": _write_rubric(rubric), "threshold": None if threshold is None else float(threshold)}
         body |= {"instructions": instructions, "rules": _write_rules(rules), "metadata": write_metadata(metadata)}
         body |= write_arguments({"task": task, "context": context, "reference": reference})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from adjudge.agents.run import AgentRun
 from adjudge.content import check_extent, copy_plain, digest_text, write_content
 from adjudge.errors import AdjudgeError, ServerError, UsageError
 from adjudge.formats.json import read_json
@@ -23,6 +24,12 @@ def write_value(value: object, *, name: str = "content") -> tuple[Any, str]:
     text, is_json = write_content(copy_plain(value), label=name)
     sent = read_json(text) if is_json else text
     return sent, digest_text(text)
+
+
+def write_content_member(content: object) -> tuple[dict[str, Any], str]:
+    """Write a content as the member that a request has for it; also return the digest as ``write_value`` does."""
+    sent, subject = write_value(content)
+    return {"run" if isinstance(content, AgentRun) else "content": sent}, subject
 
 
 def write_arguments(arguments: Mapping[str, object]) -> dict[str, Any]:

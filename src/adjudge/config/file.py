@@ -62,7 +62,7 @@ _APPROVALS = (*ASK, "webhook", "command")
 
 _WEBHOOK = ("url", "secret_env")
 
-_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices", "server", "hook")
+_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices", "server", "hook", "agents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,8 @@ class Config:
     """The settings of ``adjudge serve``; ``adjudge.config.server`` reads them."""
     hook: Mapping[str, Any] = field(default_factory=dict)
     """The settings of ``adjudge hook``; ``adjudge.config.hook`` reads them."""
+    agents: Mapping[str, Any] = field(default_factory=dict)
+    """The agents that tests run, by name; ``adjudge.config.agents`` opens them."""
 
     def find_rubric(self, name: str) -> Rubric:
         """Find the rubric of this name in the file, else a path from the working directory, or a shipped name."""

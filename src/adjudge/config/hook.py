@@ -173,13 +173,13 @@ def read_bound_config(path: Path, *, digest: str | None, allow_python: bool = Fa
     """Read the configuration of a hook, which has to be the one that was installed.
 
     Raises ``UsageError`` for a path that is relative, a link or writable by everybody, for another ``digest`` (``None``
-    compares none), and for code in it unless ``allow_python``.
+    compares none), and for code in it unless ``allow_python``, or a server is asked, which runs it.
     """
     if not path.is_absolute():
         raise UsageError(f"--config must be an absolute path, got {show(str(path))}", argument="config")
     _check_file(path)
     config = read_config(path)
-    if not allow_python and (code := find_python(config)) is not None:
+    if not allow_python and "server" not in config.hook and (code := find_python(config)) is not None:
         raise UsageError(f"{path} runs code ({show(code)}); take it out, or install the hook with --allow-python")
     if "server" not in config.hook:
         _check_ledger(config)

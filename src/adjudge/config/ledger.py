@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adjudge.config.file import Config
-from adjudge.config.modules import importing
+from adjudge.config.modules import open_function
 from adjudge.errors import AdjudgeError, LedgerError, UsageError
-from adjudge.formats.text import show
 
 if TYPE_CHECKING:
     from adjudge.ledger.ledger import Ledger
@@ -122,11 +121,4 @@ def list_hosts(config: Config) -> list[str]:
 
 
 def _open_redaction(spec: str, config: Config) -> Callable[[str], str]:
-    from adjudge.rules.checks import import_function
-
-    where = f"{config.path}: [ledger] redact"
-    prefix, _, function = spec.partition(":")
-    if prefix != "python":
-        raise UsageError(f"{where} must be like python:package.module:function, got {show(spec)}")
-    with importing(where, function, config.folder):
-        return import_function(function, where)
+    return open_function(spec, f"{config.path}: [ledger] redact", config.folder)

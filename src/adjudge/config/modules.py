@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.text import show
 
 
 @contextmanager
@@ -37,6 +39,20 @@ def importing(source: str, name: str, folder: Path | None = None) -> Iterator[No
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a sentence, whatever the module does
         raise UsageError(f"{source} cannot be imported: {type(error).__name__}: {error}; mend the module") from None
+
+
+def open_function(spec: object, where: str, folder: Path | None) -> Callable[..., Any]:
+    """Import the function that a configuration file in a folder names, ``python:package.module:function``.
+
+    Raises ``UsageError``, which begins with ``where``, for anything else, and for what cannot be imported.
+    """
+    from adjudge.rules.checks import import_function
+
+    prefix, _, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    if prefix != "python":
+        raise UsageError(f"{where} must be like python:package.module:function, got {show(spec)}")
+    with importing(where, name, folder):
+        return import_function(name, where)
 
 
 def find_code(rule: Mapping[str, object]) -> str | None:

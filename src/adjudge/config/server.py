@@ -150,8 +150,8 @@ def read_server(
     check_keys(table, tuple(setting.name for setting in fields(ServerSettings)), where)
     _check_values(table, where)
     table |= {name: tuple(table[name]) for name in ("hosts", "proxies") if name in table}
-    given = {"host": host, "port": port, "uds": uds, "uds_mode": uds_mode}
-    overrides: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    arguments = {"host": host, "port": port, "uds": uds, "uds_mode": uds_mode}
+    overrides: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
     # That of the file too where the command line names another: what is written wrong is said, used or not.
     for number in (table.get("port", PORT), overrides.get("port", PORT)):
         check_whole_number("port", number, least=0, most=65_535, where=where)

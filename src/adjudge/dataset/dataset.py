@@ -195,12 +195,12 @@ class Dataset:
         self._was_read = self._was_read or self.reads_once  # the copy reads it now
         return joined
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, reason: str) -> None:
         """Treat the row that was read last as a bad row, for a caller that compares ids itself.
 
         It is skipped, counted and listed, or raises ``UsageError`` with its place, as ``on_bad_row`` says.
         """
-        self._refuse(self._latest.line, UsageError(why), self._latest)
+        self._refuse(self._latest.line, UsageError(reason), self._latest)
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r})"

@@ -63,6 +63,30 @@ def read_json(text: str, *, nan_is_null: bool = False) -> Any:
     return _copy_json(value, 0)
 
 
+_LONG_NUMBER = re.compile(r"[0-9.]{17}|[eE][+-]?[0-9]{3}")
+"""What is in every decimal that can be another one as a float: of 15 digits, each float holds one alone."""
+
+
+def check_decimals(text: str) -> None:
+    """Raise ``ValueError`` for a decimal in a JSON text that a float does not hold as it is written.
+
+    One program reads ``1.0000000000000000001`` as 1.0, and another exactly. The text is one that ``read_json`` reads.
+    """
+    if _LONG_NUMBER.search(text):
+        json.loads(text, parse_float=_read_exactly)
+
+
+def _read_exactly(text: str) -> float:
+    number = _read_float(text)
+    try:
+        is_exact = Decimal(text) == Decimal(repr(number))
+    except ArithmeticError:  # an exponent that even a decimal has no place for
+        is_exact = False
+    if not is_exact:
+        raise ValueError(f"the number {quote(text, 40)} has more digits than programs read alike")
+    return number
+
+
 _KEY = re.compile(r'"\s*:')
 """Each key of an object ends like this, and sometimes a text does."""
 
@@ -297,3 +321,15 @@ def extend_path(path: str, part: object) -> str:
 def describe_path(path: str) -> str:
     """Write a path for a message, short and on one line; the whole output has none."""
     return flatten(path, 120) or "the output"
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are the same."""
+    # True is no 1: Python would say that they are equal.
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(is_same(a, b) for a, b in zip(one, other, strict=True))
+    return bool(one == other)

@@ -174,9 +174,9 @@ def supersede(
     )
 
 
-def block(decision: Decision, why: str) -> Decision:
+def block(decision: Decision, reason: str) -> Decision:
     """Make the decision that takes the place of one, and blocks by policy."""
-    return supersede(decision, allowed=False, decided_by="policy", detail=why, answer=decision.answer)
+    return supersede(decision, allowed=False, decided_by="policy", detail=reason, answer=decision.answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,10 +149,10 @@ class Check:
         problem = _find_other_content(pending, contents, metadata) or self._find_changed_terms(pending)
         return await self._record(block(pending, problem) if problem else await self._apply_answer(pending))
 
-    async def withdraw(self, decision: Decision, why: str) -> Decision:
+    async def withdraw(self, decision: Decision, reason: str) -> Decision:
         """Record the decision that blocks what is not the approved value any more."""
         self.subject = decision.subject
-        return await self._record(replace(block(decision, why), would_allow=False, ledger_seq=None))
+        return await self._record(replace(block(decision, reason), would_allow=False, ledger_seq=None))
 
     # ------------------------------------------------------------ judging
 
@@ -775,9 +775,9 @@ class Gate(ReadOnly):
         check_extent(metadata, "metadata")
         return Check(self, context, dict(metadata or {}), request, asks_always=asks_always)
 
-    async def _withdraw(self, decision: Decision, why: str) -> Decision:
+    async def _withdraw(self, decision: Decision, reason: str) -> Decision:
         """Record the decision that blocks what is not the approved value any more."""
-        return await self._start({}, decision.metadata).withdraw(decision, why)
+        return await self._start({}, decision.metadata).withdraw(decision, reason)
 
 
 def _make_judge(

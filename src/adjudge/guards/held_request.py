@@ -36,7 +36,7 @@ class HeldRequest(Protocol):
         ...
 
     def limit_open(self) -> Mapping[str, int]:
-        """Return the most requests that may be open: of its ``run``, and of the ``gate``; empty for no limit."""
+        """Return the most requests that may be open: of its ``run``, ``key`` and ``gate``; empty for no limit."""
         ...
 
 

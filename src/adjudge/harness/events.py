@@ -8,6 +8,7 @@ Sources: recorded with Claude Code 2.1.330 and Codex 0.169.0 (``tests/data/harne
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,11 +16,12 @@ from pathlib import PurePath
 from typing import Any, Literal, get_args
 
 from adjudge.errors import UsageError
-from adjudge.formats.json import read_json
+from adjudge.formats.json import check_decimals, read_json
 from adjudge.formats.text import show
 from adjudge.guards.tool_guard.call import ToolCall
-from adjudge.harness.hook_client import LARGEST_EVENT
+from adjudge.harness.hook_client import LARGEST_EVENT, leave_out_result
 from adjudge.harness.patch import find_patch
+from adjudge.ledger.columns import name_owned_run
 
 Harness = Literal["claude", "codex"]
 
@@ -84,23 +86,52 @@ HookEvent = CallEvent | RanEvent | PromptEvent | AnswerEvent
 
 
 def read_event(harness: Harness, raw: bytes) -> HookEvent:
-    """Read what a harness wrote to its hook's standard input. Raises ``UsageError`` for anything else."""
+    """Read what a harness wrote to its hook's standard input. Raises ``UsageError`` for anything else.
+
+    What a tool returned is left out where the event cannot be read with it, so that its call is on record all the same.
+    """
     if len(raw) > LARGEST_EVENT:
         raise UsageError(f"the event has more than {LARGEST_EVENT:,} bytes; the hook takes no longer one")
     try:
-        document = read_json(raw.decode())
+        document = _read_document(raw)
+    except UsageError:
+        shortened = _leave_out_result(raw)
+        if shortened is None:
+            raise
+        read = read_event_object(harness, _read_document(shortened))
+        return replace(read, left_out=True) if isinstance(read, RanEvent) else read
+    return read_event_object(harness, document)
+
+
+def _read_document(raw: bytes) -> dict[str, Any]:
+    try:
+        text = raw.decode()
+        document = read_json(text)
+        check_decimals(text)
     except ValueError as error:  # a UnicodeDecodeError is one too
         problem = "it is no UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise UsageError(f"the event is no JSON: {problem}") from None
     if not isinstance(document, dict):
         raise UsageError(f"the event must be an object, got {type(document).__name__}")
-    return read_event_object(harness, document)
+    return document
 
 
-def read_event_object(harness: Harness, event: Mapping[str, Any]) -> HookEvent:
-    """Read an event from its JSON object. Raises ``UsageError`` for anything else than an event that is known."""
+def _leave_out_result(raw: bytes) -> bytes | None:
+    try:
+        event = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return leave_out_result(event) if isinstance(event, dict) else None
+
+
+def read_event_object(harness: Harness, event: Mapping[str, Any], *, owner: str | None = None) -> HookEvent:
+    """Read an event from its JSON object. Raises ``UsageError`` for anything else than an event that is known.
+
+    ``owner`` is whose run it is, where a guard is asked by several that must not name each other's runs.
+    """
     name = _read_text(event, "hook_event_name")
-    run_id = _read_text(event, "session_id")
+    session = _read_text(event, "session_id")
+    run_id = session if owner is None else name_owned_run(owner, session)
     if name == "UserPromptSubmit":
         return PromptEvent(run_id=run_id, prompt=_read_text(event, "prompt"))
     if name == "Stop":

@@ -19,6 +19,7 @@ import stat
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 LARGEST_ANSWER = 1_000_000
@@ -121,7 +122,9 @@ def ask_server(server: GuardServer, path: str, body: bytes, *, seconds: float) -
         connection = _connect(server, end)
         with connection:
             connection.settimeout(_left(end))
-            connection.sendall(head.encode("ascii") + b"\r\n" + body)
+            # A server that refuses a body may close before it has read all of it, and its answer says why.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(head.encode("ascii") + b"\r\n" + body)
             headers, answer = _receive(connection, end)
     except TimeoutError:
         raise NotChecked("the server did not answer in time") from None
@@ -229,12 +232,22 @@ def _connect_unix(path: str, owner: int, end: float) -> socket.socket:
 
 
 def _check_peer(connection: socket.socket, path: str, owner: int) -> None:
-    """Raise ``NotChecked`` for a socket on which a process of another account listens, where the system says it."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # process, account, group
+    """Raise ``NotChecked`` for a socket on which a process of another account listens, and where no system says it."""
+    credentials = connection.getsockopt(*_find_peer_option())
     if int.from_bytes(credentials[4:8], sys.byteorder) != owner:
         raise NotChecked(f"another account than the server's answers at {path}")
+
+
+def _find_peer_option() -> tuple[int, int, int]:
+    """Find the option of a socket whose second 32-bit number is the account of the other end, and its size.
+
+    Sources: unix(7) of Linux, with ``struct ucred``; unix(4) of macOS, with ``struct xucred``.
+    """
+    if sys.platform == "linux":
+        return socket.SOL_SOCKET, socket.SO_PEERCRED, 12
+    if sys.platform == "darwin":
+        return 0, 1, 76  # SOL_LOCAL, LOCAL_PEERCRED
+    raise NotChecked("this system is not known to say which account listens on a socket; ask the server by https")
 
 
 def _connect_tls(server: GuardServer, end: float) -> Any:

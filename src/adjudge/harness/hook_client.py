@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -50,14 +52,29 @@ def answer_event(
         raise NotChecked("the event is no object")
     if "tool_name" in event:
         check_cwd(event.get("cwd"), config, server.key)
-    path = find_hook_path(harness, managed=managed)
-    if len(raw) > LARGEST_SENT and str(event.get("hook_event_name", "")).startswith("PostToolUse"):
-        # A server takes no body of any length. Without this, a result that is long enough would be read by the agent
-        # and be on no record.
-        path += f"{'&' if '?' in path else '?'}left_out=true"
-        raw = json.dumps({**event, "tool_response": None, "error": None}).encode("ascii")
-    answer: dict[str, Any] = ask_server(server, path, raw, seconds=seconds)
+    path, end = find_hook_path(harness, managed=managed), time.monotonic() + seconds
+    shortened = leave_out_result(event)
+    answer: dict[str, Any]
+    if shortened is None or len(raw) <= LARGEST_SENT:
+        try:
+            answer = ask_server(server, path, raw, seconds=seconds)
+        except NotChecked:
+            if shortened is None:
+                raise
+        else:
+            return answer
+    # A server does not take every body: one may be too long for it, or nest too deeply. Without this, a tool could
+    # return what the agent reads and what is on no record.
+    path += f"{'&' if '?' in path else '?'}left_out=true"
+    answer = ask_server(server, path, shortened, seconds=end - time.monotonic())
     return answer
+
+
+def leave_out_result(event: Mapping[str, Any]) -> bytes | None:
+    """Write an event of a call that was made without what the tool returned; ``None`` for another event."""
+    if not str(event.get("hook_event_name", "")).startswith("PostToolUse"):
+        return None
+    return json.dumps({**event, "tool_response": None, "error": None}).encode("ascii")
 
 
 def find_deadline(timeout: float) -> float:

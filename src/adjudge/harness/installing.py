@@ -77,7 +77,9 @@ def write_command(installation: Installation, event: str) -> str:
     """Write the command line for an event, for whichever shell the harness has."""
     check = ["hook", "check", "--seal", "--for", installation.harness, "--config", str(installation.config)]
     check += ["--digest", installation.digest]
-    check += ["--managed"] * installation.managed + ["--allow-python"] * installation.allow_python
+    check += ["--managed"] * installation.managed
+    # Where a server is asked, the code is the server's, and the hook runs none.
+    check += ["--allow-python"] * (installation.allow_python and not installation.asks_server)
     start = _STARTS[installation.asks_server].format(seconds=installation.seconds)
     # Codex sends an answer back as often as its hook refuses it: a broken hook would keep the agent at work for ever.
     fallback = json.dumps(_UNANSWERED) if event == "Stop" else ""

@@ -39,13 +39,13 @@ def rehearse(harness: Harness, config: Path, *, program: str | None, folder: Pat
 
     Raises ``UsageError`` where the harness is not there.
     """
-    found = shutil.which(program or harness)
-    if found is None:
+    executable = shutil.which(program or harness)
+    if executable is None:
         raise UsageError(f"there is no {show(program or harness)} here; name {NAMES[harness]} with --program")
-    version = f"{NAMES[harness]} {_read_version(found)}"
+    version = f"{NAMES[harness]} {_read_version(executable)}"
     steps = [[_make_call(harness, config)], "Done."]
     with ScriptedModel(steps) as model:
-        command = _make_command(harness, found, model.url)
+        command = _make_command(harness, executable, model.url)
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environment |= _make_environment(harness, model.url)
         try:

@@ -148,8 +148,8 @@ def _fold(path: Path) -> tuple[str, ...]:
 
 def _find_node(path: Path) -> tuple[int, int] | None:
     with suppress(OSError, ValueError):
-        found = path.stat()
-        return (found.st_dev, found.st_ino)
+        status = path.stat()
+        return (status.st_dev, status.st_ino)
     return None
 
 

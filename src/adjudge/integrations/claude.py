@@ -12,7 +12,7 @@ from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_seconds
-from adjudge.guards.tool_guard.guard import ToolGuard
+from adjudge.guards.tool_guard.guard import NOT_CHECKED, ToolGuard
 from adjudge.harness.answers import answer_call, block, refuse_event
 from adjudge.harness.checking import HookGuard
 from adjudge.harness.events import read_event_object
@@ -34,10 +34,8 @@ _LONGEST_WAIT = 14 * 24 * 3600.0
 _MARGIN = 30.0
 """Seconds that the harness waits longer than we do, so that our refusal comes first."""
 
-_NOT_CHECKED = "The call was not made: it could not be checked."
-
 _UNREADABLE = {
-    "PreToolUse": answer_call("claude", "deny", _NOT_CHECKED),
+    "PreToolUse": answer_call("claude", "deny", NOT_CHECKED),
     "UserPromptSubmit": block("The prompt was not taken: it could not be checked."),
     "Stop": block("The answer was not given: it could not be checked."),
 }
@@ -82,8 +80,8 @@ def guard_options(options: ClaudeAgentOptions, guard: ToolGuard, *, wait: float 
     events: list[Any] = ["PreToolUse", "PostToolUse", "PostToolUseFailure"]
     events += ["UserPromptSubmit"] if guard.prompts is not None else []
     events += ["Stop"] if guard.answers is not None else []
-    given: dict[Any, list[HookMatcher]] = {**(options.hooks or {})}
-    return replace(options, hooks=given | {event: [matcher, *given.get(event, [])] for event in events})
+    hooks: dict[Any, list[HookMatcher]] = {**(options.hooks or {})}
+    return replace(options, hooks=hooks | {event: [matcher, *hooks.get(event, [])] for event in events})
 
 
 def _make_hook(guard: HookGuard) -> Callable[[Any, str | None, Any], Awaitable[Any]]:
@@ -101,6 +99,6 @@ def _make_hook(guard: HookGuard) -> Callable[[Any, str | None, Any], Awaitable[A
             return await guard.answer(event)
         except Exception as error:  # noqa: BLE001 - the harness goes on when a hook fails, unless it is told otherwise
             logger.error("an event of Claude Code could not be checked: %s", type(error).__name__)
-            return refuse_event("claude", event, _NOT_CHECKED)
+            return refuse_event("claude", event, NOT_CHECKED)
 
     return answer

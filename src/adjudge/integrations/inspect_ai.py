@@ -1,7 +1,9 @@
-"""A judge as a scorer of Inspect (``inspect-ai``): what a task's model answered is judged by a rubric.
+"""A judge as a scorer of Inspect (``inspect-ai``), by a rubric, and a guard as an approver of its agents' calls.
 
 A judgement that is undecided gives no number. Inspect calls such a sample *unscored*: its value is NaN, metrics and
 reducers leave it out, and the log counts it in ``unscored_samples``.
+
+A call that waits for people waits inside its approver: Inspect keeps nothing that it could go on with later.
 """
 
 from __future__ import annotations
@@ -11,8 +13,11 @@ from typing import Any, Literal, get_args
 
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_choice, check_flag
-from adjudge.formats.text import clean
+from adjudge.formats.arguments import check_choice, check_flag, check_seconds
+from adjudge.formats.text import clean, show
+from adjudge.guards.tool_guard.call import ToolCall, shorten_id
+from adjudge.guards.tool_guard.guard import NOT_CHECKED, ToolGuard
+from adjudge.hooks import logger
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import find_judge
@@ -21,17 +26,24 @@ from adjudge.rules.ruleset import AnyRule
 from adjudge.runs.judging import Assignment, resolve_contents
 
 try:
+    from inspect_ai.approval import Approval, Approver, approver
+    from inspect_ai.model import ChatMessage
     from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer, stderr
     from inspect_ai.solver import TaskState
+    from inspect_ai.tool import ToolCall as InspectCall
+    from inspect_ai.tool import ToolCallView
 except ModuleNotFoundError as error:
     if error.name != "inspect_ai":  # it is installed, and lacks something of its own
         raise
     message = "adjudge.integrations.inspect_ai needs inspect-ai; to have it, pip install inspect-ai"
     raise ModuleNotFoundError(message, name=error.name) from None
 
-__all__ = ["ScoreValue", "judge_scorer"]
+__all__ = ["ScoreValue", "guard_approver", "judge_scorer"]
 
 ScoreValue = Literal["score", "outcome"]
+
+
+# ---------------------------------------------------------------- a scorer
 
 
 @scorer(metrics=[accuracy(), stderr()])
@@ -169,3 +181,75 @@ def _describe(result: JudgeResult) -> dict[str, Any]:
         "model": result.model,
         "result_id": result.id,
     }
+
+
+# ---------------------------------------------------------------- an approver
+
+
+@approver
+def guard_approver(guard: ToolGuard, *, wait: float = 3600.0) -> Approver:
+    """Approve the calls that a guard allows, and reject all others: ``ApprovalPolicy(guard_approver(guard), "*")``.
+
+    A rejected call gives the model the guard's sentence. If people have to decide, the call waits for them inside the
+    approver; where nobody has answered after ``wait``, the model is told that the call waits, and with
+    ``match="content"`` of the guard the same call passes once it is approved. Whatever goes wrong is a rejection.
+
+    The sample is the run of the guard: ``EvalSample.uuid`` in the log. Outside of a sample every call is rejected. The
+    log's ``ApprovalEvent`` has in its metadata the id of the guard's ``decision``, and ``because``.
+
+    Inspect asks an approver before a call alone. So a guard with ``results`` is refused, and its ``answers`` and
+    ``prompts`` are not asked.
+
+    Raises ``UsageError`` for a guard that is none or has ``results``, and for a ``wait`` that is no time. Policy files
+    cannot name this approver, because no text holds a guard: let them name a function of yours, with ``@approver``.
+
+    Args:
+        guard: The guard. Its patterns find tools by the names that the model calls, also those of MCP servers,
+            ``submit``, and agents that are handed over to.
+        wait: Seconds that a call may wait for people; 0 asks them, and waits for nobody.
+    """
+    # Inspect tells an approver its sample in no other way. Here, so that a version without it is noticed before a call.
+    from inspect_ai.log._samples import sample_active
+
+    if not isinstance(guard, ToolGuard):
+        raise UsageError(f"guard must be a ToolGuard, got {type(guard).__name__}", argument="guard")
+    if guard.results is not None:
+        raise UsageError(
+            "guard has results, which an approver of Inspect never sees; make one without results for it",
+            argument="guard",
+        )
+    if wait != 0:
+        check_seconds("wait", wait)
+
+    async def approve(
+        message: str,  # noqa: ARG001 - Inspect's names, here and below
+        call: InspectCall,
+        view: ToolCallView,  # noqa: ARG001
+        history: list[ChatMessage],  # noqa: ARG001
+    ) -> Approval:
+        """Answer a call; never with an exception, some of which Inspect would show to the model."""
+        try:
+            sample = sample_active()
+            made = _read_call(call, None if sample is None else sample.sample_uuid)
+            verdict = await guard.wait(made, seconds=wait)
+        except Exception as error:  # noqa: BLE001 - what cannot be checked is not made
+            logger.error("a call of %s could not be checked: %s", show(str(call.function)[:80]), type(error).__name__)
+            return Approval(decision="reject", explanation=NOT_CHECKED)
+        decision = None if verdict.decision is None else verdict.decision.id
+        return Approval(
+            decision="approve" if verdict else "reject",
+            explanation=verdict.message or None,
+            metadata={"decision": decision, "because": verdict.because},
+        )
+
+    return approve
+
+
+def _read_call(call: InspectCall, sample: str | None) -> ToolCall:
+    """Read a call. Raises ``UsageError`` for one that cannot be checked."""
+    if sample is None:
+        # Ids of calls repeat from sample to sample: without its name an approval of one would open another.
+        raise UsageError("a call is checked within a sample", argument="call")
+    # The arguments themselves and no copy: what changed them while people looked would make another call of it, which
+    # they did not approve.
+    return ToolCall(call.function, call.arguments, shorten_id(call.id), sample)

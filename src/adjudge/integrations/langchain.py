@@ -15,7 +15,7 @@ from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict, shorten_id
-from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
+from adjudge.guards.tool_guard.guard import NOT_CHECKED, WITHHELD, ToolGuard
 from adjudge.hooks import logger
 from adjudge.sync import run_sync
 
@@ -39,8 +39,6 @@ __all__ = ["GateMiddleware"]
 
 _Result = Any
 """What a tool's call gives the graph: a message, a command, or a list of them."""
-
-_NOT_CHECKED = "The call was not made: it could not be checked."
 
 _NO_THREAD = "The call was not made: a person may have to see it, and this agent keeps nothing that it could wait with."
 
@@ -90,7 +88,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         """Check a call, run it if it is allowed, and check its result."""
         call = self._read_call(request)
         if call is None:
-            return _refuse(request, _NOT_CHECKED)
+            return _refuse(request, NOT_CHECKED)
         if self._cannot_wait(request, call):
             return _refuse(request, _NO_THREAD)
         verdict = run_sync(self._guard.check(call))
@@ -114,7 +112,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         """Check a call, run it if it is allowed, and check its result."""
         call = self._read_call(request)
         if call is None:
-            return _refuse(request, _NOT_CHECKED)
+            return _refuse(request, NOT_CHECKED)
         if self._cannot_wait(request, call):
             return _refuse(request, _NO_THREAD)
         verdict = await self._guard.check(call)
@@ -252,11 +250,11 @@ class _CheckedTool:
         return await self._tool.ainvoke(made, *args, **more) if self._take(made) else self._refuse(made)
 
     def _take(self, made: Any) -> bool:
-        given, checked = made["args"], self._arguments
+        arguments, checked = made["args"], self._arguments
         # LangGraph adds arguments that the model does not see, such as the state, and takes out those that the model
         # gave for them: such a call, and one with fewer arguments, is not the one that was checked.
-        is_same = all(name in given and _write(given[name]) == _write(checked[name]) for name in checked)
-        added = set(given) - set(checked)
+        is_same = all(name in arguments and _write(arguments[name]) == _write(checked[name]) for name in checked)
+        added = set(arguments) - set(checked)
         is_same = is_same and made["name"] == self._call.tool and not (added and added & set(self._tool.args))
         if self._has_run or not is_same:
             logger.error("a call of %r was changed or repeated after its check", self._call.tool[:80])

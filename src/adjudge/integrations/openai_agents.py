@@ -19,7 +19,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
 from adjudge.guards.tool_guard.arguments import read_arguments
 from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict, shorten_id
-from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
+from adjudge.guards.tool_guard.guard import NOT_CHECKED, WITHHELD, ToolGuard
 from adjudge.hooks import logger
 
 try:
@@ -47,8 +47,6 @@ __all__ = ["FindRun", "answer_interruptions", "guard_agent"]
 
 FindRun = Callable[[RunContextWrapper[Any]], str]
 """Names the run of a call, from the context of the SDK; the same name when the run is resumed."""
-
-_NOT_CHECKED = "The call was not made: it could not be checked."
 
 _KEPT_SECONDS = 60.0
 
@@ -159,7 +157,7 @@ class _GuardedInvoker:
             call = self.checks.make_call(self.tool, context, arguments or "{}", context.tool_call_id)
         except Exception as error:  # noqa: BLE001 - the program's own function
             logger.error("a call of %s could not be checked: %s", show(self.tool.name[:80]), type(error).__name__)
-            return _NOT_CHECKED
+            return NOT_CHECKED
         verdict = await self.checks.decide(call, context)
         if not verdict:
             return verdict.message

@@ -13,7 +13,7 @@ from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.guards.tool_guard.call import ToolCall, shorten_id
-from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
+from adjudge.guards.tool_guard.guard import NOT_CHECKED, WITHHELD, ToolGuard
 from adjudge.hooks import logger
 
 try:
@@ -39,8 +39,6 @@ __all__ = ["GateCapability", "resume_held"]
 
 _MEMBER = "adjudge"
 """The member of a deferred call's metadata that says that we hold it."""
-
-_NOT_CHECKED = "The call was not made: it could not be checked."
 
 _HARMLESS = frozenset({"tool_search"})
 """Tools of providers that do nothing but look through the agent's own tools."""
@@ -108,7 +106,7 @@ class GateCapability(AbstractCapability[Any]):
         """Let a call go on if it is allowed; otherwise refuse or defer it."""
         made = self._read_call(ctx, call, args)
         if made is None:
-            raise _Refusal(_NOT_CHECKED)
+            raise _Refusal(NOT_CHECKED)
         verdict = await self._guard.check(made)
         if verdict:
             return args

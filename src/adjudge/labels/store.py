@@ -462,8 +462,8 @@ class LabelStore:
         try:
             return Label.from_dict(json.loads(body))
         except (ValueError, TypeError, AttributeError, RecursionError, UsageError) as error:
-            why = clean(str(error)[:200], keep_lines=False)
-            raise UsageError(f"{self.path}: event {seq} holds no label ({why}); restore the file") from None
+            reason = clean(str(error)[:200], keep_lines=False)
+            raise UsageError(f"{self.path}: event {seq} holds no label ({reason}); restore the file") from None
 
     def knows_label(self, label: Label) -> bool:
         """Return whether the same label is there, taken back or not, whatever is said of the content that was read."""

@@ -6,6 +6,7 @@ reports every difference, and an upgrade writes them anew. Where a payload is er
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -328,6 +329,36 @@ def name_asked(run: str) -> str:
     return f"{run}\nasked"
 
 
+def name_counted(run: str, metadata: Mapping[str, object]) -> str:
+    """Name those of a run's requests that count together, by the metadata of one: about calls, or about no call.
+
+    Else a server could fill, by what its tools return, all the room that the run has for its calls.
+    """
+    return f"{run}\nasked\n{'part' if is_part(metadata) else 'call'}"
+
+
+def name_owned(owner: str) -> str:
+    """Name the requests for approval of all runs of one owner."""
+    return f"{owner}\nowned"
+
+
+_OWNED = re.compile(r"(key:[0-9a-f]{12})[/:](.+)")
+
+
+def name_owned_run(owner: str, run: str) -> str:
+    """Name a run of one owner among several, the keys of a server, so that no other owner can name it."""
+    return f"{owner}/{run}"
+
+
+def split_run(run: str) -> tuple[str | None, str]:
+    """Split the name of a run into its owner, such as ``key:54343b4accb3``, and the name that its program has for it.
+
+    The owner is ``None`` for a run that no key of a server has made.
+    """
+    owned = _OWNED.fullmatch(run)
+    return (None, run) if owned is None else (owned[1], owned[2])
+
+
 def find_run(metadata: object) -> str | None:
     """Find the run of an agent whose call some metadata are about."""
     call = metadata.get("call") if isinstance(metadata, dict) else None
@@ -359,8 +390,7 @@ def _list_run_of(decision: DecidedMembers) -> list[tuple[str, object]]:
 def _list_noted(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
     """The run that an entry about an approval, or about a run itself, says something of."""
     if kind == "approval.requested":
-        run = find_run(members.metadata)
-        return [] if run is None else [("run", run), ("run", name_asked(run))]
+        return [("run", name) for name in _list_asked(members.metadata)]
     run = find_run({"call": {"run_id": members.run}})
     if kind in (CALL_PASSED, CALL_RAN, CALL_UNCHECKED) and run is not None:
         names = [name_call(run, members.call)] if isinstance(members.call, str) else []
@@ -370,6 +400,16 @@ def _list_noted(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
         return []
     is_noted = kind == RUN_REOPENED or (members.status == "denied" and members.decided_by == "human")
     return [("run", run), *([("run", name_trust(run))] if is_noted else [])]
+
+
+def _list_asked(metadata: object) -> list[str]:
+    """List the names under which a request about a run's call is found and counted."""
+    run = find_run(metadata)
+    if run is None or not isinstance(metadata, dict):
+        return []
+    owner = split_run(run)[0]
+    owned = [] if owner is None else [name_owned(owner)]
+    return [run, name_asked(run), name_counted(run, metadata), *owned]
 
 
 def _list_seats(result: JudgedMembers) -> list[tuple[str, object]]:

@@ -270,8 +270,8 @@ class Database:
         except FileNotFoundError:
             raise UsageError(f"there is no ledger at {self.name}; the first append makes one") from None
         except (OSError, ValueError) as error:  # SQLite would wait for whoever writes to a pipe
-            why = getattr(error, "strerror", None) or "no file has this name"
-            raise UsageError(f"the ledger {self.name} cannot be read: {why}; name another file") from None
+            reason = getattr(error, "strerror", None) or "no file has this name"
+            raise UsageError(f"the ledger {self.name} cannot be read: {reason}; name another file") from None
 
     def create_file(self) -> None:
         """Begin the file of a ledger in SQLite, unless it is there."""

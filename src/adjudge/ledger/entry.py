@@ -104,21 +104,21 @@ class Head:
     @classmethod
     def parse(cls, text: str) -> Head:
         """A head from ``SEQ:HASH`` or from the JSON of ``to_dict``; raises ``UsageError`` for anything else."""
-        said = text.strip()
+        stripped = text.strip()
         try:
-            data = json.loads(said) if said.startswith("{") else _split(said)
-            seq, found = data["seq"], data["hash"]
-            if type(seq) is int and seq > 0 and len(found) == 64 and int(found, 16) >= 0:
-                return cls(seq=seq, hash=found)
+            data = json.loads(stripped) if stripped.startswith("{") else _split(stripped)
+            seq, digest = data["seq"], data["hash"]
+            if type(seq) is int and seq > 0 and len(digest) == 64 and int(digest, 16) >= 0:
+                return cls(seq=seq, hash=digest)
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
             pass
-        shown = clean(repr(said[:80]), keep_lines=False)
+        shown = clean(repr(stripped[:80]), keep_lines=False)
         raise UsageError(f"a head is SEQ:HASH, or the JSON that `adjudge ledger head --json` writes; got {shown}")
 
 
 def _split(text: str) -> dict[str, Any]:
-    seq, _, found = text.partition(":")
-    return {"seq": int(seq), "hash": found}
+    seq, _, digest = text.partition(":")
+    return {"seq": int(seq), "hash": digest}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,8 +103,8 @@ def read_head(head: Head | str | os.PathLike[str] | None) -> Head | None:
     except (OSError, ValueError) as error:
         if isinstance(error, UsageError):
             raise
-        said = getattr(error, "strerror", None) or "it is no path"
-        raise UsageError(f"the head {clean(os.fspath(head)[:200])!r} cannot be read: {said}; give SEQ:HASH") from None
+        cause = getattr(error, "strerror", None) or "it is no path"
+        raise UsageError(f"the head {clean(os.fspath(head)[:200])!r} cannot be read: {cause}; give SEQ:HASH") from None
 
 
 class _BadLineError(Exception):
@@ -116,16 +116,16 @@ def _read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
     with open_regular(path) as file:
         while text := file.readline(_LONGEST):
             try:
-                found = decode(text)
-                written = encode(found) + b"\n"
+                line = decode(text)
+                written = encode(line) + b"\n"
             except (ValueError, RecursionError):
                 raise _BadLineError("it is no line of an export") from None
             # What was decoded is written again and compared, so that no byte of the file goes unchecked: spaces,
             # members that are not ours, a member that stands there twice.
-            if written != text or found.schema != SCHEMA:
+            if written != text or line.schema != SCHEMA:
                 raise _BadLineError("it is not written as an export writes it")
-            payload = bytes(found.payload)
-            values = {name: getattr(found, name) for name in COLUMNS}
+            payload = bytes(line.payload)
+            values = {name: getattr(line, name) for name in COLUMNS}
             values["payload"] = None if payload == _ERASED else payload
             yield tuple(values.values())  # type: ignore[misc]
 

@@ -130,8 +130,8 @@ class Ledger:
         raised here; ``make_entry`` makes what its transaction appends. The tables are made when they are missing.
         """
         store = self._find_store()
-        said: T = await self._submit(lambda: store.transact(work, tables))
-        return said
+        value: T = await self._submit(lambda: store.transact(work, tables))
+        return value
 
     async def look(self, work: Callable[[Connection], T], *, tables: MetaData, snapshot: bool = False) -> T | None:
         """Return what a function reads from tables beside the ledger; ``None`` if ``transact`` never made them.
@@ -223,10 +223,10 @@ class Ledger:
 
     async def head(self) -> Head:
         """Return the place and hash of the last entry. Keep it elsewhere to notice later changes."""
-        found = await asyncio.to_thread(self._find_store().head)
-        if found is None:
+        head = await asyncio.to_thread(self._find_store().head)
+        if head is None:
             raise LedgerError(f"the ledger {self._store.name} has lost its entries")
-        return found
+        return head
 
     async def verify(
         self,
@@ -321,8 +321,8 @@ def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | No
     differences: list[tuple[int, str]] = []
     try:
         with closing(store.stream(lambda seq, difference: differences.append((seq, difference)))) as rows:
-            found = chain.verify(rows if each is None else hand_on(rows, each))
-            return find_columns_changed(found, differences)
+            verification = chain.verify(rows if each is None else hand_on(rows, each))
+            return find_columns_changed(verification, differences)
     except DamagedError as error:
         # A text that is no UTF-8, or a page that is no page: damage is a finding, not a failure to look.
         return chain.break_off(str(error))

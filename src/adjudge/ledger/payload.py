@@ -201,18 +201,18 @@ def can_store(text: str) -> bool:
 
 def _find_kind(data: Mapping[str, Any]) -> str:
     noun = str(data.get("schema", "")).split("/")[1:2]
-    found = data.get("kind") or _KIND_OF.get(noun[0] if noun else "")
-    if not isinstance(found, str):
+    kind = data.get("kind") or _KIND_OF.get(noun[0] if noun else "")
+    if not isinstance(kind, str):
         raise UsageError(
             "what is recorded needs ", Argument("kind"), ", such as run, or a member of this name", argument="kind"
         )
-    return found
+    return kind
 
 
 def _find_subject(data: Mapping[str, Any]) -> str:
     inner = data.get("result")
-    found = data.get("subject") or (inner.get("subject") if isinstance(inner, Mapping) else None)
-    return found if isinstance(found, str) else ""
+    subject = data.get("subject") or (inner.get("subject") if isinstance(inner, Mapping) else None)
+    return subject if isinstance(subject, str) else ""
 
 
 def _store_record(record: Any, keep: Keep, odd: list[Any], quoting: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -40,15 +40,15 @@ def write_revision(statements: Statements) -> None:
 
 def check_revision(statements: Statements, name: str, *, is_named: bool) -> None:
     """Raise ``UsageError`` for a database, called ``name``, of another revision than this version's."""
-    found = read_revision(statements, is_named=is_named)
-    if found == REVISION:
+    revision = read_revision(statements, is_named=is_named)
+    if revision == REVISION:
         return
-    if found.isdecimal() and int(found) < int(REVISION):
+    if revision.isdecimal() and int(revision) < int(REVISION):
         raise UsageError(
-            f"{name} is of revision {found}, and this version of adjudge needs {REVISION}; stop what uses it, back it "
-            "up, and run `adjudge ledger upgrade`"
+            f"{name} is of revision {revision}, and this version of adjudge needs {REVISION}; stop what uses it, "
+            "back it up, and run `adjudge ledger upgrade`"
         )
     # Not read as far as it goes: a column that this version does not know may be what forbids something.
     raise UsageError(
-        f"{name} is of revision {show(found)}, and this version of adjudge knows {REVISION}; update adjudge"
+        f"{name} is of revision {show(revision)}, and this version of adjudge knows {REVISION}; update adjudge"
     )

@@ -55,31 +55,31 @@ def create_signing_key(path: str | os.PathLike[str]) -> str:
 def open_signer(key: PrivateKey) -> Signer:
     """A signer of a private key: the path of a PEM file, its bytes, 32 raw bytes, or cryptography's own object."""
     ed25519, serialization = _load()
-    found: Any = _read_file(key) if isinstance(key, str | os.PathLike) else key
-    if isinstance(found, bytes):
+    loaded: Any = _read_file(key) if isinstance(key, str | os.PathLike) else key
+    if isinstance(loaded, bytes):
         try:
             make = ed25519.Ed25519PrivateKey.from_private_bytes
-            found = make(found) if len(found) == 32 else serialization.load_pem_private_key(found, None)
+            loaded = make(loaded) if len(loaded) == 32 else serialization.load_pem_private_key(loaded, None)
         except (TypeError, ValueError):
-            found = None  # and not the error's own words, which may quote the key
-    if not isinstance(found, ed25519.Ed25519PrivateKey):
+            loaded = None  # and not the error's own words, which may quote the key
+    if not isinstance(loaded, ed25519.Ed25519PrivateKey):
         raise UsageError(
             "key is no Ed25519 private key in PEM without a password; adjudge.ledger.create_signing_key makes one",
             argument="key",
         )
-    return Signer(sign=lambda data: found.sign(data).hex(), public_key=_render_public(found.public_key()))
+    return Signer(sign=lambda data: loaded.sign(data).hex(), public_key=_render_public(loaded.public_key()))
 
 
 def open_check(key: PublicKey) -> SignatureCheck:
     """A check of signatures with a public key: 64 hexadecimal digits, a PEM file, its bytes, or an object."""
     from cryptography.exceptions import InvalidSignature
 
-    found = _read_public(key)
+    public_key = _read_public(key)
 
     def check(signature: str, data: bytes) -> bool:
         try:
             raw = bytes.fromhex(signature)
-            found.verify(raw, data)
+            public_key.verify(raw, data)
         except (InvalidSignature, ValueError, TypeError):
             return False
         # One signature has one spelling: otherwise a changed letter would go unseen.
@@ -102,22 +102,22 @@ def find_check(public_key: str) -> SignatureCheck | None:
 
 def _read_public(key: PublicKey) -> Ed25519PublicKey:
     ed25519, serialization = _load()
-    found: Any = key
+    loaded: Any = key
     if isinstance(key, str) and len(key) == 64 and not key.strip("0123456789abcdefABCDEF"):
-        found = bytes.fromhex(key)
+        loaded = bytes.fromhex(key)
     elif isinstance(key, str | os.PathLike):
-        found = _read_file(key)
-    if isinstance(found, bytes):
+        loaded = _read_file(key)
+    if isinstance(loaded, bytes):
         try:
             make = ed25519.Ed25519PublicKey.from_public_bytes
-            found = make(found) if len(found) == 32 else serialization.load_pem_public_key(found)
+            loaded = make(loaded) if len(loaded) == 32 else serialization.load_pem_public_key(loaded)
         except (TypeError, ValueError):
-            found = None
-    if not isinstance(found, ed25519.Ed25519PublicKey):
+            loaded = None
+    if not isinstance(loaded, ed25519.Ed25519PublicKey):
         raise UsageError(
             "public_key is no Ed25519 public key: give 64 hexadecimal digits, or a PEM file", argument="public_key"
         )
-    return found
+    return loaded
 
 
 def _read_file(path: str | os.PathLike[str]) -> bytes:
@@ -125,8 +125,8 @@ def _read_file(path: str | os.PathLike[str]) -> bytes:
         with open_regular(path) as file:
             return file.read(_LARGEST)
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or "it is no path"
-        raise UsageError(f"the key {os.fspath(path)[:200]!r} cannot be read: {said}; name a PEM file") from None
+        cause = getattr(error, "strerror", None) or "it is no path"
+        raise UsageError(f"the key {os.fspath(path)[:200]!r} cannot be read: {cause}; name a PEM file") from None
 
 
 def _render_public(key: Ed25519PublicKey) -> str:

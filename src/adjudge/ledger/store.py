@@ -421,19 +421,19 @@ class Transaction:
 
 def _copy_file(source: Any, path: str | os.PathLike[str]) -> None:
     """Copy a database that is in use, as it is at one moment, to a new file for its owner alone."""
-    said = show(os.fspath(path))
+    shown = show(os.fspath(path))
     try:
         create_private(path, new=True)
     except FileExistsError:
-        raise UsageError(f"{said} is there already; name a new file") from None
+        raise UsageError(f"{shown} is there already; name a new file") from None
     except OSError as error:
-        raise UsageError(f"{said} cannot be written: {error.strerror}; name another file") from None
+        raise UsageError(f"{shown} cannot be written: {error.strerror}; name another file") from None
     try:
         with closing(open_sqlite(path, mode="write")) as copy:
             source.backup(copy)
     except UNUSABLE as error:
         Path(path).unlink(missing_ok=True)
-        raise LedgerError(f"{said} cannot be written: {clean(str(error)[:300], keep_lines=False)}") from None
+        raise LedgerError(f"{shown} cannot be written: {clean(str(error)[:300], keep_lines=False)}") from None
     except BaseException:
         Path(path).unlink(missing_ok=True)
         raise
@@ -488,12 +488,12 @@ _CONDITIONS = {"kind": "e.kind = ?", "subject": "e.subject = ?", "since": "e.at 
 def list_rows(statements: Statements, *, after: int = 0, count: int = PAGE, **wanted: str | None) -> list[Row]:
     """The next rows in order: of a ``kind`` and ``subject``, ``since`` and ``until`` a time, with ``MEMBERS``."""
     select, conditions, values = _ROWS, ["e.seq > ?"], [after]
-    given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    for name, value in given.items():
+    filters: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    for name, value in filters.items():
         condition = _CONDITIONS.get(name) or write_condition(name)
         conditions.append(condition)
         values += [value] * condition.count("?")
-    if not _CONDITIONS.keys() >= given.keys():
+    if not _CONDITIONS.keys() >= filters.keys():
         select += f" JOIN {ENTRY_COLUMNS} c ON c.seq = e.seq"
     rows: list[Any] = statements.fetch(
         f"{select} WHERE {' AND '.join(conditions)} ORDER BY e.seq LIMIT {count:d}", values

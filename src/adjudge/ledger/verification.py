@@ -67,12 +67,12 @@ class Verification:
     @property
     def unseen(self) -> tuple[str, ...]:
         """The changes that this check could not have seen, one sentence each."""
-        said = () if self.pinned_head else ("entries dropped from the end, because no head was pinned",)
+        changes = () if self.pinned_head else ("entries dropped from the end, because no head was pinned",)
         if self.signatures != "pinned" and not self.pinned_head:
-            said += ("a rewrite with recomputed hashes, because neither a head nor a public key was given",)
+            changes += ("a rewrite with recomputed hashes, because neither a head nor a public key was given",)
         elif self.signatures != "pinned":
-            said += ("a rewrite of what follows the pinned head, because no public key was given",)
-        return said
+            changes += ("a rewrite of what follows the pinned head, because no public key was given",)
+        return changes
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -84,24 +84,30 @@ class Verification:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The verification that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        told = {name: item for name, item in data.items() if name != "unseen"} if isinstance(data, Mapping) else {}
-        if told.pop("schema", None) != "adjudge/ledger-verification/1":
+        members = {name: item for name, item in data.items() if name != "unseen"} if isinstance(data, Mapping) else {}
+        if members.pop("schema", None) != "adjudge/ledger-verification/1":
             raise UsageError("a verification is read from a dictionary of schema adjudge/ledger-verification/1")
         try:
-            told["head"] = None if told["head"] is None else Head.parse(json.dumps(told["head"]))
-            told["erased"] = {int(seq): int(by) for seq, by in told["erased"].items()}
-            found = cls(**told)
+            members["head"] = None if members["head"] is None else Head.parse(json.dumps(members["head"]))
+            members["erased"] = {int(seq): int(by) for seq, by in members["erased"].items()}
+            verification = cls(**members)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UsageError(f"this is not a dictionary that to_dict wrote: {type(error).__name__}") from None
         # Exactly true or false, and no fault named beside true: else a text such as "false" would count as valid.
-        if (found.valid, found.code is None) not in ((True, True), (False, False)) or not _is_exact(found):
+        if (verification.valid, verification.code is None) not in ((True, True), (False, False)) or not _is_exact(
+            verification
+        ):
             raise UsageError("this is not a dictionary that to_dict wrote: its members contradict one another")
-        return found
+        return verification
 
 
-def _is_exact(found: Verification) -> bool:
+def _is_exact(verification: Verification) -> bool:
     """Return whether a value that a program goes by has exactly its type."""
-    return type(found.valid) is bool and type(found.pinned_head) is bool and type(found.entries) is int
+    return (
+        type(verification.valid) is bool
+        and type(verification.pinned_head) is bool
+        and type(verification.entries) is int
+    )
 
 
 SignatureCheck = Callable[[str, bytes], bool]
@@ -142,9 +148,9 @@ class Chain:
             self.seq, self.hash = row[0], row[8]
         return self.finish()
 
-    def break_off(self, why: str) -> Verification:
+    def break_off(self, cause: str) -> Verification:
         """Return the verification when the next entry cannot even be read from where it is kept."""
-        return self._make_verification(("unreadable", f"cannot be read: {why}"), self.seq + 1)
+        return self._make_verification(("unreadable", f"cannot be read: {cause}"), self.seq + 1)
 
     def finish(self) -> Verification:
         """The verdict when all entries were in order by themselves."""
@@ -155,8 +161,8 @@ class Chain:
                 ("payload_missing", "has lost its payload, and no erasure is recorded"), min(self._gone)
             )
         if self.pinned is not None and self.seq < self.pinned.seq:
-            said = f"is missing: the pinned head is entry {self.pinned.seq}, and the ledger ends before it"
-            return self._make_verification(("head_missing", said), self.seq + 1)
+            detail = f"is missing: the pinned head is entry {self.pinned.seq}, and the ledger ends before it"
+            return self._make_verification(("head_missing", detail), self.seq + 1)
         return self._make_verification(None, None)
 
     def _make_verification(self, problem: Problem | None, seq: int | None) -> Verification:
@@ -173,14 +179,14 @@ class Chain:
         )
 
     def _check_row(self, row: Row) -> Problem | None:
-        seq, ident, at, kind, subject, payload, payload_hash, prev, said, signature = row
+        seq, ident, at, kind, subject, payload, payload_hash, prev, digest, signature = row
         if seq != self.seq + 1 or type(seq) is not int:
             return "sequence_broken", f"is missing or out of place: {clean(repr(seq)[:40])} is there"
         if prev != self.hash:
             return "chain_broken", "does not follow the entry before it: the hash it names is another"
         if payload is not None and sha256(payload).hexdigest() != payload_hash:
             return "payload_changed", "has another payload than was recorded"
-        if hash_entry(seq, ident, at, kind, subject, payload_hash, prev) != said:
+        if hash_entry(seq, ident, at, kind, subject, payload_hash, prev) != digest:
             return "entry_changed", "is not what its hash says"
         problem = None
         if seq == 1:
@@ -190,9 +196,9 @@ class Chain:
         if problem is None and kind == "erasure":
             problem = self._check_erasure(seq, payload)
         if problem is None and (signature is not None or self._check is not None):
-            problem = self._check_signature(said, signature)
+            problem = self._check_signature(digest, signature)
         pinned = self.pinned
-        if problem is None and pinned is not None and seq == pinned.seq and said != pinned.hash:
+        if problem is None and pinned is not None and seq == pinned.seq and digest != pinned.hash:
             return "head_changed", "is not the entry that was pinned as head"
         return problem
 
@@ -219,27 +225,27 @@ class Chain:
             self._erased[target] = seq
         return None
 
-    def _check_signature(self, said: str, signature: str | None) -> Problem | None:
+    def _check_signature(self, digest: str, signature: str | None) -> Problem | None:
         if self._check is None:
             wanted = self.signatures == "unchecked"
             return None if wanted else ("signature_unexpected", "is signed, and this ledger was begun without a key")
         if signature is None:
             return "signature_missing", "is not signed"
-        if not self._check(signature, signed_bytes(said)):
+        if not self._check(signature, signed_bytes(digest)):
             return "signature_invalid", "has a signature that is not of the key"
         return None
 
 
-def find_columns_changed(found: Verification, differences: Sequence[tuple[int, str]]) -> Verification:
+def find_columns_changed(verification: Verification, differences: Sequence[tuple[int, str]]) -> Verification:
     """The verification of a ledger whose entries are in order, and of which some are listed as something else.
 
     What the entries themselves show comes first: the columns are only derived from them.
     """
-    if not found.valid or not differences:
-        return found
+    if not verification.valid or not differences:
+        return verification
     seq, difference = differences[0]
     detail = f"entry {seq} {difference}; `adjudge ledger upgrade` derives what is listed anew"
-    return replace(found, valid=False, code="columns_changed", seq=seq, detail=detail)
+    return replace(verification, valid=False, code="columns_changed", seq=seq, detail=detail)
 
 
 def hand_on(rows: Iterable[Row], each: Callable[[Row], object]) -> Generator[Row]:

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 
 from adjudge.errors import UsageError
 from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict, shorten_id
-from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
+from adjudge.guards.tool_guard.guard import NOT_CHECKED, WITHHELD, ToolGuard
 from adjudge.hooks import logger
 from adjudge.mcp.elicited_votes import FindPrincipal, VoteDesk, VoteQuestion, has_forms
 from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
@@ -56,8 +56,6 @@ _NO_CLIENT = "The call was not made: a person may have to see it, and this serve
 _NO_ROUND = "The call was not made: it cannot be continued; make it again."
 
 _NO_INPUT = "The call was not made: the tool asks for input, which this server does not pass on for an approved call."
-
-_NOT_CHECKED = "The call was not made: it could not be checked."
 
 _LOOK_AGAIN = "Accept to look whether it was decided. Decline to go on without it; nothing is approved by this answer."
 
@@ -264,7 +262,7 @@ class _Checkpoint:
             return refuse(_NO_TASK)
         client = self.find_client(ctx)
         if client is None:
-            return refuse(_NOT_CHECKED)
+            return refuse(NOT_CHECKED)
         if not client.is_known and (request.held_id is not None or self.guard.can_hold(request.name, self.server)):
             logger.warning(
                 "a call of %r was refused: it may have to wait for people, and over HTTP without sign-in or session no "

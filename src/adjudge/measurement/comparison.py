@@ -67,8 +67,8 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.case is None:
             return "", "", ""
         first = self.results[0] if self.results else None
-        why = "" if first is None else getattr(first, "reasoning", "") or first.detail
-        return _read_text(self.case.content), _read_text(self.case.task), why
+        reason = "" if first is None else getattr(first, "reasoning", "") or first.detail
+        return _read_text(self.case.content), _read_text(self.case.task), reason
 
     def read_properties(self) -> tuple[TextProperties, ...]:
         """Properties of the content; of both sides of a pair; nothing where there is no content."""

@@ -120,7 +120,7 @@ class DisagreementList:
         worth = (*_rank(verdict, truth), -float(case.place))
         if len(heap) >= self.most and worth <= heap[0][0]:
             return
-        content, task, why = (cut(text, LONGEST) for text in case.read_texts())
+        content, task, reason = (cut(text, LONGEST) for text in case.read_texts())
         disagreement = Disagreement(
             case=case.id,
             place=case.place,
@@ -134,7 +134,7 @@ class DisagreementList:
             comments=tuple(cut(comment, LONGEST) for comment in truth.comments),
             content=content,
             task=task,
-            why=why,
+            why=reason,
         )
         (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, (worth, disagreement))
 

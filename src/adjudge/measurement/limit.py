@@ -188,18 +188,18 @@ def _make_progress(plan: LabelPlan, status: PlanStatus) -> PlanProgress:
 
 def _limit_plan(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status: PlanStatus) -> FoundLimit:
     draw = LabelDraw(name=plan.id, planned=True, complete=status.complete, truths=status.truths)
-    why = _find_why_not_once(tally, run, plan, status)
-    if why is None and status.left:
+    reason = _find_why_not_once(tally, run, plan, status)
+    if reason is None and status.left:
         return FoundLimit(missing=_make_progress(plan, status).describe_left(), draw=draw)
     if not isinstance(run.rate, CorrectedRate):
         return FoundLimit(missing=run.missing, draw=draw)
-    if why is None:
+    if reason is None:
         return replace(_limit_once(run.rate, status), draw=draw)
     level = run.find_level(plan.id)
     if run.target != "run":
-        return FoundLimit(limit=_widen(tally, run, run.rate, why, level), draw=draw)
+        return FoundLimit(limit=_widen(tally, run, run.rate, reason, level), draw=draw)
     live = status.live if level == status.live.level else run.find_status(plan, level).live
-    return FoundLimit(limit=_make_limit("every look", live, why), draw=draw)
+    return FoundLimit(limit=_make_limit("every look", live, reason), draw=draw)
 
 
 def _find_why_not_once(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status: PlanStatus) -> str | None:
@@ -237,13 +237,13 @@ def _limit_once(rate: CorrectedRate, status: PlanStatus) -> FoundLimit:
 def _limit_sample(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate) -> FoundLimit:
     _, places, _ = find_sampling(tally, run.origin, said_random=run.said_random, lost=run.lost)
     name, added = find_draw(run.looks, [f"{tally.marks[at]:016x}" for at in places])
-    why, level = "no plan was drawn for these labels", run.find_level(name)
+    reason, level = "no plan was drawn for these labels", run.find_level(name)
     if run.target != "run" or rate.groups is not None:
-        limit = _widen(tally, run, rate, why, level)
+        limit = _widen(tally, run, rate, reason, level)
     else:
         sizes, draws = list_draws(tally, places, find_strata(tally, run.sampling, run.origin))
         ordered = [draws[at] for at in _order_places(tally, run, places)]
-        limit = _make_limit("every look", compute_live_rate(sizes, ordered, level=level), why)
+        limit = _make_limit("every look", compute_live_rate(sizes, ordered, level=level), reason)
     return FoundLimit(limit=limit, draw=LabelDraw(name=name, added=added))
 
 

@@ -296,13 +296,13 @@ def _compare(
     wrong = _make_share(passes, bad, level) if bad else None
     gained = sum(later.agrees and not earlier.agrees for earlier, later in pairs)
     lost = sum(earlier.agrees and not later.agrees for earlier, later in pairs)
-    standing, why = _decide(agreement, wrong, margin, any_bad=bool(bad) or before.compares)
+    standing, reason = _decide(agreement, wrong, margin, any_bad=bool(bad) or before.compares)
     costs = [[judged.cost for judged in side] for side in zip(*pairs, strict=True)]
     return Candidate(
         judge=_name_judge(run),
         folder=str(run.folder),
         standing=standing,
-        why=why,
+        why=reason,
         agreement=agreement,
         wrong_passes=wrong,
         gained=gained,

@@ -213,7 +213,7 @@ class FunctionJudge:
         return f"<{type(self).__name__} {self.name}>"
 
 
-def as_model(thing: object, name: str | None = None, *, max_concurrency: int = DEFAULT_CONCURRENCY) -> Model:
+def as_model(source: object, name: str | None = None, *, max_concurrency: int = DEFAULT_CONCURRENCY) -> Model:
     """A model from a ``Model``, a function, a ``(name, function)`` pair, or an object with ``name`` and ``evaluate``.
 
     A function that asks for ``content`` by name is a judge in code, as by ``judge_function``. Any other is a model: one
@@ -221,28 +221,28 @@ def as_model(thing: object, name: str | None = None, *, max_concurrency: int = D
     be asynchronous, and returns a text, a dict that carries the token, or a ``Reply``. Raises ``UsageError`` for
     anything else.
     """
-    if isinstance(thing, str):
-        raise UsageError(f"{thing!r} is a text; the name of a model is opened with open_model({thing!r})")
-    if isinstance(thing, Model) and callable(getattr(thing, "complete", None)) and not isinstance(thing, type):
-        return thing
-    if isinstance(thing, tuple):
-        thing, name = _open_pair(thing, name)
-        if name is not None and isinstance(thing, FunctionModel | FunctionJudge):
-            return thing.rename(name)
-        return as_model(thing, name, max_concurrency=max_concurrency)
-    evaluate = getattr(thing, "evaluate", None)
-    if callable(evaluate) and isinstance(getattr(thing, "name", None), str) and not isinstance(thing, type):
+    if isinstance(source, str):
+        raise UsageError(f"{source!r} is a text; the name of a model is opened with open_model({source!r})")
+    if isinstance(source, Model) and callable(getattr(source, "complete", None)) and not isinstance(source, type):
+        return source
+    if isinstance(source, tuple):
+        source, name = _open_pair(source, name)
+        if name is not None and isinstance(source, FunctionModel | FunctionJudge):
+            return source.rename(name)
+        return as_model(source, name, max_concurrency=max_concurrency)
+    evaluate = getattr(source, "evaluate", None)
+    if callable(evaluate) and isinstance(getattr(source, "name", None), str) and not isinstance(source, type):
         # An adapter is told apart by its shape: it is handed the prompt, whatever it calls it.
-        return model_function(evaluate, name=name or str(getattr(thing, "name", "")), max_concurrency=max_concurrency)
-    if not callable(thing):
+        return model_function(evaluate, name=name or str(getattr(source, "name", "")), max_concurrency=max_concurrency)
+    if not callable(source):
         prefix = f"{name}: " if name else ""
         raise UsageError(
             f"{prefix}a model is a spec such as '{EXAMPLE}', a function, a (name, function) pair or an object with "
-            f"name and evaluate(prompt), not {_describe(thing)}",
+            f"name and evaluate(prompt), not {_describe(source)}",
             argument="model",
         )
-    make: Callable[..., Model] = judge_function if _asks_for_content(thing) else model_function
-    return make(thing, name=name, max_concurrency=max_concurrency)
+    make: Callable[..., Model] = judge_function if _asks_for_content(source) else model_function
+    return make(source, name=name, max_concurrency=max_concurrency)
 
 
 def judge_function(
@@ -314,13 +314,13 @@ def model_function(
     )
 
 
-def _open_pair(thing: Any, name: str | None) -> tuple[Any, str | None]:
+def _open_pair(source: Any, name: str | None) -> tuple[Any, str | None]:
     """The function of a pair, and the name that was given, else the pair's."""
-    if not isinstance(thing, tuple):
-        return thing, name
-    if len(thing) != 2 or not isinstance(thing[0], str) or not thing[0].strip():
-        raise UsageError(f"a pair must be (name, function), got {_describe(thing)}")
-    return thing[1], name or thing[0]
+    if not isinstance(source, tuple):
+        return source, name
+    if len(source) != 2 or not isinstance(source[0], str) or not source[0].strip():
+        raise UsageError(f"a pair must be (name, function), got {_describe(source)}")
+    return source[1], name or source[0]
 
 
 def _asks_for_content(function: Callable[..., Any]) -> bool:
@@ -402,12 +402,12 @@ def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def _find_name(thing: Any) -> str:
-    while isinstance(thing, functools.partial):
-        thing = thing.func
-    name = getattr(thing, "__name__", None) or type(thing).__name__
+def _find_name(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", None) or type(function).__name__
     return "function" if name == "<lambda>" else name
 
 
-def _describe(thing: Any) -> str:
-    return getattr(thing, "__qualname__", None) or type(thing).__name__
+def _describe(value: Any) -> str:
+    return getattr(value, "__qualname__", None) or type(value).__name__

@@ -74,38 +74,38 @@ class _Walk:
         return [self._describe(function), *self._describe_met()]
 
     def _describe_met(self) -> Iterator[Any]:
-        for thing in self._met:  # it grows meanwhile
-            if issubclass(type(thing), type):
-                yield self._describe_class(thing)
+        for value in self._met:  # it grows meanwhile
+            if issubclass(type(value), type):
+                yield self._describe_class(value)
             else:
-                yield self._describe_function(thing) if type(thing) is FunctionType else self._describe_object(thing)
+                yield self._describe_function(value) if type(value) is FunctionType else self._describe_object(value)
 
-    def _refer(self, thing: Any) -> list[Any]:
-        if id(thing) not in self._numbers:
-            self._numbers[id(thing)] = len(self._met)
-            self._met.append(thing)
-        return ["met", self._numbers[id(thing)]]
+    def _refer(self, value: Any) -> list[Any]:
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._met)
+            self._met.append(value)
+        return ["met", self._numbers[id(value)]]
 
-    def _describe(self, thing: Any) -> Any:
+    def _describe(self, function: Any) -> Any:
         """Describe the parts of a callable that are its identity."""
-        if issubclass(type(thing), functools.partial):
-            arguments = [self._describe_value(value) for value in thing.args]
-            keywords = {name: self._describe_value(value) for name, value in thing.keywords.items()}
-            return {"partial": self._describe(thing.func), "args": arguments, "keywords": keywords}
-        inner, call = _find_wrapped(thing), type(thing).__call__
-        if type(thing) is FunctionType or (issubclass(type(thing), type) and not isinstance(call, FunctionType)):
-            return self._refer(thing)
-        if type(thing) is MethodType:
-            return {"method": self._describe(thing.__func__), "self": self._describe_owner(thing.__self__)}
+        if issubclass(type(function), functools.partial):
+            arguments = [self._describe_value(value) for value in function.args]
+            keywords = {name: self._describe_value(value) for name, value in function.keywords.items()}
+            return {"partial": self._describe(function.func), "args": arguments, "keywords": keywords}
+        inner, call = _find_wrapped(function), type(function).__call__
+        if type(function) is FunctionType or (issubclass(type(function), type) and not isinstance(call, FunctionType)):
+            return self._refer(function)
+        if type(function) is MethodType:
+            return {"method": self._describe(function.__func__), "self": self._describe_owner(function.__self__)}
         wrapper: dict[str, Any] = {}
         if inner is not None:
-            wrapper = {"wrapper": type(thing).__qualname__, "wrapped": self._describe(inner)}
+            wrapper = {"wrapper": type(function).__qualname__, "wrapped": self._describe(inner)}
         if isinstance(call, FunctionType):  # a wrapper may do anything with what it wraps
-            return wrapper | {"call": self._refer(call), "self": self._refer(thing)}
+            return wrapper | {"call": self._refer(call), "self": self._refer(function)}
         if wrapper:
             return wrapper
         # Written in C: nothing but its name can be seen, and what it is a method of.
-        return {"named": name_function(thing), "self": self._describe_value(getattr(thing, "__self__", None))}
+        return {"named": name_function(function), "self": self._describe_value(getattr(function, "__self__", None))}
 
     def _describe_function(self, function: FunctionType) -> Any:
         code = function.__code__

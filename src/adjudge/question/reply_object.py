@@ -401,8 +401,8 @@ def _decode_value(text: str, start: int) -> tuple[Any, int]:
         raise ReplyError("unparseable", _NOT_FINITE) from None
     except json.JSONDecodeError as error:
         open_end = error.pos >= len(text.rstrip()) or "Unterminated" in error.msg
-        why = "is cut off" if open_end else f"is not valid JSON at character {error.pos}: {error.msg}"
-        raise ReplyError("unparseable", f"the reply's object {why}") from None
+        reason = "is cut off" if open_end else f"is not valid JSON at character {error.pos}: {error.msg}"
+        raise ReplyError("unparseable", f"the reply's object {reason}") from None
     except (ValueError, RecursionError) as error:
         raise ReplyError("unparseable", f"the reply's object cannot be read: {_show(str(error))}") from None
     if "\\u" in text:

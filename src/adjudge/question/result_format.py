@@ -142,9 +142,10 @@ def _make_schema(kind: type[Any]) -> dict[str, Any]:
         return schema | schema["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
     import msgspec
 
+    name = kind.__name__
     if not (dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct)):
         raise UsageError(
-            f"result_format must be a pydantic model, dataclass or msgspec Struct, got {kind.__name__}",
+            f"result_format must be a pydantic model, dataclass or msgspec Struct, got {name}",
             argument="result_format",
         )
     try:

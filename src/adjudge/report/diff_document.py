@@ -100,8 +100,8 @@ def _list_notices(diff: Diff) -> Iterator[str]:
         yield f"Between the runs, {change}."
     if diff.compared == "both":
         yield describe_compared(diff)
-    for why, number in list_exclusions(diff):
-        yield f"{name_cases(number)} {why}; no figure here is about {'it' if number == 1 else 'them'}."
+    for reason, number in list_exclusions(diff):
+        yield f"{name_cases(number)} {reason}; no figure here is about {'it' if number == 1 else 'them'}."
 
 
 def _show_measured(diff: Diff) -> Iterator[Block]:

@@ -142,7 +142,7 @@ def list_exclusions(diff: Diff) -> Iterator[tuple[str, int]]:
         ("with another reference, task or context, not compared", diff.inputs_changed),
         ("with other criteria, rules or another threshold of their own, not compared", diff.criteria_changed),
     )
-    yield from ((why, number) for why, number in reasons if number)
+    yield from ((reason, number) for reason, number in reasons if number)
 
 
 def format_moved(before: float | None, after: float | None) -> str:

@@ -18,6 +18,7 @@ from adjudge.formats.display import find_mark
 from adjudge.report.document import Document, join_text, list_parts
 from adjudge.report.format import format_verdict
 from adjudge.report.judgement import list_replies, list_rules, list_seats
+from adjudge.templates.call_view import make_call_view
 from adjudge.templates.environment import make_environment, read_style
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def make_report_environment(*packages: str) -> Environment:
     """Make the environment of reports, and of pages in other ``packages`` that show a report."""
     environment = make_environment(*packages, "adjudge.report")
     filters: dict[str, Any] = {"verdict": format_verdict, "mark": find_mark, "parts": list_parts, "plain": join_text}
-    filters |= {"seats": list_seats, "rules": list_rules, "replies": list_replies}
+    filters |= {"seats": list_seats, "rules": list_rules, "replies": list_replies, "tool_call": make_call_view}
     environment.filters.update(filters)
     return environment
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from adjudge.report.cases import ShownResult, ShownSeat
 from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, RuleResult
-from adjudge.templates.evidence import MarkedText, mark_evidence
+from adjudge.templates.call_values import Finding, PlacedFinding
 
 RULE_STATES = ("failed", "warning", "info", "passed")
 """How a rule came out, the worst first."""
@@ -44,9 +45,32 @@ def list_replies(result: JudgeResult | ShownResult) -> list[tuple[str, str, str]
     return [(seat.judge, seat.model or "", seat.raw_response) for seat in seats if seat.raw_response]
 
 
-def mark_quotations(text: str, result: JudgeResult | None) -> MarkedText:
-    """Mark every text that a judge and its seats gave as evidence; nothing where there is no result to show."""
-    return mark_evidence(text, () if result is None else list_quotations(result))
+def list_findings(result: JudgeResult) -> list[PlacedFinding]:
+    """List what failed rules found in one argument of a call each, by the places that they name."""
+    return [
+        PlacedFinding(
+            place=place, finding=Finding(state=_find_state(rule.severity), word=f"rule {rule.name}", text=text)
+        )
+        for rule in result.rule_results
+        if not rule.passed
+        for place, text in _list_places(rule)
+    ]
+
+
+def _list_places(rule: RuleResult) -> list[tuple[str, str]]:
+    """List the places that a rule names, each with what it found there."""
+    place = rule.metadata.get("place")
+    if isinstance(place, str):
+        return [(place, rule.message)]
+    found = rule.metadata.get("found")
+    kinds: dict[str, Counter[str]] = {}
+    for item in found if isinstance(found, list | tuple) else ():
+        if isinstance(item, Mapping) and isinstance(item.get("place"), str):
+            kinds.setdefault(item["place"], Counter())[str(item.get("kind"))] += 1
+    return [
+        (at, ", ".join(f"{kind}{f' ({number:,} times)' if number > 1 else ''}" for kind, number in counts.items()))
+        for at, counts in kinds.items()
+    ]
 
 
 def list_quotations(result: JudgeResult) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def _list_wide(measurement: Measurement) -> Iterator[tuple[str, Block]]:
         prefers = measurement.kind == "preference"
         yield "Where it errs to one side", _show_bias(measurement.bias, "prefer the first" if prefers else "pass")
     reasons = [*list_assumptions(measurement), *list_remarks(measurement)]
-    reasons += [f"{name} is left out: {why}." for name, why in list_gaps(measurement)]
+    reasons += [f"{name} is left out: {reason}." for name, reason in list_gaps(measurement)]
     if reasons:
         yield "What this rests on", Points(items=reasons)
 

@@ -405,7 +405,7 @@ def _describe_alternative(measurement: Measurement) -> str:
 def list_gaps(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """Yield the figures that could not be computed, each with the reason."""
     names = {"ceiling": "people with each other", "slices": "by kind of case", "error_parts": "noise"}
-    yield from ((names.get(name, name), why) for name, why in measurement.left_out.items())
+    yield from ((names.get(name, name), reason) for name, reason in measurement.left_out.items())
 
 
 def describe_sorts(measurement: Measurement) -> str:

@@ -78,9 +78,9 @@ def _describe_elsewhere(status: PlanStatus) -> str:
     one = status.elsewhere == 1
     cases = "1 labelled case is" if one else f"{status.elsewhere:,} labelled cases are"
     it = "it" if one else "them"
-    why = f"the plan did not draw {it}, so nobody knows how likely {'it was' if one else 'they were'} to be labelled"
+    reason = f"the plan did not draw {it}, so nobody knows how likely {'it was' if one else 'they were'} to be labelled"
     before = f" ({status.before:,} labelled before the plan was drawn)" if status.before else ""
-    return f"{cases} left out of the rate: {why}{before}"
+    return f"{cases} left out of the rate: {reason}{before}"
 
 
 def _show_strata(plan: LabelPlan, status: PlanStatus) -> Table:

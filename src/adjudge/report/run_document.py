@@ -165,8 +165,8 @@ def _list_cases(cases: Sequence[ShownCase]) -> Table:
     for case in cases:
         worst = case.worst
         word = f"{case.outcome}: {worst.undecided_because}" if worst.undecided_because else str(case.outcome)
-        why = Words(text=cut(worst.why, _LONGEST_WHY), kind="quoted")
-        rows.append([Words(text=case.id), Badge(word=word, state=case.outcome), format_score(worst.score), why])
+        reason = Words(text=cut(worst.why, _LONGEST_WHY), kind="quoted")
+        rows.append([Words(text=case.id), Badge(word=word, state=case.outcome), format_score(worst.score), reason])
     return Table(columns=columns, rows=rows)
 
 

@@ -64,7 +64,7 @@ class ByName(Generic[T]):
             self._by_name[name] = begin()
         return self._by_name[name]
 
-    def list(self) -> list[T]:
+    def list_all(self) -> list[T]:
         """List the summaries, in the order in which they were begun."""
         return list(self._by_name.values())
 
@@ -138,7 +138,7 @@ class Criteria:
 
     def finish(self) -> tuple[CriterionSummary, ...]:
         """Return the summaries, the lowest mean first."""
-        summaries = self._criteria.list()
+        summaries = self._criteria.list_all()
         for summary in summaries:
             summary.finish()
         return tuple(sorted(summaries, key=lambda summary: summary.scores.mean if summary.scores else 2.0))
@@ -260,7 +260,7 @@ class OwnCases:
         """Return the summary, and that of each rubric; nothing where no case brings anything."""
         if not self._is_any:
             return None, ()
-        rubrics = sorted(self._rubrics.list(), key=lambda rubric: -rubric.cases)
+        rubrics = sorted(self._rubrics.list_all(), key=lambda rubric: -rubric.cases)
         for rubric in rubrics:
             rubric.finish()
         return self._own, tuple(rubrics) if any(rubric.own for rubric in rubrics) else ()
@@ -396,7 +396,7 @@ class Seats:
     def finish(self) -> tuple[tuple[SeatSummary, ...], tuple[SeatPair, ...], Share | None]:
         """Return each judge; each two of them, those that disagree most first; and the judgements that were split."""
         pairs = sorted(self._pairs.values(), key=lambda pair: -(pair.disagreed.rate or 0.0))
-        return tuple(self._seats.list()), tuple(pairs), self._split if self._split.of else None
+        return tuple(self._seats.list_all()), tuple(pairs), self._split if self._split.of else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -205,7 +205,7 @@ class ReportTally:
             scores=self._scores.finish(),
             threshold=next(iter(self._thresholds)) if len(self._thresholds) == 1 else None,
             criteria=self._criteria.finish(),
-            rules=tuple(sorted(self._rules.list(), key=lambda rule: -rule.failed)),
+            rules=tuple(sorted(self._rules.list_all(), key=lambda rule: -rule.failed)),
             groups=self._finish_groups(),
             seats=seats,
             seat_pairs=seat_pairs,
@@ -224,7 +224,7 @@ class ReportTally:
         )
 
     def _finish_groups(self) -> tuple[GroupSummary, ...]:
-        groups = self._groups.list()
+        groups = self._groups.list_all()
         if {group.name for group in groups} <= {None}:
             return ()
         return tuple(sorted(groups, key=lambda group: group.passed.rate or 0.0))

@@ -324,12 +324,12 @@ def _read_example(name: str, value: Any) -> Example:
     if isinstance(value, Example):
         return value
     members = dict(value) if isinstance(value, Mapping) and set(value) <= {"content", "score", "why"} else {}
-    content, score, why = members.get("content"), members.get("score"), members.get("why", "")
-    if not isinstance(content, str) or not is_finite(score) or not isinstance(why, str):
+    content, score, reason = members.get("content"), members.get("score"), members.get("why", "")
+    if not isinstance(content, str) or not is_finite(score) or not isinstance(reason, str):
         raise UsageError(
             f"criterion {name!r}: an example has text as content, a numeric score, maybe text as why; got {show(value)}"
         )
-    return Example(content=content, score=float(score or 0.0), why=why)
+    return Example(content=content, score=float(score or 0.0), why=reason)
 
 
 def _read_rule(name: str, value: Any) -> Rule:

@@ -18,7 +18,7 @@ from adjudge.agents.step import AgentCall
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_choice, check_whole_number
 from adjudge.formats.folding import fold
-from adjudge.formats.json import to_json_value
+from adjudge.formats.json import extend_path, is_same, to_json_value
 from adjudge.formats.json_schema import CompiledSchema, compile_schema
 from adjudge.formats.schema_steps import TooManyStepsError
 from adjudge.formats.text import QUOTED, flatten, quote, show
@@ -28,7 +28,6 @@ from adjudge.rules.tool_calls import (
     ToolName,
     describe_incomplete,
     fail,
-    is_same,
     pass_,
     read_tool_arguments,
     read_tool_names,
@@ -281,9 +280,10 @@ def make_arguments(*, tool: str | list[str], schema: Mapping[str, Any] | bool) -
         for place, call in enumerate(calls, 1):
             if any(name.resembles(call.tool) for name in names):
                 count += 1
-                problem = _find_mismatch(compiled, call.arguments)
-                if problem is not None:
-                    return fail(f"call {place} of {quote(call.tool, 60)}: {problem}")
+                problem, path = _find_mismatch(compiled, call.arguments)
+                if problem:
+                    path = path if len(calls) == 1 else ""
+                    return fail(f"call {place} of {quote(call.tool, 60)}: {problem}", place=path)
         return pass_(f"the arguments of {count:,} calls fit the schema")
 
     return check
@@ -299,12 +299,18 @@ def _compile(schema: Any) -> CompiledSchema:
         raise UsageError(f"rule arguments: the schema cannot be used ({reason})") from None
 
 
-def _find_mismatch(schema: CompiledSchema, arguments: Any) -> str | None:
+def _find_mismatch(schema: CompiledSchema, arguments: Any) -> tuple[str, str]:
+    """Say what does not fit, and the place of the value; empty where everything fits."""
     try:
         mismatch = schema.find_error(arguments)
     except TooManyStepsError as too_many:
-        return str(too_many)
-    return None if mismatch is None else flatten(mismatch.message, QUOTED)
+        return str(too_many), ""
+    if mismatch is None:
+        return "", ""
+    path = "arguments" if mismatch.instance_path else ""
+    for part in mismatch.instance_path:
+        path = extend_path(path, part)
+    return flatten(mismatch.message, QUOTED), path
 
 
 def make_limits(

@@ -75,7 +75,7 @@ def make_commands(
         for call in calls:
             problem = _find_problem(call, allowed, refused)
             if problem is not None:
-                return fail(problem)
+                return fail(problem, place=locate_command(call) if len(all_calls) == 1 else "")
         net = "; never is a net, and finds what is written plainly" if refused else ""
         return pass_(f"ran {len(calls):,} commands, all of which may be run{net}")
 
@@ -105,6 +105,12 @@ def _find_unlisted(call: AgentCall, command: str, allowed: Sequence[Sequence[Too
     if any(_fits(words, pattern) for pattern in allowed):
         return None
     return f"ran {quote(command, 80)}, which is none of the commands that may be run"
+
+
+def locate_command(call: AgentCall) -> str:
+    """Return the place of a call's command, as findings name it; empty where there is none."""
+    names = call.arguments if isinstance(call.arguments, dict) else ()
+    return next((f"arguments.{name}" for name in COMMANDS if name in names), "")
 
 
 def read_command(call: AgentCall) -> str | None:

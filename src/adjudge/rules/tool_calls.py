@@ -20,7 +20,7 @@ from adjudge.agents.run import AgentRun
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_whole_number
 from adjudge.formats.folding import fold
-from adjudge.formats.json import read_json, to_json_value
+from adjudge.formats.json import is_same, read_json, to_json_value
 from adjudge.formats.text import QUOTED, flatten, quote, show
 from adjudge.result import RuleResult
 
@@ -245,18 +245,6 @@ def _has_arguments(call: Call, expected: Mapping[str, Any] | None, *, otherwise:
     if not isinstance(call.arguments, dict):
         return otherwise and call.arguments is not _RESULT
     return all(name in call.arguments and is_same(call.arguments[name], value) for name, value in expected.items())
-
-
-def is_same(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are the same."""
-    # True is no 1: Python would say that they are equal.
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(is_same(a, b) for a, b in zip(one, other, strict=True))
-    return bool(one == other)
 
 
 # ---------------------------------------------------------------- what content holds
@@ -502,6 +490,6 @@ def pass_(message: str) -> RuleResult:
     return RuleResult(name="", passed=True, message=message)
 
 
-def fail(message: str) -> RuleResult:
-    """Make the result of a check that failed."""
-    return RuleResult(name="", passed=False, message=message)
+def fail(message: str, *, place: str = "") -> RuleResult:
+    """Make the result of a check that failed; ``place`` is the value of a single call that it is about."""
+    return RuleResult(name="", passed=False, message=message, metadata={"place": place} if place else {})

@@ -14,7 +14,7 @@ from adjudge.agents.step import AgentCall
 from adjudge.formats.text import quote
 from adjudge.result import RuleResult
 from adjudge.rules.agent_runs import Check, read_calls_of
-from adjudge.rules.commands import COMMANDS, HARMLESS, SHELLS, read_command, read_simple
+from adjudge.rules.commands import COMMANDS, HARMLESS, SHELLS, locate_command, read_command, read_simple
 from adjudge.rules.document import read_words
 from adjudge.rules.tool_calls import ToolName, fail, pass_, read_tool_names
 
@@ -56,7 +56,7 @@ def make_visible(*, tools: Words | None = None, commands: Words | None = None) -
         for call in calls:
             problem = _find_problem(call, names, shells, programs)
             if problem is not None:
-                return fail(problem)
+                return fail(problem, place=locate_command(call) if len(calls) == 1 else "")
         return pass_(f"what {len(calls):,} calls do can be read in them")
 
     return check

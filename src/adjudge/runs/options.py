@@ -77,11 +77,11 @@ class Source:
                 place += 1
             warned = single.has_warned
 
-    def refuse(self, place: int, why: str) -> None:
+    def refuse(self, place: int, reason: str) -> None:
         """Count the case that was read last as a bad row, or raise ``UsageError`` saying where it is."""
         if not isinstance(self.cases, Dataset):
-            raise UsageError(f"item {place} of the data set: {why}")
-        self.cases.refuse(why)
+            raise UsageError(f"item {place} of the data set: {reason}")
+        self.cases.refuse(reason)
 
     async def count(self) -> int:
         """Count the cases by reading them; raises ``UsageError`` when they can be read only once."""

@@ -100,6 +100,11 @@ class Pool(Generic[U, R]):
         """Units that were read and not begun."""
         return len(self._read)
 
+    @property
+    def under_way(self) -> int:
+        """Units that were begun and are not settled."""
+        return self._busy
+
     def wind_down(self) -> None:
         """Begin nothing more; what is under way is finished."""
         self._stopping = True

@@ -378,8 +378,8 @@ def _digest_content(place: int, body: bytes) -> str:
 
 
 def _make_case_error(place: int, error: Exception) -> UsageError:
-    why = clean(str(error)[:200], keep_lines=False)
-    return UsageError(f"what the run kept of case {place} cannot be read ({why}); judge the case again")
+    reason = clean(str(error)[:200], keep_lines=False)
+    return UsageError(f"what the run kept of case {place} cannot be read ({reason}); judge the case again")
 
 
 def _read_item(row: tuple[Any, ...]) -> RunItem:

@@ -34,6 +34,7 @@ from adjudge.server.pages.results import router as results_router
 from adjudge.server.pages.runs import router as runs_router
 from adjudge.server.pages.signin import router as signin_router
 from adjudge.server.pages.static_files import router as static_router
+from adjudge.server.pages.stopped_run import router as stopped_run_router
 from adjudge.server.problem import add_handlers
 from adjudge.server.protection import RequestProtection
 from adjudge.server.state import StateHolder
@@ -55,6 +56,7 @@ ROUTERS = (
     preferences_router,
     signin_router,
     approvals_router,
+    stopped_run_router,
     labels_router,
     overview_router,
     results_router,

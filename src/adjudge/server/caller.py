@@ -61,7 +61,7 @@ class Caller:
 
 _LOCAL = Caller(kind="local", name="local", permissions=make_permissions(("judge", "read")))
 
-_CALLER = "adjudge_caller"
+_CALLER, _IDENTIFIED = "adjudge_caller", "adjudge_identified"
 
 _LONGEST_HEADER = 200
 
@@ -83,8 +83,23 @@ async def find_caller(request: Request) -> Caller:
     """Find the caller of a request; raises ``Unauthenticated``, and ``Problem`` for a form without its token."""
     caller = request.scope.get(_CALLER)
     if caller is None:
-        caller = await _find_caller(request, get_state(request))
+        caller = await identify_caller(request)
+        if caller.session is not None and request.method not in SAFE_METHODS:
+            await check_token(request, caller.session.csrf_token)
         request.scope[_CALLER] = caller
+    return caller
+
+
+async def identify_caller(request: Request) -> Caller:
+    """Find who sends a request, by its head alone; raises ``Unauthenticated``.
+
+    For what comes before its body is read, so that nobody can have the server hold one without a key or a session. A
+    session's form is not checked for its token yet: that takes the body.
+    """
+    caller = request.scope.get(_IDENTIFIED)
+    if caller is None:
+        caller = await _identify(request, get_state(request))
+        request.scope[_IDENTIFIED] = caller
     return caller
 
 
@@ -96,7 +111,7 @@ async def find_caller_or_none(request: Request) -> Caller | None:
         return None
 
 
-async def _find_caller(request: Request, state: ServerState) -> Caller:
+async def _identify(request: Request, state: ServerState) -> Caller:
     header = request.headers.get("authorization")
     if header is not None:
         # A key that is wrong is not made good by a cookie that is right.
@@ -104,8 +119,6 @@ async def _find_caller(request: Request, state: ServerState) -> Caller:
     cookie = request.cookies.get(name_cookie(state.settings))
     session = await find_session(state.ledger, cookie, state.settings) if cookie else None
     if session is not None:
-        if request.method not in SAFE_METHODS:
-            await check_token(request, session.csrf_token)
         return Caller(kind="person", name=session.account, permissions=session.permissions, session=session)
     if state.allow_anonymous:
         return _LOCAL

@@ -63,8 +63,8 @@ def listen_unix(path: str, mode: str) -> socket.socket:
     """
     place, folder = Path(path), Path(path).parent
     try:
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o022:
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
             raise UsageError(
                 f"the folder of {show(path)} can be changed by other accounts, who could put their own socket there; "
                 "use one that only this account can write (mode 0700 or 0750)",

@@ -54,7 +54,7 @@ def _compare_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]
 
 
 def _compare_changed(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
-    pairs = [_compare_words(was, now) for was, now in zip(old, new, strict=False)]
+    pairs = [compare_words(was, now) for was, now in zip(old, new, strict=False)]
     yield from (DiffLine(kind="minus", parts=was) for was, _ in pairs)
     yield from (_make_line("minus", line, changed=True) for line in old[len(pairs) :])
     yield from (DiffLine(kind="plus", parts=now) for _, now in pairs)
@@ -65,7 +65,8 @@ def _make_line(kind: Literal["same", "minus", "plus"], line: str, *, changed: bo
     return DiffLine(kind=kind, parts=(DiffPart(text=line, changed=changed),))
 
 
-def _compare_words(was: str, now: str) -> tuple[tuple[DiffPart, ...], tuple[DiffPart, ...]]:
+def compare_words(was: str, now: str) -> tuple[tuple[DiffPart, ...], tuple[DiffPart, ...]]:
+    """Compare two lines word by word: the parts of the one that was, and of the one that is now."""
     old, new = re.findall(r"\s+|\w+|[^\w\s]", was), re.findall(r"\s+|\w+|[^\w\s]", now)
     before: list[DiffPart] = []
     after: list[DiffPart] = []

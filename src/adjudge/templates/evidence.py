@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Literal
 
 MOST_QUOTATIONS = 99
 """More are not marked: they would hide the text rather than point into it."""
+
+SpanKind = Literal["", "keyword", "comment", "string", "changed"]
+"""What a part of a line of code is, or that it changed; ``""`` is anything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +19,7 @@ class Passage:
     """A part of a text, and the quotations that lie in it."""
 
     text: str
+    kind: SpanKind = ""
     numbers: tuple[int, ...] = ()
     """From 1, in the order in which the quotations were given; empty for what nobody quoted."""
     begins: tuple[int, ...] = ()
@@ -32,6 +37,20 @@ class MarkedText:
     """The quotations that are marked, each with its number."""
     missing: tuple[str, ...] = ()
     """Quotations that the text does not hold letter for letter: a judge that misquotes has to be seen doing so."""
+    unshown: tuple[str, ...] = ()
+    """Quotations that it does hold, and of which no mark is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedPlace:
+    """The place of a quotation in a text, or of the part of it that lies in this text."""
+
+    number: int
+    start: int
+    end: int
+    begins: bool = True
+    """Whether the quotation begins here; false where it runs on from a text before."""
+    ends: bool = True
 
 
 def mark_evidence(text: str, quotations: Sequence[str]) -> MarkedText:
@@ -40,23 +59,78 @@ def mark_evidence(text: str, quotations: Sequence[str]) -> MarkedText:
     Quotations may overlap, so a passage can belong to several. One that is given again has a number of its own and the
     same place.
     """
-    places: dict[int, tuple[int, int]] = {}
-    missing: list[str] = []
+    places, missing = find_quotations(text, quotations)
+    found = {place.number for place in places}
+    return MarkedText(
+        passages=cut_passages(text, places),
+        numbers={quotation: number for number, quotation in enumerate(quotations, 1) if number in found},
+        missing=tuple(missing.values()),
+    )
+
+
+def find_quotations(text: str, quotations: Sequence[str]) -> tuple[list[QuotedPlace], dict[int, str]]:
+    """Find where each quotation first occurs, letter for letter; then those that do not, by number."""
+    places: list[QuotedPlace] = []
+    missing: dict[int, str] = {}
     for number, quotation in enumerate(quotations[:MOST_QUOTATIONS], 1):
         start = text.find(quotation) if quotation else -1
         if start >= 0:
-            places[number] = (start, start + len(quotation))
+            places.append(QuotedPlace(number=number, start=start, end=start + len(quotation)))
         elif quotation:
-            missing.append(quotation)
-    cuts = sorted({0, len(text), *[end for place in places.values() for end in place]})
-    passages = tuple(
-        Passage(
-            text=text[first:last],
-            numbers=tuple(number for number, (start, end) in places.items() if start <= first and last <= end),
-            begins=tuple(number for number, (start, _) in places.items() if start == first),
-            ends=tuple(number for number, (_, end) in places.items() if end == last),
+            missing[number] = quotation
+    return places, missing
+
+
+def clip_places(places: Iterable[QuotedPlace], start: int, end: int) -> list[QuotedPlace]:
+    """Return the places that lie in a part of a text, as places in that part."""
+    return [
+        QuotedPlace(
+            number=place.number,
+            start=max(place.start, start) - start,
+            end=min(place.end, end) - start,
+            begins=place.begins and place.start >= start,
+            ends=place.ends and place.end <= end,
         )
-        for first, last in pairwise(cuts)
-    )
-    numbers = {quotation: number for number, quotation in enumerate(quotations, 1) if number in places}
-    return MarkedText(passages=passages, numbers=numbers, missing=tuple(missing))
+        for place in places
+        if place.start < end and place.end > start
+    ]
+
+
+def cut_passages(
+    text: str, places: Sequence[QuotedPlace] = (), spans: Sequence[tuple[int, int, SpanKind]] = ()
+) -> tuple[Passage, ...]:
+    """Cut a text into passages at quotations and at ``spans``, which have a kind and do not overlap."""
+    inner = [edge for place in places for edge in (place.start, place.end)]
+    cuts = sorted({0, len(text), *inner, *[edge for start, end, _ in spans for edge in (start, end)]})
+    kinds = {start: kind for start, _, kind in spans}
+    ends = {end: start for start, end, _ in spans}
+    passages: list[Passage] = []
+    kind: SpanKind = ""
+    for first, last in pairwise(cuts):
+        kind = kinds.get(first, "" if first in ends else kind)
+        here = [place for place in places if place.start <= first and last <= place.end]
+        passages.append(
+            Passage(
+                text=text[first:last],
+                kind=kind,
+                numbers=tuple(place.number for place in here),
+                begins=tuple(place.number for place in here if place.begins and place.start == first),
+                ends=tuple(place.number for place in here if place.ends and place.end == last),
+            )
+        )
+    return tuple(passages)
+
+
+def cut_lines(passages: Iterable[Passage]) -> tuple[tuple[Passage, ...], ...]:
+    """Cut passages into lines, without the line breaks."""
+    lines: list[list[Passage]] = [[]]
+    for passage in passages:
+        pieces = passage.text.split("\n")
+        for number, piece in enumerate(pieces):
+            if number:
+                lines.append([])
+            begins = passage.begins if number == 0 else ()
+            ends = passage.ends if number == len(pieces) - 1 else ()
+            if piece or begins or ends:
+                lines[-1].append(replace(passage, text=piece, begins=begins, ends=ends))
+    return tuple(map(tuple, lines))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from adjudge.agents.launch import AgentSource, digest_workspace, run_agent
 from adjudge.agents.read import RunFormat
 from adjudge.agents.run import AgentRun
 from adjudge.agents.source import MOST_BYTES
+from adjudge.config.agents import ConfiguredAgent
 from adjudge.errors import UsageError
 from adjudge.formats.files import read_text
 from adjudge.formats.json import read_json
@@ -24,6 +25,9 @@ from adjudge.sync import make_sync_method
 from adjudge.testing.cassette import Mode
 
 SCHEMA = "adjudge/agent-recording/1"
+
+_SECONDS = 300.0
+"""Seconds for an agent where neither the test nor ``adjudge.toml`` says how many."""
 
 _MOST = 10
 """Calls and files that a failed test's report names."""
@@ -47,6 +51,8 @@ class TestAgent:
     record_command: str
     bundles: Path
     """Where bundles of the runs are kept."""
+    open_agent: Callable[[str], ConfiguredAgent]
+    """Opens an agent that ``adjudge.toml`` names."""
     runs: list[AgentRun] = field(default_factory=list)
     _kept: list[tuple[str, AgentRun]] = field(default_factory=list)
     _replayed: list[tuple[str, AgentRun]] | None = None
@@ -55,30 +61,37 @@ class TestAgent:
         self,
         prompt: str,
         *,
-        agent: AgentSource,
+        agent: AgentSource | str,
         workspace: str | os.PathLike[str] | None = None,
-        timeout: float = 300.0,
+        timeout: float | None = None,
         env: Mapping[str, str | None] | None = None,
         format: RunFormat | None = None,  # noqa: A002 - as run_agent has it
         with_git: bool = False,
     ) -> AgentRun:
         """Run an agent as ``adjudge.agents.run_agent`` does, or give its recorded run again.
 
-        A relative workspace is looked for in the test's folder and the root directory.
+        ``agent`` may be the name of one in ``adjudge.toml``, whose ``format`` and ``timeout`` then count unless the
+        call says another; otherwise ``timeout`` is 300 seconds. A relative workspace is looked for in the test's folder
+        and the root directory.
         """
         __tracebackhide__ = True
+        chosen = self.open_agent(agent) if isinstance(agent, str) else ConfiguredAgent(source=agent)
+        if timeout is None:
+            timeout = _SECONDS if chosen.timeout is None else chosen.timeout
         folder = None if workspace is None else self._locate(Path(workspace))
-        key = "" if self.mode == "live" else _make_key(prompt, agent, digest_workspace(folder, with_git=with_git))
+        key = (
+            "" if self.mode == "live" else _make_key(prompt, chosen.source, digest_workspace(folder, with_git=with_git))
+        )
         if self.mode == "replay":
             run = self._replay(key)
         else:
             run = await run_agent(
                 prompt,
-                agent=agent,
+                agent=chosen.source,
                 workspace=folder,
                 timeout=timeout,
                 env=env,
-                format=format,
+                format=chosen.format if format is None else format,
                 with_git=with_git,
                 keep=self.bundles,
             )

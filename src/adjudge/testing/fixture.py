@@ -268,7 +268,7 @@ class Suite:
         names = self.judge_names
         if self.strategy is not None and len(names) < 2:
             raise UsageError("--judge-strategy is for several --judge; name them, or use a judge of adjudge.toml")
-        if not names and self._load_config().defaults.get("judge"):
+        if not names and self.load_config().defaults.get("judge"):
             return self._open((), None)
         spec = os.environ.get("ADJUDGE_JUDGE", "").strip()
         if not names and spec:
@@ -282,7 +282,7 @@ class Suite:
     def _open(self, names: tuple[str, ...], strategy: str | None) -> Judge | JudgeChain:
         # Opened once, so that all tests share its connections.
         if names not in self._judges:
-            self._judges[names] = self.open_panel(names, strategy, self.named_in, self._load_config())
+            self._judges[names] = self.open_panel(names, strategy, self.named_in, self.load_config())
         return self._judges[names]
 
     def _find_rubric(
@@ -292,9 +292,9 @@ class Suite:
             if options.get("criteria") is not None or options.get("result_format") is not None:
                 return None
             judge_rubric = judge._get_default_rubric() if judge is not None else None  # noqa: SLF001 - as ``evaluate`` itself finds it
-            return judge_rubric if judge_rubric is not None else self._load_config().find_default_rubric()
-        if isinstance(rubric, str) and rubric in self._load_config().rubrics:
-            named_rubric: Rubric = self._load_config().find_rubric(rubric)
+            return judge_rubric if judge_rubric is not None else self.load_config().find_default_rubric()
+        if isinstance(rubric, str) and rubric in self.load_config().rubrics:
+            named_rubric: Rubric = self.load_config().find_rubric(rubric)
             return named_rubric
         return load_rubric(self._locate(rubric, directory))
 
@@ -305,7 +305,8 @@ class Suite:
             return rubric
         return next((base / path for base in (directory, self.root) if (base / path).is_file()), rubric)
 
-    def _load_config(self) -> Any:
+    def load_config(self) -> Any:
+        """Read ``adjudge.toml`` of the root directory, once."""
         if self._config is None:
             self._config = self.read_config(self.root)
         return self._config

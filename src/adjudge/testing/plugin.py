@@ -74,6 +74,7 @@ def provide_judge(request: pytest.FixtureRequest) -> TestJudge:
 @pytest.fixture(name="run_agent")
 def provide_run_agent(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TestAgent:
     """Give what runs an agent: ``await run_agent(prompt, agent=...)``, or ``run_agent.sync(prompt, agent=...)``."""
+    from adjudge.config.agents import open_agent
     from adjudge.testing.agent import TestAgent
 
     item, judge = request.node, _find_judge(request.node)
@@ -86,6 +87,7 @@ def provide_run_agent(request: pytest.FixtureRequest, tmp_path_factory: pytest.T
         bundles=item.config.invocation_params.dir / Path(kept).expanduser() / file.stem
         if kept
         else tmp_path_factory.mktemp("agent-runs"),
+        open_agent=lambda name: open_agent(_find_suite(item.config).load_config(), name),
     )
     return item.stash[_AGENT]
 

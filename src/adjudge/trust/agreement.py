@@ -224,14 +224,14 @@ def _estimate_coefficients(
     method = "bootstrap of items" if groups is None else "bootstrap of groups"
     units = confusion.items if groups is None else groups
     values = measure(np.array(confusion.counts, dtype=float).reshape(1, -1))[0]
-    why = dict.fromkeys(_COEFFICIENTS, "both sides use one category alone, so chance would always agree")
-    why |= dict.fromkeys(_COEFFICIENTS[:3], "no item has a decided label")
-    why["f1"] = "neither side ever uses the category of good items"
-    why["gwet_ac1"] = "the table has one category alone; name the others in categories"
+    reason = dict.fromkeys(_COEFFICIENTS, "both sides use one category alone, so chance would always agree")
+    reason |= dict.fromkeys(_COEFFICIENTS[:3], "no item has a decided label")
+    reason["f1"] = "neither side ever uses the category of good items"
+    reason["gwet_ac1"] = "the table has one category alone; name the others in categories"
     if not ordered:
-        why |= dict.fromkeys(_COEFFICIENTS[8:], "texts have no order; give it in categories")
+        reason |= dict.fromkeys(_COEFFICIENTS[8:], "texts have no order; give it in categories")
     return {
-        name: make_estimate(float(value), confusion.items, drawn[:, at], units, method, why=why[name])
+        name: make_estimate(float(value), confusion.items, drawn[:, at], units, method, reason=reason[name])
         for at, (name, value) in enumerate(zip(_COEFFICIENTS, values, strict=True))
     }
 
@@ -254,16 +254,18 @@ def _estimate_shares(confusion: Confusion, positive: Category, rows: Floats | No
             "prevalence": (row, list(range(size * size)), ""),
             "judge_rate": (column, list(range(size * size)), ""),
         }
-    why = f"no label is {show(positive)}; name the category of good items with positive"
+    reason = f"no label is {show(positive)}; name the category of good items with positive"
     names = ("accuracy", "sensitivity", "specificity", "precision", "prevalence", "judge_rate")
-    return {name: _estimate_share(confusion, *cells.get(name, ([], [], why)), rows) for name in names}
+    return {name: _estimate_share(confusion, *cells.get(name, ([], [], reason)), rows) for name in names}
 
 
-def _estimate_share(confusion: Confusion, counted: list[int], of: list[int], why: str, rows: Floats | None) -> Estimate:
+def _estimate_share(
+    confusion: Confusion, counted: list[int], of: list[int], reason: str, rows: Floats | None
+) -> Estimate:
     flat = [count for row in confusion.counts for count in row]
     count, number = sum(flat[cell] for cell in counted), sum(flat[cell] for cell in of)
     if not number:
-        return Estimate(value=None, of=0, note=f"not defined: {why}")
+        return Estimate(value=None, of=0, note=f"not defined: {reason}")
     if rows is None:
         low, high = find_interval(count, number)
         return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson")

@@ -123,7 +123,7 @@ def make_bias(
             continue
         compared.append([_compare(name, kind, np.array(inside), sides, clusters) for kind, inside in divided])
     if not compared:
-        reasons = "; ".join(f"{show(name)}: {why}" for name, why in refused.items()) or "none was given"
+        reasons = "; ".join(f"{show(name)}: {reason}" for name, reason in refused.items()) or "none was given"
         raise UsageError(f"no property divides the items ({reasons}); give one that varies")
     kinds, tests = _adjust(compared)
     number = None if clusters is None else clusters[1]

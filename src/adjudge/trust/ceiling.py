@@ -182,8 +182,8 @@ class _Drawing:
             with np.errstate(invalid="ignore"):
                 return (total / defined.sum(axis=2)).T
 
-        why = "in each pair both raters gave one category alone"
-        agreement, kappa = self._estimate(rows, measure, len(np.unique(items)), why)
+        reason = "in each pair both raters gave one category alone"
+        agreement, kappa = self._estimate(rows, measure, len(np.unique(items)), reason)
         return agreement, kappa
 
     def estimate_fleiss(self) -> Estimate:
@@ -200,7 +200,7 @@ class _Drawing:
         return self._estimate(rows, _column(measure), int((rows.sum(axis=1) > 0).sum()), "one category alone")[0]
 
     def _estimate(
-        self, rows: Floats | csr_array, measure: Callable[[Floats], Floats], of: int, why: str
+        self, rows: Floats | csr_array, measure: Callable[[Floats], Floats], of: int, reason: str
     ) -> list[Estimate]:
         import numpy as np
         from scipy.sparse import csr_array
@@ -210,7 +210,7 @@ class _Drawing:
         drawn = resample(together @ rows, measure, seed=self.seed, resamples=self.resamples)
         named = "bootstrap of items" if self.groups == self.coded.items else "bootstrap of groups"
         return [
-            make_estimate(float(value), of, drawn[:, at], self.groups, named, why=why)
+            make_estimate(float(value), of, drawn[:, at], self.groups, named, reason=reason)
             for at, value in enumerate(values)
         ]
 

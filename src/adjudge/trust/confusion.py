@@ -318,9 +318,9 @@ def find_bad(categories: Sequence[Category], positive: Category) -> list[int]:
     return [place for place, category in enumerate(categories) if category is not None and category != positive]
 
 
-def _divide(count: float, of: float, name: str, why: str) -> float:
+def _divide(count: float, of: float, name: str, reason: str) -> float:
     if not of:
-        raise UsageError(f"{name} is not defined: {why}; label items of which there are none")
+        raise UsageError(f"{name} is not defined: {reason}; label items of which there are none")
     return count / of
 
 

@@ -414,8 +414,8 @@ def _note_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod | None, *,
         return (
             f"{seen}: so near to the end the interval is as wide as the exact one, so that it covers as it should.",
         )
-    why = "so near to the end the interval covers less than it says; leave the limits out, or ask for the exact ones"
-    return (f"{seen}: {why}.",)
+    reason = "so near to the end the interval covers less than it says; leave the limits out, or ask for the exact ones"
+    return (f"{seen}: {reason}.",)
 
 
 # -------------------------------------------------------------------------------------------- are the labels a sample

@@ -188,7 +188,7 @@ def _correlate(
     drawn = _draw_groups(one, other, clusters, seed, resamples)
     return Coefficients(
         **{
-            name: make_estimate(value, len(one), drawn[:, at], clusters[1], "bootstrap of groups", why="")
+            name: make_estimate(value, len(one), drawn[:, at], clusters[1], "bootstrap of groups", reason="")
             for at, (name, value) in enumerate(values.items())
         }
     )
@@ -219,8 +219,8 @@ def _find_interval(name: str, value: float, items: int) -> Estimate:
 
     least = 4 if name == "kendall" else 3
     if items <= least or abs(value) > 1 - ROUNDING:
-        why = f"more than {least} items" if items <= least else "items on which the two sides differ"
-        return Estimate(value=value, of=items, note=f"no interval: it needs {why}; score more items")
+        reason = f"more than {least} items" if items <= least else "items on which the two sides differ"
+        return Estimate(value=value, of=items, note=f"no interval: it needs {reason}; score more items")
     variance, method = {
         "pearson": (1 / (items - 3), "Fisher"),
         "spearman": ((1 + value * value / 2) / (items - 3), "Bonett and Wright"),

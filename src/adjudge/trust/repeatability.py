@@ -283,7 +283,7 @@ def _estimate_means(rows: Floats, clusters: Clusters, seed: int, resamples: int)
 
     drawn = resample(units, compute_means, seed=seed, resamples=resamples)
     return [
-        make_estimate(float(mean), len(rows), drawn[:, column], len(units), method, why="")
+        make_estimate(float(mean), len(rows), drawn[:, column], len(units), method, reason="")
         for column, mean in enumerate(rows.mean(axis=0))
     ]
 
@@ -304,9 +304,10 @@ def _estimate_ratios(parts: Floats, clusters: Clusters, seed: int, resamples: in
 
     drawn = resample(units, measure, seed=seed, resamples=resamples)
     values = measure(units.sum(axis=0)[None, :])[0]
-    why = ("no repeat was wrong", "all repeats are equal, or there is one item")
+    reason = ("no repeat was wrong", "all repeats are equal, or there is one item")
     return [
-        make_estimate(float(values[at]), len(parts), drawn[:, at], len(units), method, why=why[at]) for at in range(2)
+        make_estimate(float(values[at]), len(parts), drawn[:, at], len(units), method, reason=reason[at])
+        for at in range(2)
     ]
 
 

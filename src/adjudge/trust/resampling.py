@@ -219,12 +219,12 @@ def _say_few(units: int) -> str:
     return f"no interval: {units} items or groups are too few, at least {LEAST_UNITS} are needed; label more"
 
 
-def make_estimate(value: float, of: int, drawn: Floats, units: int, method: str, *, why: str) -> Estimate:
+def make_estimate(value: float, of: int, drawn: Floats, units: int, method: str, *, reason: str) -> Estimate:
     """A statistic with the limits that its resamples of so many units give; without a value where it is not defined."""
     import numpy as np
 
     if not np.isfinite(value):
-        return Estimate(value=None, of=of, note=f"not defined: {why}")
+        return Estimate(value=None, of=of, note=f"not defined: {reason}")
     limits = find_limits(drawn, units)
     if isinstance(limits, str):
         return Estimate(value=value, of=of, note=limits)

@@ -107,7 +107,7 @@ def _list_shares(agreement: Agreement) -> dict[str, Cells]:
     }
 
 
-def _estimate_share(why: str, counts: Floats, cases: Floats, cells: Cells, *, whole: bool) -> Estimate:
+def _estimate_share(reason: str, counts: Floats, cases: Floats, cells: Cells, *, whole: bool) -> Estimate:
     """A ratio of two weighted counts, with the Wilson interval of as many cases as it is worth."""
     import numpy as np
 
@@ -116,7 +116,7 @@ def _estimate_share(why: str, counts: Floats, cases: Floats, cells: Cells, *, wh
     x, y = (counts * cells[1]).sum(axis=(1, 2)), (counts * cells[0]).sum(axis=(1, 2))
     items = int(x.sum())
     if not items:
-        return Estimate(value=None, of=0, note=why)
+        return Estimate(value=None, of=0, note=reason)
     rate = float((weights * y).sum() / (weights * x).sum())
     # Per case: what it adds to the count minus what it adds to the rate's share of those it is counted of. A stratum
     # in which nothing varied is not known to be all alike: without one more of each kind, large strata with a few rare
@@ -164,7 +164,7 @@ def _estimate_coefficients(agreement: Agreement, counts: Floats, cases: Floats) 
     limits, of = measure(drawn), agreement.confusion.items
     return {
         name: make_estimate(
-            float(values[at]), of, limits[:, at], of, "bootstrap within strata", why=getattr(agreement, name).note
+            float(values[at]), of, limits[:, at], of, "bootstrap within strata", reason=getattr(agreement, name).note
         )
         for at, name in enumerate(_COEFFICIENTS)
     }

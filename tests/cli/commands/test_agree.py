@@ -115,8 +115,8 @@ def test_a_file_of_verdicts_is_measured_without_a_run(judged: Line):
     keep([*load_labels("labels.jsonl"), *models], "verdicts.jsonl")
 
     assert names(judged("agree", "verdicts.jsonl").out, "2 judges, compared with people", "\nsame\n", "\nother\n")
-    found = judged("agree", "verdicts.jsonl", "--json").document
-    assert (found["schema"], len(found["measurements"])) == ("adjudge/measurements/1", 2)
+    document = judged("agree", "verdicts.jsonl", "--json").document
+    assert (document["schema"], len(document["measurements"])) == ("adjudge/measurements/1", 2)
     assert judged("agree", "verdicts.jsonl", "--judge", "same", "--json").document["judge"] == "same"
 
 
@@ -175,14 +175,14 @@ def test_hostile_names_and_contents_stay_text(line: Line):
 
 def test_the_gate_is_on_the_lower_limit(judged: Line):
     """0 where the lower limit reaches the share, 1 where it does not, although the rate itself may."""
-    given = ("report", "measured", "--labels", draw(240), "--labels-are", "random", "--json")
-    limit = judged(*given).document["measurement"]["limit"]
+    arguments = ("report", "measured", "--labels", draw(240), "--labels-are", "random", "--json")
+    limit = judged(*arguments).document["measurement"]["limit"]
 
     assert limit["kind"] == "every look"
-    passed = judged(*given, "--fail-under-corrected", f"{limit['low'] - 0.001}")
+    passed = judged(*arguments, "--fail-under-corrected", f"{limit['low'] - 0.001}")
     assert passed.status == 0
     assert "lower limit for every look" in passed.err
-    missed = judged(*given, "--fail-under-corrected", f"{limit['low'] + 0.001}")
+    missed = judged(*arguments, "--fail-under-corrected", f"{limit['low'] + 0.001}")
     assert missed.status == 1
     assert "lower limit for every look" in missed.err
     assert "hold however often you look" in missed.err
@@ -236,8 +236,8 @@ def test_what_a_reader_must_know_comes_first_in_every_form(judged: Line):
     keep_run(Path("copies"), items).close()
     assert judged("plan", "copies", "--within", "2").status == 0
     plan = json.loads(Path("copies", "plan.json").read_text("utf-8"))
-    said = [Label(case=item["case"], rater="ann", value=True, subject=item["subject"]) for item in plan["order"][:40]]
-    assert judged("label", "copies", "--import", keep(said)).status == 0
+    labels = [Label(case=item["case"], rater="ann", value=True, subject=item["subject"]) for item in plan["order"][:40]]
+    assert judged("label", "copies", "--import", keep(labels)).status == 0
 
     for command in ("agree", "report"):
         shown = judged(command, "copies")
@@ -273,12 +273,12 @@ def test_a_naive_miss_beats_an_open_gate(judged: Line):
 
 def test_a_run_can_be_measured_where_it_ends(line: Line):
     """``run --labels`` says what people would pass, and gates on it; the labels are not kept with the cases."""
-    given = ("run", "answers.jsonl", "--labels", "labels.jsonl", "--fail-under-corrected")
+    arguments = ("run", "answers.jsonl", "--labels", "labels.jsonl", "--fail-under-corrected")
 
-    passed = line(*given, "0.7", "--out", "one")
+    passed = line(*arguments, "0.7", "--out", "one")
     assert passed.status == 0
     assert "People pass 74 %" in passed.out
-    missed = line(*given, "0.8", "--out", "two", "--json")
+    missed = line(*arguments, "0.8", "--out", "two", "--json")
     assert missed.status == 1
     assert missed.document["measurement"]["rate"]["value"] == pytest.approx(335 / 450)
     assert line("agree", "one").status == 3
@@ -296,18 +296,22 @@ def test_another_run_is_described_and_corrects_nothing(line: Line):
     Path("later.jsonl").write_text("".join(rows[:300]), encoding="utf-8")
     assert line("run", "later.jsonl", "--out", "later").status == 0
 
-    given = ("report", "later", "--measured-on", "measured")
-    found = line(*given, "--json").document["measurement"]
-    assert (found["refused"], found["rate"]["because"], found["measured_on"]["labelled"]) == (True, "no_labels", 150)
-    table = found["measured_on"]["table"]
+    arguments = ("report", "later", "--measured-on", "measured")
+    measurement = line(*arguments, "--json").document["measurement"]
+    assert (measurement["refused"], measurement["rate"]["because"], measurement["measured_on"]["labelled"]) == (
+        True,
+        "no_labels",
+        150,
+    )
+    table = measurement["measured_on"]["table"]
     caught, wrong = table["failed"]["bad"], table["passed"]["bad"]
     kept, lost = table["passed"]["good"], table["failed"].get("good", 0)
     for more in ((), ("--markdown", "-")):
-        said = line(*given, *more).out
-        assert f"On run measured it caught {caught} of {caught + wrong} bad answers" in said
-        assert f"kept {kept} of {kept + lost} good ones" in said
-        assert "how often it errs on this run is not known: label 50 cases of this run at random" in said
-    gated = line(*given, "--fail-under-corrected", "0.01")
+        output = line(*arguments, *more).out
+        assert f"On run measured it caught {caught} of {caught + wrong} bad answers" in output
+        assert f"kept {kept} of {kept + lost} good ones" in output
+        assert "how often it errs on this run is not known: label 50 cases of this run at random" in output
+    gated = line(*arguments, "--fail-under-corrected", "0.01")
     assert gated.status == 3
     assert "label 50 cases of this run at random" in gated.err
     refused = line("report", "words", "--measured-on", "measured")
@@ -318,30 +322,30 @@ def test_another_run_is_described_and_corrects_nothing(line: Line):
 @pytest.mark.slow
 def test_a_report_says_it_in_every_form(judged: Line):
     """Terminal, Markdown, JSON and HTML; a comment for a pull request holds the sentence and the table."""
-    given = ("report", "measured", "--labels", "labels.jsonl")
+    arguments = ("report", "measured", "--labels", "labels.jsonl")
 
-    assert "People pass 74 %" in judged(*given).out
-    assert "People pass 74 %" in judged(*given, "--markdown", "-").out
-    assert judged(*given, "--html", "page.html").status == 0
+    assert "People pass 74 %" in judged(*arguments).out
+    assert "People pass 74 %" in judged(*arguments, "--markdown", "-").out
+    assert judged(*arguments, "--html", "page.html").status == 0
     assert "People pass 74 % of these 450 cases" in Path("page.html").read_text("utf-8")
-    assert judged(*given, "--json").document["measurement"]["schema"] == "adjudge/measurement/1"
+    assert judged(*arguments, "--json").document["measurement"]["schema"] == "adjudge/measurement/1"
 
 
 @pytest.mark.parametrize("labels", ["random", "chosen", "all"])
 def test_what_people_would_pass_comes_before_what_the_judge_passed(judged: Line, labels: str):
     """In the terminal, Markdown and HTML; the judge's own rate is called what it is, in each."""
-    given = ["report", "measured", "--labels", "labels.jsonl" if labels == "all" else draw(240)]
-    given += ["--labels-are", "random"] if labels == "random" else []
+    arguments = ["report", "measured", "--labels", "labels.jsonl" if labels == "all" else draw(240)]
+    arguments += ["--labels-are", "random"] if labels == "random" else []
     people = "How many people would pass cannot be said" if labels == "chosen" else "People "
     own = "The judge alone passed 80.7 % of 450 cases (95 % interval 76.8 to 84.0 %), which counts its errors as right"
 
-    assert judged(*given, "--html", "page.html").status == 0
+    assert judged(*arguments, "--html", "page.html").status == 0
     page = Path("page.html").read_text("utf-8")
-    for told in (judged(*given).out, judged(*given, "--markdown", "-").out, page[page.index("<main") :]):
-        assert own in " ".join(told.split())
-        assert told.index(people) < told.index("The judge alone passed")
+    for text in (judged(*arguments).out, judged(*arguments, "--markdown", "-").out, page[page.index("<main") :]):
+        assert own in " ".join(text.split())
+        assert text.index(people) < text.index("The judge alone passed")
     assert "80.7 % passed" not in page
-    assert "### 80.7" not in judged(*given, "--markdown", "-").out
+    assert "### 80.7" not in judged(*arguments, "--markdown", "-").out
 
 
 def test_an_unlabelled_run_begins_with_what_the_judge_passed(judged: Line):
@@ -365,9 +369,9 @@ def test_data_with_labels_that_people_labelled_too_show_one_agreement(line: Line
 
     assert alone.count("Agreement with labels") == 1
     for more in ((), ("--markdown", "-")):
-        told = line("report", "both", *more).out
-        assert "agreement with labels" not in told.lower()
-        assert told.count("bad answers and kept") == 1
+        output = line("report", "both", *more).out
+        assert "agreement with labels" not in output.lower()
+        assert output.count("bad answers and kept") == 1
     assert line("report", "both", "--html", "page.html").status == 0
     assert "Agreement with labels" not in Path("page.html").read_text("utf-8")
 
@@ -377,8 +381,8 @@ def test_data_with_labels_that_people_labelled_too_show_one_agreement(line: Line
 def test_the_list_of_a_plan_is_taken_in_when_people_filled_it_in(judged: Line, form: str, change: str):
     """Whatever people left of the case in it, and with the name of whoever imports it where it names nobody."""
     rater = () if change == "without a rater" else ("--rater", "ann")
-    given = ("--within", "4", "--seed", "7", "--ignore-groups", "--out", f"ask.{form}", *rater)
-    assert judged("plan", "measured", *given).status == 0
+    arguments = ("--within", "4", "--seed", "7", "--ignore-groups", "--out", f"ask.{form}", *rater)
+    assert judged("plan", "measured", *arguments).status == 0
     rows = read_list(Path(f"ask.{form}"))
     for place, row in enumerate(rows):
         row["value"] = (
@@ -391,9 +395,9 @@ def test_the_list_of_a_plan_is_taken_in_when_people_filled_it_in(judged: Line, f
 
     assert ran.status == 0, ran.err
     assert f"{sum(row['value'] is not None for row in rows)} labels taken in" in ran.out
-    found = judged("agree", "measured", "--json").document
-    assert found["people"] == ["bob" if change == "without a rater" else "ann"]
-    assert found["sampling"] == "plan"
+    document = judged("agree", "measured", "--json").document
+    assert document["people"] == ["bob" if change == "without a rater" else "ann"]
+    assert document["sampling"] == "plan"
 
 
 def read_list(path: Path) -> list[dict[str, Any]]:
@@ -439,8 +443,8 @@ def test_two_runs_stand_beside_each_other_and_are_not_subtracted(judged: Line):
 
     assert ran.out.count("People would pass") == 2
     assert "No interval is given for the difference" in ran.out
-    found = judged("diff", "measured", "words", *labels, "--json").document["measured"]
-    assert [item["sampling"] for item in found] == ["random", "random"]
+    measured = judged("diff", "measured", "words", *labels, "--json").document["measured"]
+    assert [item["sampling"] for item in measured] == ["random", "random"]
     assert "**Before: what people would say**" in judged("diff", "measured", "words", *labels, "--markdown").out
     assert judged("diff", "measured", "words", *labels, "--html", "page.html").status == 0
 
@@ -460,11 +464,11 @@ def test_labels_of_a_plan_are_weighed_by_its_strata(judged: Line):
     answers = [json.loads(row) for row in Path("labels.jsonl").read_text("utf-8").splitlines()]
     rows = [row | drawn[row["case"]] for row in answers if row["case"] in drawn]
     Path("said.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    found = judged("agree", "measured", "--labels", "said.jsonl", "--json").document
+    document = judged("agree", "measured", "--labels", "said.jsonl", "--json").document
 
-    assert (found["sampling"], found["is_weighted"]) == ("plan", True)
-    assert found["rate"]["low"] < 335 / 450 < found["rate"]["high"]
-    caught = found["agreement"]["specificity"]
+    assert (document["sampling"], document["is_weighted"]) == ("plan", True)
+    assert document["rate"]["low"] < 335 / 450 < document["rate"]["high"]
+    caught = document["agreement"]["specificity"]
     assert caught["low"] < 86 / 115 < caught["high"]
     assert caught["method"] == "Wilson, weighted by strata"
 
@@ -472,10 +476,10 @@ def test_labels_of_a_plan_are_weighed_by_its_strata(judged: Line):
 @pytest.mark.parametrize("limits", ["wilson", "jeffreys", "exact"])
 def test_the_limits_of_a_rate_can_be_chosen(judged: Line, limits: str):
     """``--limits`` works wherever a corrected rate is shown, and the method says which were used."""
-    given = ("--labels", str(draw(120)), "--labels-are", "random", "--limits", limits, "--json")
+    arguments = ("--labels", str(draw(120)), "--labels-are", "random", "--limits", limits, "--json")
 
-    agreed = judged("agree", "measured", *given).document["rate"]
-    reported = judged("report", "measured", *given).document["measurement"]["rate"]
+    agreed = judged("agree", "measured", *arguments).document["rate"]
+    reported = judged("report", "measured", *arguments).document["measurement"]["rate"]
     assert agreed == reported
     assert agreed["method"].lower().endswith(f"{limits} limits")
     assert names(judged("agree", "measured", "--limits", "wald").sentence, "--limits", "'wald'", "exact")

@@ -35,12 +35,12 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     return Line(capsys)
 
 
-def request(*approvers: str, result: Any = None, message: str = "Publish it?", url: str = URL, **how: Any) -> str:
+def request(*approvers: str, result: Any = None, message: str = "Publish it?", url: str = URL, **options: Any) -> str:
     """The id of a new request, which this user may decide unless somebody else is named."""
 
     async def go(approvals: Any) -> str:
         about = make_result() if result is None else result
-        return await approvals.request(about, message, approvers=approvers or (ME,), **how)
+        return await approvals.request(about, message, approvers=approvers or (ME,), **options)
 
     return use(url, go)
 
@@ -100,14 +100,16 @@ def test_nobody_can_decide_as_somebody_else(line: Line, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("approvers", "before", "said"),
+    ("approvers", "before", "message"),
     [
         (("bob",), 0, f"'{ME}' is none of the approvers of "),
         ((ME,), 1, f"'{ME}' has decided "),
         ((ME, "bob"), 1, f"'{ME}' has decided "),
     ],
 )
-def test_what_does_not_count_is_status_2_and_recorded(line: Line, approvers: tuple[str, ...], before: int, said: str):
+def test_what_does_not_count_is_status_2_and_recorded(
+    line: Line, approvers: tuple[str, ...], before: int, message: str
+):
     """Whoever may not decide, or has decided, is told so."""
     ident = request(*approvers, required=len(approvers))
     for _ in range(before):
@@ -115,7 +117,7 @@ def test_what_does_not_count_is_status_2_and_recorded(line: Line, approvers: tup
     done = line("approvals", "deny", ident, "--reason", "second", *HERE)
 
     assert done.status == 2
-    assert said in done.sentence
+    assert message in done.sentence
     assert done.sentence.endswith("the attempt is recorded")
     assert tell(URL)[-1] == ("voted", False, ME)
 
@@ -162,7 +164,7 @@ def test_an_id_may_be_cut_short(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("approve", "1234", "--reason", " "), "--reason is empty; say why"),
         (("approve", "1234"), "--reason"),
@@ -174,14 +176,14 @@ def test_an_id_may_be_cut_short(line: Line):
         (("export", "taken.jsonl"), "taken.jsonl … File exists … a new file"),
     ],
 )
-def test_what_is_written_wrong_is_a_sentence(line: Line, arguments: tuple[str, ...], said: str):
+def test_what_is_written_wrong_is_a_sentence(line: Line, arguments: tuple[str, ...], message: str):
     """It names what was given and the remedy, and nothing is decided."""
     ident = request()
     Path("taken.jsonl").touch()
     done = line("approvals", *arguments, *HERE)
 
     assert done.status == 2
-    assert names(done.sentence, *said.split(" … "))
+    assert names(done.sentence, *message.split(" … "))
     assert get(ident).votes == ()
 
 

@@ -151,7 +151,7 @@ def test_a_broken_prompt_ends_before_anything_is_sent(line: Line, server: BatchS
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--batch-check", "3"), "--batch-check belongs to --batch"),
         (("--pay-again",), "--pay-again belongs to --batch"),
@@ -161,11 +161,11 @@ def test_a_broken_prompt_ends_before_anything_is_sent(line: Line, server: BatchS
         (("--batch", "--batch-size", "0"), "--batch-size"),
     ],
 )
-def test_options_of_batches_are_refused_in_a_sentence(line: Line, words: tuple[str, ...], said: str):
+def test_options_of_batches_are_refused_in_a_sentence(line: Line, words: tuple[str, ...], message: str):
     """Before anything is opened."""
     done = line("run", "data.jsonl", "--criteria", "c", "--judge", "http://127.0.0.1:9/v1#m", *words)
 
-    assert (done.status, said in done.sentence) == (2, True)
+    assert (done.status, message in done.sentence) == (2, True)
 
 
 def test_a_folder_that_names_a_model_without_batches_is_refused(line: Line, server: BatchServer):

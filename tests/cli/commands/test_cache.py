@@ -82,36 +82,36 @@ def test_a_budget_without_a_price_is_refused(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--budget", "-1"), "--budget … dollars … 0 or more … -1.0"),
         (("--cache", "c", "--record", "r"), "--record … --cache"),
     ],
 )
-def test_what_cannot_be_is_refused(line: Line, arguments: tuple[str, ...], said: str):
+def test_what_cannot_be_is_refused(line: Line, arguments: tuple[str, ...], message: str):
     """In one sentence, with status 2."""
     ran = line("judge", "good.txt", *CRITERIA, "--judge", WORDS, *arguments)
 
     assert ran.status == 2
-    assert names(ran.sentence, *said.split(" … "))
+    assert names(ran.sentence, *message.split(" … "))
 
 
 def test_an_explanation_is_what_a_reply_is_found_by(line: Line):
     """The key and every ingredient, without asking; found once it was asked, under the very key."""
     with serve() as server:
-        how = ("good.txt", *CRITERIA, "--judge", server.spec, "--cache", "c", "--json")
-        line("judge", "bad.txt", *how[1:])
-        before = line("cache", "explain", *how)
+        arguments = ("good.txt", *CRITERIA, "--judge", server.spec, "--cache", "c", "--json")
+        line("judge", "bad.txt", *arguments[1:])
+        before = line("cache", "explain", *arguments)
         asked = len(server.bodies)
-        line("judge", *how)
-        after = line("cache", "explain", *how)
+        line("judge", *arguments)
+        after = line("cache", "explain", *arguments)
 
     assert asked == 1
-    found = [ran.document["explanations"][0] for ran in (before, after)]
-    assert [item["found"] for item in found] == [False, True]
-    assert found[0]["key"] == found[1]["key"]
-    assert found[0]["ingredients"]["identity"] == {"address": server.url}
-    assert found[0]["key"] in {item["key"] for item in line("cache", "list", "c", "--json").document["replies"]}
+    explanations = [ran.document["explanations"][0] for ran in (before, after)]
+    assert [item["found"] for item in explanations] == [False, True]
+    assert explanations[0]["key"] == explanations[1]["key"]
+    assert explanations[0]["ingredients"]["identity"] == {"address": server.url}
+    assert explanations[0]["key"] in {item["key"] for item in line("cache", "list", "c", "--json").document["replies"]}
 
 
 def test_an_explanation_of_a_chain_names_every_seat(line: Line):
@@ -195,7 +195,7 @@ def test_a_gate_has_a_cache_and_a_cap(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"cache": "cache = 5"}, "[gates.publish] … cache … a name in quotes … got 5"),
         ({"cache": ""}, "[gates.publish] … cache_expires_in needs a cache … write cache, the file to keep replies in"),
@@ -208,13 +208,13 @@ def test_a_gate_has_a_cache_and_a_cap(line: Line):
         ({'"small"': '"small" = {input = 1.0}'}, "[prices] … the price of 'small' … like"),
     ],
 )
-def test_what_is_written_wrong_is_said(line: Line, changes: dict[str, str], said: str):
+def test_what_is_written_wrong_is_said(line: Line, changes: dict[str, str], message: str):
     """With the table, before anything is asked."""
     write_gate(WORDS, **changes)
     ran = line("gate", "check", "publish", "good.txt")
 
     assert ran.status == 2
-    assert names(ran.sentence, *said.split(" … "))
+    assert names(ran.sentence, *message.split(" … "))
 
 
 def test_the_document_of_a_cache_is_json(line: Line):

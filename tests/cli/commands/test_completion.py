@@ -41,10 +41,16 @@ def ask(shell: str, line: str, place: Path) -> str:
     words = line.split(" ")
     program = ASK[shell].format(words=line, line=line, last=len(words) - 1, current=len(words))
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    found = {"PATH": path, "HOME": str(place), "TERM": "dumb", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    environment = {"PATH": path, "HOME": str(place), "TERM": "dumb", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     quiet = ["--norc"] if shell == "bash" else ["-f"] if shell == "zsh" else ["--no-config"]
     done = subprocess.run(
-        [shell, *quiet, "-c", program], capture_output=True, text=True, env=found, cwd=place, check=False, timeout=50
+        [shell, *quiet, "-c", program],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=place,
+        check=False,
+        timeout=50,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -52,17 +58,17 @@ def ask(shell: str, line: str, place: Path) -> str:
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "completion"),
     [("adjudge jud", "judge"), ("adjudge judge --thresh", "--threshold"), ("adjudge ledger ver", "verify")],
 )
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.slow_table
-def test_a_shell_completes_a_line(shell: str, line: str, found: str, tmp_path: Path, require):
+def test_a_shell_completes_a_line(shell: str, line: str, completion: str, tmp_path: Path, require):
     """Commands, commands of commands, and options, and nothing that begins otherwise."""
     require(shell, shutil.which(shell), f"apt-get install {shell}")
     offered = ask(shell, line, tmp_path)
 
-    assert found in offered
+    assert completion in offered
     assert "doctor" not in offered
 
 

@@ -142,8 +142,8 @@ def test_convert_stops_at_a_bad_row_unless_told_to_skip(line: Line):
         "2 cases written to out.jsonl",
     ]
     assert [case.label for case in open_dataset("out.jsonl")] == [True, False]
-    said = line("dataset", "convert", "answers.csv", "x.jsonl", "--on-bad-row", "no").sentence
-    assert names(said, "--on-bad-row", "'no'", "fail, skip")
+    message = line("dataset", "convert", "answers.csv", "x.jsonl", "--on-bad-row", "no").sentence
+    assert names(message, "--on-bad-row", "'no'", "fail, skip")
 
 
 def test_what_is_not_listed_is_counted(line: Line):
@@ -260,8 +260,8 @@ def test_a_label_map_says_what_words_stand_for(labelled: Line):
 
 def test_labels_of_a_file_are_joined(labelled: Line):
     """By the id of the case; a label that decides nothing is there all the same."""
-    how = ("--label-map", "yes=true,no=false,unsure=cannot_tell", "--label-file", "labels.csv")
-    ran = labelled("dataset", "convert", "d.csv", "-", *how)
+    arguments = ("--label-map", "yes=true,no=false,unsure=cannot_tell", "--label-file", "labels.csv")
+    ran = labelled("dataset", "convert", "d.csv", "-", *arguments)
     late, rude, other = map(json.loads, ran.out.splitlines())
 
     assert (ran.status, late["label"], other["label"]) == (0, True, True)
@@ -270,7 +270,7 @@ def test_labels_of_a_file_are_joined(labelled: Line):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--label-map", "yes"), "'yes' … like yes=true"),
         (("--label-map", "yes=good"), "'good'"),
@@ -279,23 +279,23 @@ def test_labels_of_a_file_are_joined(labelled: Line):
         (("--label-file", "none.csv"), "none.csv"),
     ],
 )
-def test_options_of_labels_say_what_is_wrong(labelled: Line, options, said):
+def test_options_of_labels_say_what_is_wrong(labelled: Line, options, message):
     """Before anything is judged or written."""
     ran = labelled("dataset", "convert", "d.csv", "-", *options)
 
     assert (ran.status, ran.out) == (2, "")
-    assert names(ran.err, *said.split(" … "))
+    assert names(ran.err, *message.split(" … "))
 
 
 def test_judge_reads_labels_by_a_map(labelled: Line):
     """A data set whose labels are words can be judged; what is no data set has no labels."""
     Path("d.jsonl").write_text('{"content": "x", "label": "yes"}\n', "utf-8")
-    how = ("--rubric", "rules.yaml", "--judge", "rules")
+    arguments = ("--rubric", "rules.yaml", "--judge", "rules")
     Path("rules.yaml").write_text("name: r\ncriteria: [{name: x, description: has x, rule: {contains: x}}]\n", "utf-8")
 
-    assert labelled("judge", "d.jsonl", *how, "--label-map", "yes=true").status == 0
-    assert labelled("judge", "d.jsonl", *how).status == 2
-    assert "--label-map" in labelled("judge", "d.csv", *how, "--label-map", "yes=true").err
+    assert labelled("judge", "d.jsonl", *arguments, "--label-map", "yes=true").status == 0
+    assert labelled("judge", "d.jsonl", *arguments).status == 2
+    assert "--label-map" in labelled("judge", "d.csv", *arguments, "--label-map", "yes=true").err
 
 
 EXPORTS = house.ROOT / "tests" / "data" / "exports"
@@ -306,8 +306,8 @@ TONE = ("--label-name", "tone", "--label-map", "rude=false")
 def test_annotations_of_another_tool_are_written_as_labels(line: Line):
     """And joined to its items, which were exported apart."""
     spans, annotations = (str(EXPORTS / "phoenix" / name) for name in ("spans.json", "annotations.json"))
-    how = ("--label-name", "correctness", "--label-map", "correct=true,incorrect=false")
-    wrote = line("dataset", "labels", annotations, "labels.jsonl", "--from", "phoenix", *how)
+    arguments = ("--label-name", "correctness", "--label-map", "correct=true,incorrect=false")
+    wrote = line("dataset", "labels", annotations, "labels.jsonl", "--from", "phoenix", *arguments)
     ran = line("dataset", "check", spans, "--from", "phoenix", "--label-file", "labels.jsonl", "--json")
 
     assert (wrote.status, wrote.out) == (0, "")
@@ -331,10 +331,10 @@ def test_labels_can_come_after_the_run(line: Line):
     Path("d.jsonl").write_text('{"id": "a", "content": "x"}\n{"id": "b", "content": "y"}\n')
     Path("r.yaml").write_text("name: r\ncriteria: [{name: x, description: Has x., rule: {contains: x}}]\n")
     Path("labels.csv").write_text("case,rater,value,criterion\na,ann,ok,\nb,ann,ok,\nz,ann,ok,\na,ann,bad,polite\n")
-    how = ("--label-file", "labels.csv", "--label-map", "ok=true,bad=false")
+    arguments = ("--label-file", "labels.csv", "--label-map", "ok=true,bad=false")
     line("run", "d.jsonl", "--rubric", "r.yaml", "--out", "done")
-    ran = line("report", "done", *how, "--json")
-    polite = line("report", "done", *how, "--label-name", "polite", "--json")
+    ran = line("report", "done", *arguments, "--json")
+    polite = line("report", "done", *arguments, "--label-name", "polite", "--json")
 
     assert (ran.status, ran.document["labels"]["labelled"], ran.document["labels"]["accuracy"]["count"]) == (0, 2, 1)
     assert "(z): 1" in ran.err
@@ -344,7 +344,7 @@ def test_labels_can_come_after_the_run(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("langfuse/scores-v2.json", "new.jsonl", "--from", "inspect"), "--from must be one of"),
         (("langfuse/scores-v2.json", "new.jsonl", "--from", "langfuse"), "'rude'"),
@@ -353,11 +353,11 @@ def test_labels_can_come_after_the_run(line: Line):
         (("langfuse/scores-v2.json", "new.xlsx", "--from", "langfuse", *TONE), "new.xlsx"),
     ],
 )
-def test_what_gives_no_labels_says_why(line: Line, words, said):
+def test_what_gives_no_labels_says_why(line: Line, words, message):
     """And leaves no file."""
     data, *others = words
     ran = line("dataset", "labels", str(EXPORTS / data), *others)
 
     assert (ran.status, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
     assert not list(Path().glob("new.*"))

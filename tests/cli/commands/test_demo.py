@@ -96,7 +96,7 @@ def test_what_the_strategies_say_is_computed_from_the_replies(line: Line):
     majority = {item["case"]: item for item in strategies["majority"]}
     (unread,) = [seat for seat in majority["no-order"]["results"] if seat["outcome"] == "undecided"]
 
-    assert {name: len(found) for name, found in strategies.items()} == {"consensus": 10, "majority": 10}
+    assert {name: len(results) for name, results in strategies.items()} == {"consensus": 10, "majority": 10}
     assert (majority["no-order"]["outcome"], majority["no-order"]["undecided_because"]) == ("undecided", "unparseable")
     assert (unread["judge"], unread["attempts"], len(unread["earlier_responses"])) == ("unreliable", 2, 1)
     assert [item["case"] for item in strategies["consensus"] if item["outcome"] == "undecided"] == ["wrong-size"]
@@ -144,9 +144,9 @@ def test_the_readme_shows_what_the_demo_says(line: Line):
     """Line for line, but for what is left out or cut short."""
     readme = (ROOT / "README.md").read_text("utf-8")
     block = readme.split("```text\n")[1].split("```")[0]
-    said = {" ".join(text.split()) for text in line("demo").out.splitlines()}
+    printed = {" ".join(text.split()) for text in line("demo").out.splitlines()}
     shown = [" ".join(text.split()) for text in block.splitlines() if text.strip()]
 
     assert len(shown) > 15
     for text in shown:
-        assert text in said or any(item.startswith(text.removesuffix("...").strip()) for item in said), text
+        assert text in printed or any(item.startswith(text.removesuffix("...").strip()) for item in printed), text

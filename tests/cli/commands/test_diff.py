@@ -165,7 +165,7 @@ def test_an_unfinished_run_is_no_proof(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("was", "none"), "none holds no run"),
         (("was", "worse", "--fail-under", "90"), "--fail-under … between 0 and 1 … 90 … write 0.9"),
@@ -173,13 +173,13 @@ def test_an_unfinished_run_is_no_proof(line: Line):
         (("was", "other", "--no-regressions"), "was and other … no case in common … runs of the same data"),
     ],
 )
-def test_what_is_wrong_is_a_sentence(line: Line, arguments: tuple[str, ...], said: str):
+def test_what_is_wrong_is_a_sentence(line: Line, arguments: tuple[str, ...], message: str):
     """And the status is 2: two runs of different data have no regressions, which must not look like a pass."""
     make_run("other", {"z": GOOD})
     ran = line("diff", *arguments)
 
     assert ran.status == 2
-    assert names(ran.sentence, *said.split(" … "))
+    assert names(ran.sentence, *message.split(" … "))
 
 
 def test_nothing_hostile_reaches_the_terminal(line: Line):
@@ -209,7 +209,7 @@ def test_a_long_list_is_cut_and_said_to_be(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--top", "-1"), "--top … 0 to 2,000 … -1"),
         (("--top", "2001"), "--top … 0 to 2,000 … 2001"),
@@ -217,9 +217,9 @@ def test_a_long_list_is_cut_and_said_to_be(line: Line):
         (("--html", "missing/x.html"), "cannot write missing"),
     ],
 )
-def test_wrong_options_are_said(line: Line, words: tuple[str, ...], said: str):
+def test_wrong_options_are_said(line: Line, words: tuple[str, ...], message: str):
     """Before anything is written to standard output."""
-    assert names(line("diff", "was", "worse", *words).sentence, *said.split(" … "))
+    assert names(line("diff", "was", "worse", *words).sentence, *message.split(" … "))
 
 
 def read_page(line: Line, *words: str) -> str:
@@ -271,9 +271,9 @@ def test_nothing_hostile_becomes_a_part_of_the_page(line: Line):
         case = {"id": f"i{text}", "task": text, "content": text, "reference": text, "metadata": {text: text}}
         for name, outcome in (("one", "passed"), ("two", "failed")):
             criteria = (CriterionResult(name=text, score=0.2 if name == "one" else 0.4, passed=False, reasoning=text),)
-            told = make_result(outcome, judge=text, reasoning=text, detail=text, criteria=criteria)
+            result = make_result(outcome, judge=text, reasoning=text, detail=text, criteria=criteria)
             manifest = make_manifest_of(1, id=text, judge={"name": text}, rubric={"name": text})
-            keep_run(Path(f"{name}-{len(text)}"), [make_item(0, told, **case)], manifest).close()
+            keep_run(Path(f"{name}-{len(text)}"), [make_item(0, result, **case)], manifest).close()
         pages.append(Reader(read_page(line, f"one-{len(text)}", f"two-{len(text)}")))
     plain, hostile = pages
     page = Path("d.html").read_text("utf-8")

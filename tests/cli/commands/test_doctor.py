@@ -104,8 +104,8 @@ def test_a_judge_without_its_key(line: Line):
     for arguments in (["--offline"], []):
         ran = line("doctor", *arguments)
         assert ran.status == 2
-        for said, model, key in zip(ran.err.splitlines(), ("openai:m", "mistral:m"), KEYS, strict=True):
-            assert names(said, "judge a", model, f"set {key}")
+        for message, model, key in zip(ran.err.splitlines(), ("openai:m", "mistral:m"), KEYS, strict=True):
+            assert names(message, "judge a", model, f"set {key}")
 
 
 def test_a_judge_that_cannot_be_opened(line: Line):

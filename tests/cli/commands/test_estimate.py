@@ -71,8 +71,8 @@ def estimate(line: Line, words: tuple[str, ...]) -> dict[str, Any]:
     return done.document
 
 
-def is_near(estimated: float, found: float, share: float = 0.1) -> bool:
-    return abs(estimated - found) <= share * found
+def is_near(estimated: float, actual: float, share: float = 0.1) -> bool:
+    return abs(estimated - actual) <= share * actual
 
 
 SIZES: dict[str, Callable[[random.Random], int]] = {
@@ -93,26 +93,26 @@ def test_an_estimate_from_twenty_recorded_cases_is_within_a_tenth_of_what_is_cou
     write_cases([SIZES[kind](chance) for _ in range(number)])
     line(*ask(server, "--sample", "20", "--out", "first"))
 
-    said = estimate(line, ask(server, "--estimate-from", "first"))
+    estimated = estimate(line, ask(server, "--estimate-from", "first"))
     counted.clear()
     done = line(*ask(server, "--out", "all", "--json")).document["summary"]
-    assert (said["judgements"], said["total"]["calls"]) == (number, number)
-    assert is_near(said["total"]["input_tokens"], counted["prompt_tokens"])
-    assert is_near(said["total"]["output_tokens"], counted["completion_tokens"])
-    assert is_near(said["total"]["live_usd"], done["known_cost_usd"])
-    assert said["total"]["least_usd"] <= done["known_cost_usd"] <= said["total"]["most_usd"]
+    assert (estimated["judgements"], estimated["total"]["calls"]) == (number, number)
+    assert is_near(estimated["total"]["input_tokens"], counted["prompt_tokens"])
+    assert is_near(estimated["total"]["output_tokens"], counted["completion_tokens"])
+    assert is_near(estimated["total"]["live_usd"], done["known_cost_usd"])
+    assert estimated["total"]["least_usd"] <= done["known_cost_usd"] <= estimated["total"]["most_usd"]
 
 
 def test_without_a_record_tokens_in_are_estimated_by_characters_within_what_is_stated(line: Line, server: Provider):
     """The basis is named, and the cost lies between the limits."""
     write_cases([100] * 40)
-    said = estimate(line, ask(server))
+    estimated = estimate(line, ask(server))
     assert server.bodies == []
 
     done = line(*ask(server, "--out", "all", "--json")).document["summary"]
-    assert is_near(said["total"]["input_tokens"], done["input_tokens"], 0.3)
-    assert "4 characters" in said["seats"][0]["input_basis"]
-    assert said["total"]["least_usd"] <= done["known_cost_usd"] <= said["total"]["most_usd"]
+    assert is_near(estimated["total"]["input_tokens"], done["input_tokens"], 0.3)
+    assert "4 characters" in estimated["seats"][0]["input_basis"]
+    assert estimated["total"]["least_usd"] <= done["known_cost_usd"] <= estimated["total"]["most_usd"]
 
 
 def say_nothing_of_a_third(server: Provider) -> None:
@@ -138,18 +138,18 @@ def test_a_chain_is_estimated_with_the_shares_of_a_recorded_run(line: Line, serv
     say_nothing_of_a_third(server)
     words = ask(server, "--judge", f"{server.url}#large", "--strategy", "fallback", "--timeout", "30")
     line(*words, "--sample", "110", "--out", "first")
-    said = estimate(line, (*words, "--estimate-from", "first"))
+    estimated = estimate(line, (*words, "--estimate-from", "first"))
 
     counted.clear()
     done = line(*words, "--out", "all", "--json").document["summary"]
-    small, large = said["seats"]
+    small, large = estimated["seats"]
     assert small["calls"] > 165
     assert 0.2 < large["share"] < 0.45
     assert "recorded" in large["share_basis"]
-    assert is_near(said["total"]["calls"], done["calls"])
-    assert is_near(said["total"]["input_tokens"], counted["prompt_tokens"])
-    assert is_near(said["total"]["output_tokens"], counted["completion_tokens"])
-    assert is_near(said["total"]["live_usd"], done["known_cost_usd"])
+    assert is_near(estimated["total"]["calls"], done["calls"])
+    assert is_near(estimated["total"]["input_tokens"], counted["prompt_tokens"])
+    assert is_near(estimated["total"]["output_tokens"], counted["completion_tokens"])
+    assert is_near(estimated["total"]["live_usd"], done["known_cost_usd"])
     for seat in (small, large):
         asked = [body for body in server.bodies[-done["calls"] :] if seat["model"].endswith(body["model"])]
         assert is_near(seat["calls"], len(asked))
@@ -186,11 +186,11 @@ def test_a_recording_and_a_cache_say_what_replies_used(line: Line, server: Provi
 
     counted.clear()
     cost = line(*ask(server, "--out", "all", "--json")).document["summary"]["known_cost_usd"]
-    for said in (recorded, cached):
-        assert is_near(said["total"]["input_tokens"], counted["prompt_tokens"])
-        assert is_near(said["total"]["output_tokens"], counted["completion_tokens"])
-        assert is_near(said["total"]["live_usd"], cost)
-        assert said["total"]["least_usd"] <= cost <= said["total"]["most_usd"]
+    for estimated in (recorded, cached):
+        assert is_near(estimated["total"]["input_tokens"], counted["prompt_tokens"])
+        assert is_near(estimated["total"]["output_tokens"], counted["completion_tokens"])
+        assert is_near(estimated["total"]["live_usd"], cost)
+        assert estimated["total"]["least_usd"] <= cost <= estimated["total"]["most_usd"]
     # A recording has the prompts, so that longer ones are known to take more; a cache has the average alone.
     assert abs(recorded["total"]["input_tokens"] / counted["prompt_tokens"] - 1) < 0.02
     assert "assumed: 2 %" in of_chain["seats"][1]["share_basis"]
@@ -201,9 +201,9 @@ def test_a_cascade_without_a_record_states_what_it_assumes(line: Line, server: P
     """And the limits are those of a cascade that hands on nothing, and everything."""
     write_cases([100] * 50)
     words = ask(server, "--judge", f"{server.url}#large", "--strategy", "cascade", "--escalate-below", "0.8")
-    said = estimate(line, words)
+    estimated = estimate(line, words)
 
-    small, large = said["seats"]
+    small, large = estimated["seats"]
     assert (small["calls"], round(large["calls"], 6)) == (50, 15)
     assert "assumed: 30 %" in large["share_basis"]
     assert (large["least_usd"], is_near(large["most_usd"] / large["live_usd"], 1 / 0.3, 0.7)) == (0.0, True)
@@ -217,10 +217,10 @@ def test_cases_with_criteria_of_their_own_are_said_to_lose_the_prompt_cache(line
     Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ("run", "data.jsonl", "--rubric", "long.yaml", "--case-criteria", "--judge", server.spec)
 
-    said, shown = estimate(line, words), line(*words, "--estimate")
-    assert said["own_criteria"] == 10
+    estimated, shown = estimate(line, words), line(*words, "--estimate")
+    assert estimated["own_criteria"] == 10
     assert "10 of 40 cases bring criteria of their own" in shown.out
-    assert said["total"]["cached_usd"] < 0.5 * said["total"]["live_usd"]
+    assert estimated["total"]["cached_usd"] < 0.5 * estimated["total"]["live_usd"]
 
 
 def keep_prompts(server: Provider) -> set[str]:
@@ -234,10 +234,10 @@ def keep_prompts(server: Provider) -> set[str]:
         reply = usual(body)
         begins = json.dumps(body["response_format"]) + body["messages"][0]["content"]
         tokens = round(len(begins.encode()) / 3.4)
-        found = tokens if begins in known and tokens >= 1_024 else 0
+        cached = tokens if begins in known and tokens >= 1_024 else 0
         known.add(begins)
-        counted["cached_tokens"] += found
-        reply["usage"]["prompt_tokens_details"] = {"cached_tokens": found}
+        counted["cached_tokens"] += cached
+        reply["usage"]["prompt_tokens_details"] = {"cached_tokens": cached}
         return reply
 
     server.say = say  # type: ignore[method-assign]
@@ -271,9 +271,9 @@ def test_a_price_that_is_not_known_is_said_to_be(line: Line, server: Provider):
     """The tokens are estimated all the same."""
     write_cases([10] * 5)
     Path("adjudge.toml").unlink()
-    said, shown = estimate(line, ask(server)), line(*ask(server), "--estimate")
+    estimated, shown = estimate(line, ask(server)), line(*ask(server), "--estimate")
 
-    assert (said["total"]["live_usd"], said["total"]["input_tokens"] > 0) == (None, True)
+    assert (estimated["total"]["live_usd"], estimated["total"]["input_tokens"] > 0) == (None, True)
     assert "unknown" in shown.out
     assert "the price of" in shown.out
     assert "[prices]" in shown.out
@@ -283,9 +283,9 @@ def test_rules_that_decide_ask_no_model(line: Line, server: Provider):
     """As in the run itself."""
     rows = [{"id": str(n), "content": "Dear all" if n % 2 else "Hi"} for n in range(10)]
     Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    said = estimate(line, ask(server, "--rule", "{regex: ^Dear}"))
+    estimated = estimate(line, ask(server, "--rule", "{regex: ^Dear}"))
 
-    assert (said["settled_by_rules"], said["total"]["calls"]) == (5, 5)
+    assert (estimated["settled_by_rules"], estimated["total"]["calls"]) == (5, 5)
 
 
 def test_repeats_samples_and_pairs_count_as_they_are_asked(line: Line, server: Provider):
@@ -329,7 +329,7 @@ def test_an_estimate_needs_no_key(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--estimate-from", "R"), "--estimate-from belongs to --estimate"),
         (("--estimate", "--resume", "--out", "R"), "--resume"),
@@ -339,7 +339,7 @@ def test_an_estimate_needs_no_key(line: Line):
     ],
 )
 def test_options_of_an_estimate_are_refused_in_a_sentence(
-    line: Line, server: Provider, words: tuple[str, ...], said: str
+    line: Line, server: Provider, words: tuple[str, ...], message: str
 ):
     """Before anything is counted."""
     write_cases([10])
@@ -347,4 +347,4 @@ def test_options_of_an_estimate_are_refused_in_a_sentence(
     Path("by-hand.jsonl").write_text(json.dumps(by_hand) + "\n")
     done = line(*ask(server, *words))
 
-    assert (done.status, said in done.sentence) == (2, True)
+    assert (done.status, message in done.sentence) == (2, True)

@@ -94,7 +94,7 @@ def test_a_data_set_is_checked_row_by_row(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("option", "file", "status", "said"),
+    ("option", "file", "status", "message"),
     [
         ('mode = "observe"', "bad.txt", 0, "allowed by policy … observed … enforce would block"),
         ('mode = "observe"', "odd.txt", 0, "allowed by policy … observed … enforce would block"),
@@ -102,13 +102,13 @@ def test_a_data_set_is_checked_row_by_row(line: Line):
         ("sample = 0", "bad.txt", 0, "allowed by policy … not sampled … sample=0"),
     ],
 )
-def test_the_options_of_a_table_are_those_of_a_gate(line: Line, option: str, file: str, status: int, said: str):
+def test_the_options_of_a_table_are_those_of_a_gate(line: Line, option: str, file: str, status: int, message: str):
     """And whatever a policy let through says so."""
     configure(GATE + option + "\n")
     done = line("gate", "check", "publish", file)
 
     assert done.status == status
-    assert names(done.out, *said.split(" … "))
+    assert names(done.out, *message.split(" … "))
     assert done.out.startswith("allowed by policy")
 
 
@@ -213,7 +213,7 @@ def test_list_says_what_cannot_be_opened(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("gates = 3\n", "adjudge.toml: gates … a table"),
         ("[gates]\npublish = 3\n", "[gates.publish] … a table with a rubric or rules … 3"),
@@ -232,13 +232,13 @@ def test_list_says_what_cannot_be_opened(line: Line):
         ("", "no gate 'publish' … adjudge.toml … [gates.NAME] … --config"),
     ],
 )
-def test_a_gate_that_is_written_wrong_is_a_sentence(line: Line, text: str, said: str):
+def test_a_gate_that_is_written_wrong_is_a_sentence(line: Line, text: str, message: str):
     """It names the table and the remedy, and nothing is checked."""
     configure(text)
     done = line("gate", "check", "publish", "good.txt")
 
     assert done.status == 2
-    assert names(done.sentence, *said.split(" … "))
+    assert names(done.sentence, *message.split(" … "))
 
 
 def test_a_missing_file_is_said(line: Line):

@@ -53,8 +53,8 @@ def configure(text: str) -> None:
     Path("adjudge.toml").write_text(text, encoding="utf-8")
 
 
-def check(line: Line, *given: str) -> Ran:
-    return line("gate", "check", "publish", *given)
+def check(line: Line, *arguments: str) -> Ran:
+    return line("gate", "check", "publish", *arguments)
 
 
 def hold(line: Line, file: str = "bad.txt") -> str:
@@ -75,31 +75,31 @@ def test_what_is_held_back_says_how_to_go_on(line: Line):
     (item,) = use(URL, lambda approvals: approvals.list())
 
     assert done.status == 3
-    said = "pending by policy: a person was asked; failed with 0.00 (needs 0.70)"
-    assert done.out == f"{said}; approval {item.id}\n"
-    look, settle, go_on = done.err.splitlines()
+    summary = "pending by policy: a person was asked; failed with 0.00 (needs 0.70)"
+    assert done.out == f"{summary}; approval {item.id}\n"
+    look, vote, go_on = done.err.splitlines()
     assert names(look, f"adjudge approvals show {item.id}")
-    assert names(settle, f"adjudge approvals approve {item.id} --reason WHY", "deny")
+    assert names(vote, f"adjudge approvals approve {item.id} --reason WHY", "deny")
     assert names(go_on, f"adjudge gate resume {item.id} bad.txt")
     assert (item.gate, item.approvers) == ("publish", (ME, "bob"))
     assert check(line, "good.txt").status == 0
     assert len(use(URL, lambda approvals: approvals.list(status=None))) == 1
 
 
-@pytest.mark.parametrize(("command", "status", "said"), [("approve", 0, "allowed"), ("deny", 1, "blocked")])
+@pytest.mark.parametrize(("command", "status", "word"), [("approve", 0, "allowed"), ("deny", 1, "blocked")])
 @pytest.mark.parametrize("file", ["bad.txt", "odd.txt"])
-def test_a_person_decides_and_another_command_goes_on(line: Line, file: str, command: str, status: int, said: str):
+def test_a_person_decides_and_another_command_goes_on(line: Line, file: str, command: str, status: int, word: str):
     """0 when it was approved and 1 when it was denied, whether a judge failed it or could not decide."""
     ident = hold(line, file)
     early = line("gate", "resume", ident, file)
     decide(line, ident, command)
     done = line("gate", "resume", ident[-6:], file)
-    told = [(entry.payload or {}).get("allowed") for entry in find(URL, kind="decision")]
+    allowed = [(entry.payload or {}).get("allowed") for entry in find(URL, kind="decision")]
 
     assert (early.status, done.status) == (3, status)
     assert early.out.startswith("pending by policy: a person was asked")
-    assert done.out.startswith(f"{said} by human: {'approved' if status == 0 else 'denied'} by {ME}: we agreed")
-    assert told == [False, status == 0]
+    assert done.out.startswith(f"{word} by human: {'approved' if status == 0 else 'denied'} by {ME}: we agreed")
+    assert allowed == [False, status == 0]
     assert verify(URL)
 
 
@@ -188,7 +188,7 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda _: configure(GATE.replace('"ask"', '"block"') + LEDGER + PEOPLE), "no longer asks anybody"),
         (lambda _: configure(LEDGER + PEOPLE), "there is no gate 'publish'"),
@@ -196,7 +196,7 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
         (lambda _: configure(GATE + PEOPLE), "no ledger is named"),
     ],
 )
-def test_what_cannot_be_resumed_is_a_sentence(line: Line, spoil: Callable[[str], object], said: str):
+def test_what_cannot_be_resumed_is_a_sentence(line: Line, spoil: Callable[[str], object], message: str):
     """And never allowed."""
     ident = hold(line)
     decide(line, ident)
@@ -204,7 +204,7 @@ def test_what_cannot_be_resumed_is_a_sentence(line: Line, spoil: Callable[[str],
     done = line("gate", "resume", ident)
 
     assert done.status == 2
-    assert said in done.sentence
+    assert message in done.sentence
 
 
 # ---------------------------------------------------------------- waiting
@@ -241,8 +241,8 @@ def test_wait_ends_with_the_persons_decision(line: Line):
     with somebody({"failed": True, "undecided": False}):
         done = check(line, "bad.txt", "good.txt", "odd.txt", "--wait", "--concurrency", "1")
 
-    said = [row.split(":")[1] for row in done.out.splitlines()]
-    assert said == [" allowed by human", " allowed by judge", " blocked by human"]
+    outcomes = [row.split(":")[1] for row in done.out.splitlines()]
+    assert outcomes == [" allowed by human", " allowed by judge", " blocked by human"]
     assert done.status == 1
     assert done.err.count("waits for approval") == 2
     assert verify(URL)
@@ -311,7 +311,7 @@ def test_a_judge_may_answer_first(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (GATE + PEOPLE, "[gates.publish] … it asks people, and requests … kept beside a ledger … write url under [l"),
         (GATE + LEDGER, "[gates.publish] … it asks people, and nobody is named … write approvers under [approvals]"),
@@ -344,15 +344,15 @@ def test_a_judge_may_answer_first(line: Line):
         ),
     ],
 )
-def test_asking_that_is_written_wrong_is_a_sentence(line: Line, text: str, said: str):
+def test_asking_that_is_written_wrong_is_a_sentence(line: Line, text: str, message: str):
     """It names the table and the remedy before anything is judged, in ``gate list`` as well, and shows no secret."""
     configure(text)
     done = check(line, "bad.txt")
     listed = line("gate", "list")
 
     assert done.status == listed.status == 2
-    assert names(done.sentence, *said.split(" … "))
-    assert names(listed.err, *said.split(" … "))
+    assert names(done.sentence, *message.split(" … "))
+    assert names(listed.err, *message.split(" … "))
     assert SECRET not in done.err
     assert not Path("adjudge.db").exists()
 
@@ -375,11 +375,11 @@ def test_a_gate_that_asks_needs_its_ledger(line: Line):
 @contextmanager
 def receive() -> Iterator[tuple[str, list[tuple[Any, bytes]]]]:
     """A server that keeps what is sent to it, with its address."""
-    got: list[tuple[Any, bytes]] = []
+    deliveries: list[tuple[Any, bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            got.append((self.headers, self.rfile.read(int(self.headers["content-length"]))))
+            deliveries.append((self.headers, self.rfile.read(int(self.headers["content-length"]))))
             self.send_response(204)
             self.end_headers()
 
@@ -390,7 +390,7 @@ def receive() -> Iterator[tuple[str, list[tuple[Any, bytes]]]]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/hook", got
+            yield f"http://127.0.0.1:{server.server_port}/hook", deliveries
         finally:
             server.shutdown()
             thread.join()
@@ -399,7 +399,7 @@ def receive() -> Iterator[tuple[str, list[tuple[Any, bytes]]]]:
 def test_a_webhook_tells_of_both_ends(line: Line, monkeypatch: pytest.MonkeyPatch):
     """Signed with the secret of the environment; a command line without it decides all the same, and says so."""
     monkeypatch.setenv("HOOK_SECRET", SECRET)
-    with receive() as (url, got):
+    with receive() as (url, deliveries):
         configure(GATE + LEDGER + PEOPLE + f'webhook = {{url = "{url}", secret_env = "HOOK_SECRET"}}\n')
         one, other = hold(line), hold(line)
         decide(line, one)
@@ -407,7 +407,7 @@ def test_a_webhook_tells_of_both_ends(line: Line, monkeypatch: pytest.MonkeyPatc
         silent = line("approvals", "deny", other, "--reason", "no")
         hosts = line("doctor", "--offline", "--json").document["hosts"]
 
-    read = [verify_webhook(dict(headers), body, SECRET, clock=time.time) for headers, body in got]
+    read = [verify_webhook(dict(headers), body, SECRET, clock=time.time) for headers, body in deliveries]
     assert [(item["type"], item["data"]["approval"], item["data"]["status"]) for item in read] == [
         ("approval.requested", one, "open"),
         ("approval.requested", other, "open"),

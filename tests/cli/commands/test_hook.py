@@ -13,6 +13,7 @@ import pytest
 
 from kit import cli
 from kit.cli import ME, Line
+from kit.patience import HANG
 
 CONFIG = """
 [ledger]
@@ -56,7 +57,7 @@ def make_event(**changed: object) -> dict[str, Any]:
 def call(command: list[str] | str, event: object, *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     text = event if isinstance(event, str) else json.dumps(event)
-    return subprocess.run(words, input=text, capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
+    return subprocess.run(words, input=text, capture_output=True, text=True, check=False, timeout=HANG, cwd=cwd)
 
 
 def check(config: Path, event: object, *options: str) -> subprocess.CompletedProcess[str]:

@@ -51,10 +51,10 @@ def test_a_folder_can_stand_beside_files(line: Line):
 def test_a_folder_without_a_text_is_refused(line: Line):
     """Nothing judged would look like a pass."""
     Path("empty/.git").mkdir(parents=True)
-    said = line("judge", "empty", *ASK)
+    ran = line("judge", "empty", *ASK)
 
-    assert said.status == 2
-    assert names(said.sentence, "empty", "no text file", "1 hidden", "a folder with texts")
+    assert ran.status == 2
+    assert names(ran.sentence, "empty", "no text file", "1 hidden", "a folder with texts")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")

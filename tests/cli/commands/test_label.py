@@ -264,7 +264,7 @@ def test_words_of_another_tool_are_taken_in_by_a_map(place, line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nope"], "no folder of a run"),
         (["nope.jsonl"], "nope.jsonl"),
@@ -283,7 +283,7 @@ def test_words_of_another_tool_are_taken_in_by_a_map(place, line):
         (["E", "--export", "l.csv"], "no labels"),
     ],
 )
-def test_wrong_usage_is_one_sentence(place, line, type_lines, arguments, said):
+def test_wrong_usage_is_one_sentence(place, line, type_lines, arguments, message):
     """It names the thing, the value and the remedy; the status is 2."""
     make_run(place / "R", 2)
     make_run(place / "E", 1)
@@ -294,7 +294,7 @@ def test_wrong_usage_is_one_sentence(place, line, type_lines, arguments, said):
     ran = line("label", *arguments)
 
     assert ran.status == 2
-    assert said in ran.err
+    assert message in ran.err
     assert "Traceback" not in ran.err
     assert not (place / "E" / "labels.sqlite").exists()
 

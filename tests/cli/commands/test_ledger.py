@@ -84,9 +84,9 @@ def test_list_tells_what_happened(line: Line):
     assert done.status == 0
     assert "(erased)" in done.out.splitlines()[2]
     assert "of entry 2 by me" in rows[-1]
-    for (kind, _, said), row in zip(values[1:], rows[:-1], strict=True):
+    for (kind, _, description), row in zip(values[1:], rows[:-1], strict=True):
         assert kind in row
-        assert said in row
+        assert description in row
     assert "None" not in "".join(rows[8:12])
 
 
@@ -159,7 +159,7 @@ def test_the_ledger_of_the_configuration_is_taken(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         (["verify"], 2, "no ledger … give --ledger"),
         (["verify", "--ledger", "none.db"], 2, "no ledger at … sqlite:///none.db"),
@@ -178,17 +178,17 @@ def test_the_ledger_of_the_configuration_is_taken(line: Line):
     ],
     ids=range(10),
 )
-def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], status: int, said: str):
+def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], status: int, message: str):
     """Names the thing, the value and the remedy; 2 for a wrong word, 3 for a store that failed."""
     Path("text.db").write_text("no database" * 100, "utf-8")
     done = line("ledger", *arguments)
 
     assert done.status == status
-    assert names(done.sentence, *said.split(" … "))
+    assert names(done.sentence, *message.split(" … "))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[ledger]\n# url = 'a.db'\n", "[ledger] is empty, so nothing would be recorded … write url, or take it out"),
         ("[ledger]\nurl = 5\n", "[ledger]: url … a text in quotes … got 5"),
@@ -196,11 +196,11 @@ def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], status:
     ],
     ids=["empty", "type", "key"],
 )
-def test_a_configuration_that_is_wrong_is_said(line: Line, text: str, said: str):
+def test_a_configuration_that_is_wrong_is_said(line: Line, text: str, message: str):
     """Unknown keys and other types are errors, as everywhere in the file."""
     Path("adjudge.toml").write_text(text, "utf-8")
 
-    assert names(line("ledger", "verify").sentence, *said.split(" … "))
+    assert names(line("ledger", "verify").sentence, *message.split(" … "))
 
 
 # ---------------------------------------------------------------- erasing
@@ -230,7 +230,7 @@ def test_the_environment_does_not_say_who_erases(line: Line, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["9", "--reason", "x", "--ledger", "a.db"], "the ledger has no entry 9"),
         (["1", "--reason", "x", "--ledger", "a.db"], "entry 1 is a genesis"),
@@ -240,12 +240,12 @@ def test_the_environment_does_not_say_who_erases(line: Line, monkeypatch: pytest
     ],
     ids=range(5),
 )
-def test_erase_refuses_what_it_cannot_explain(line: Line, arguments: list[str], said: str):
+def test_erase_refuses_what_it_cannot_explain(line: Line, arguments: list[str], message: str):
     """No reason, nothing to erase, no ledger: nothing is written, and no ledger is made."""
     done = line("ledger", "erase", *arguments)
 
     assert done.status == 2
-    assert names(done.sentence, *said.split(" … "))
+    assert names(done.sentence, *message.split(" … "))
     assert not Path("none.db").exists()
     assert len(line("ledger", "list", "--ledger", "a.db", "--json").document["entries"]) == 4
 
@@ -298,7 +298,7 @@ def test_a_changed_ledger_is_something_found(line: Line):
 
 def test_report_says_what_it_was_asked_for(line: Line):
     """Objectives, scope, agent and filters; a report on nothing is a disclaimer."""
-    said = (
+    arguments = (
         "--objectives",
         "Is it?",
         "--scope",
@@ -310,7 +310,7 @@ def test_report_says_what_it_was_asked_for(line: Line):
         "--execution",
         "x",
     )
-    audit = read_report(line("ledger", "report", "--ledger", "a.db", *said, "--gate", "publish").out)
+    audit = read_report(line("ledger", "report", "--ledger", "a.db", *arguments, "--gate", "publish").out)
     late = read_report(line("ledger", "report", "--ledger", "a.db", "--since", "2999-01-01T00:00Z").out)
 
     assert (audit.objectives, audit.scope) == ("Is it?", ("replies", "drafts"))
@@ -331,8 +331,8 @@ def test_report_is_written_to_a_new_file(line: Line):
 
 def test_a_persons_opinion_decides_the_status_and_can_be_recorded(line: Line):
     """With name and reason; --record makes it an override in the ledger, which the next report does not count."""
-    said = ("--opinion", "unqualified", "--by", "Ada", "--reason", "known", "--record")
-    done = line("ledger", "report", "--ledger", "a.db", *said)
+    arguments = ("--opinion", "unqualified", "--by", "Ada", "--reason", "known", "--record")
+    done = line("ledger", "report", "--ledger", "a.db", *arguments)
     entry = line("ledger", "show", "5", "--ledger", "a.db", "--json").document
     audit = read_report(done.out)
 
@@ -354,7 +354,7 @@ def test_an_export_is_reported_on_without_the_ledger(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--opinion", "fine", "--by", "Ada", "--reason", "x"], "--opinion … unqualified, qualified, adverse … fine"),
         (["--opinion", "adverse"], "--opinion, --by and --reason"),
@@ -366,12 +366,12 @@ def test_an_export_is_reported_on_without_the_ledger(line: Line):
     ],
     ids=range(7),
 )
-def test_what_is_wrong_with_a_report_is_one_sentence(line: Line, arguments: list[str], said: str):
+def test_what_is_wrong_with_a_report_is_one_sentence(line: Line, arguments: list[str], message: str):
     """An opinion needs a name and a reason, and nothing is written without."""
     done = line("ledger", "report", "--ledger", "a.db", *arguments)
 
     assert done.status == 2
-    assert names(done.sentence, *said.split(" … "))
+    assert names(done.sentence, *message.split(" … "))
 
 
 def test_a_signed_ledger_is_erased_with_its_key(line: Line):

@@ -28,8 +28,8 @@ def test_a_terminal_is_shown_the_same_in_short(line: Line, monkeypatch: pytest.M
 
     assert done.status == 1
     assert "type: audit" not in done.out
-    for said in ("adverse: there are critical findings: 2", "rule_failed", "could not see"):
-        assert said in done.out
+    for text in ("adverse: there are critical findings: 2", "rule_failed", "could not see"):
+        assert text in done.out
     assert not HIDDEN.search(done.out)
 
 

@@ -48,12 +48,12 @@ def fill(path: str) -> None:
 
 def test_the_first_call_draws_a_pilot(line: Line):
     """It says how many labels it takes and what to label next, and keeps the plan with the run."""
-    found = line("plan", "run", "--within", "5", "--seed", "1")
+    ran = line("plan", "run", "--within", "5", "--seed", "1")
 
-    assert found.status == 0
-    assert "passed" in found.out
-    assert "label 60 cases next" in found.out
-    assert "adjudge label run" in found.err
+    assert ran.status == 0
+    assert "passed" in ran.out
+    assert "label 60 cases next" in ran.out
+    assert "adjudge label run" in ran.err
     assert json.loads(Path("run/plan.json").read_text())["seed"] == 1
 
 
@@ -73,14 +73,14 @@ def test_labels_of_a_list_lead_to_enough(line: Line):
     files = ["0.csv"]
     for number in range(1, 6):
         fill(files[-1])
-        given = [item for name in files for item in ("--labels", name)]
-        found = line("plan", "run", *given, "--out", f"{number}.csv", "--rater", "ann")
-        if "enough" in found.out:
+        arguments = [item for name in files for item in ("--labels", name)]
+        ran = line("plan", "run", *arguments, "--out", f"{number}.csv", "--rater", "ann")
+        if "enough" in ran.out:
             break
         files.append(f"{number}.csv")
 
-    assert found.status == 0
-    assert "enough: within 8 points" in found.out
+    assert ran.status == 0
+    assert "enough: within 8 points" in ran.out
     assert len(files) <= 3
 
 
@@ -90,17 +90,17 @@ def test_planned_labels_that_are_in_are_not_enough(line: Line):
     files = ["0.csv"]
     for number in range(1, 6):
         fill(files[-1])
-        given = [item for name in files for item in ("--labels", name)]
-        found = line("plan", "run", *given, "--out", f"{number}.csv", "--rater", "ann")
-        if "planned labels are in" in found.out:
+        arguments = [item for name in files for item in ("--labels", name)]
+        ran = line("plan", "run", *arguments, "--out", f"{number}.csv", "--rater", "ann")
+        if "planned labels are in" in ran.out:
             break
         files.append(f"{number}.csv")
-    status = line("plan", "run", *given, "--json").document["status"]
+    status = line("plan", "run", *arguments, "--json").document["status"]
 
-    assert found.status == 0
-    assert "enough" not in found.out
-    assert "adjudge agree run" in found.out
-    assert f"about {status['more']} more" in found.out
+    assert ran.status == 0
+    assert "enough" not in ran.out
+    assert "adjudge agree run" in ran.out
+    assert f"about {status['more']} more" in ran.out
     assert status["enough"] is False
     assert status["planned"] > 0
     assert status["pending"] > 0
@@ -143,13 +143,13 @@ def test_labels_from_before_the_plan_are_counted_and_left_out(line: Line):
             task = queue.next("ann")
             assert task is not None
             queue.record("ann", task.case, value=True)
-    found = line("plan", "run", "--seed", "1")
+    ran = line("plan", "run", "--seed", "1")
     status = line("plan", "run", "--json").document["status"]
 
     assert status["elsewhere"] == status["before"] > 0
-    assert f"{status['elsewhere']} labelled cases are left out" in found.out
-    assert f"{status['before']} labelled before the plan was drawn" in found.out
-    assert "how likely" in found.out
+    assert f"{status['elsewhere']} labelled cases are left out" in ran.out
+    assert f"{status['before']} labelled before the plan was drawn" in ran.out
+    assert "how likely" in ran.out
 
 
 def test_labels_of_the_queue_count(line: Line):
@@ -160,16 +160,16 @@ def test_labels_of_the_queue_count(line: Line):
             task = queue.next("ann")
             assert task is not None
             queue.record("ann", task.case, value=True)
-    found = line("plan", "run", "--json").document
+    document = line("plan", "run", "--json").document
 
-    assert sum(found["status"]["labelled"]) == 12
-    assert found["status"]["live"]["labels"] == 12
+    assert sum(document["status"]["labelled"]) == 12
+    assert document["status"]["live"]["labels"] == 12
 
 
 def test_without_a_run_it_prints_a_table(line: Line):
     """How many labels which width takes, planned, at random, alone, and with a look at any time."""
-    found = line("plan", "--within", "3", "--expect", "0.9", "--cases", "3200", "--json").document
-    row = next(row for row in found["rows"] if row["within"] == 0.03)
+    document = line("plan", "--within", "3", "--expect", "0.9", "--cases", "3200", "--json").document
+    row = next(row for row in document["rows"] if row["within"] == 0.03)
 
     assert row["planned"] <= row["random"] < row["live"]
     assert row["planned"] < row["alone"] / 2
@@ -193,43 +193,43 @@ def test_without_a_run_it_prints_a_table(line: Line):
 )
 def test_what_makes_no_sense_is_refused(line: Line, arguments: tuple[str, ...], named: str):
     """With the option's name and what to do."""
-    found = line(*arguments)
+    ran = line(*arguments)
 
-    assert found.status == 2
-    assert named in found.sentence
+    assert ran.status == 2
+    assert named in ran.sentence
 
 
 @pytest.mark.parametrize("option", [("--within", "4"), ("--seed", "9"), ("--expect", "0.7")])
 def test_a_plan_that_is_drawn_is_not_changed(line: Line, option: tuple[str, str]):
     """Whoever saw labels could otherwise choose the width, or the cases, that suit them."""
     line("plan", "run", "--within", "3", "--seed", "1")
-    found = line("plan", "run", *option)
+    ran = line("plan", "run", *option)
 
-    assert found.status == 2
-    assert option[0] in found.sentence
-    assert "plan.json" in found.sentence
+    assert ran.status == 2
+    assert option[0] in ran.sentence
+    assert "plan.json" in ran.sentence
 
 
 def test_a_run_that_changed_is_refused(line: Line):
     """Its cases were drawn by verdicts that are others now."""
     line("plan", "run")
     keep(Path("other"), turned=5)
-    said = json.loads(Path("run/plan.json").read_text())
-    said["run"] = json.loads(Path("other/run.json").read_text())["id"]
-    Path("other/plan.json").write_text(json.dumps(said))
-    found = line("plan", "other")
+    plan = json.loads(Path("run/plan.json").read_text())
+    plan["run"] = json.loads(Path("other/run.json").read_text())["id"]
+    Path("other/plan.json").write_text(json.dumps(plan))
+    ran = line("plan", "other")
 
-    assert found.status == 2
-    assert "changed" in found.sentence
+    assert ran.status == 2
+    assert "changed" in ran.sentence
 
 
 def test_nothing_hostile_reaches_a_terminal(line: Line):
     """Case ids are somebody's text."""
     keep_run(Path("hostile"), [make_item(place, id=f"{ESCAPES}\n{place}") for place in range(12)]).close()
-    found = line("plan", "hostile")
+    ran = line("plan", "hostile")
 
-    assert found.status == 0
-    assert HIDDEN.search(found.out + found.err) is None
+    assert ran.status == 0
+    assert HIDDEN.search(ran.out + ran.err) is None
 
 
 def test_labels_that_are_numbers_need_a_map(line: Line):
@@ -237,7 +237,7 @@ def test_labels_that_are_numbers_need_a_map(line: Line):
     line("plan", "run", "--out", "cases.csv", "--rater", "ann")
     text = Path("cases.csv").read_text().replace('"person",""', '"person","4"')
     Path("cases.csv").write_text(text)
-    found = line("plan", "run", "--labels", "cases.csv")
+    ran = line("plan", "run", "--labels", "cases.csv")
 
-    assert found.status == 2
-    assert "--label-map" in found.sentence
+    assert ran.status == 2
+    assert "--label-map" in ran.sentence

@@ -46,7 +46,7 @@ def write(name: str, text: str) -> Path:
 
 def probes(*entries: tuple[str, Any, Any]) -> None:
     """A file of these names, inputs and baselines."""
-    listed = [{"name": name, "input": given, "expected": expected} for name, given, expected in entries]
+    listed = [{"name": name, "input": value, "expected": expected} for name, value, expected in entries]
     write("probes.yaml", json.dumps({"probes": listed}))
 
 
@@ -86,7 +86,7 @@ def test_a_function_is_compared_too(line: Line):
 )
 def test_the_status_says_what_was_found(line: Line, inputs: list[Any], status: int):
     """0 all passed, 1 one failed or the tool broke, 3 one could not be judged."""
-    probes(*((f"p{number}", given, "GOOD") for number, given in enumerate(inputs)))
+    probes(*((f"p{number}", value, "GOOD") for number, value in enumerate(inputs)))
 
     assert line("probe", "probes.yaml", "--function", FUNCTION, "--judge", JUDGE).status == status
 
@@ -159,7 +159,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_that_gives_no_output_has_failed(line: Line, name: str):
     """It ends badly, writes without end, hangs: that is found, and nobody is asked."""
-    code, said = PROGRAMS[name]
+    code, detail = PROGRAMS[name]
     write("broken.py", code)
     limit = "0.5" if name == "slow" else "60"
     ran = line(
@@ -169,7 +169,7 @@ def test_a_program_that_gives_no_output_has_failed(line: Line, name: str):
     (result,) = ran.document["results"]
 
     assert (ran.status, result["outcome"], result["decided_by"]) == (1, "failed", "rule")
-    assert result["detail"].startswith(said)
+    assert result["detail"].startswith(detail)
     assert result["chain_result"] is None
 
 
@@ -197,10 +197,10 @@ def test_no_shell_reads_the_command(line: Line):
     line("probe", "probes.yaml", "--command", command, "--record")
     from adjudge.guards import load_probes
 
-    words, given = load_probes("probes.yaml").entries[0].expected
+    words, value = load_probes("probes.yaml").entries[0].expected
     assert words[:4] == ["two words", ";", "touch", "owned"]
     assert words[-1] == "*"
-    assert given == "; touch owned"
+    assert value == "; touch owned"
     assert not Path("owned").exists()
     assert not Path("here").exists()
 
@@ -249,9 +249,9 @@ def test_an_interrupt_ends_the_program(line: Line, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ([], "say what is probed … --command 'PROGRAM ARGUMENT ...' or --function python:MODULE:NAME"),
+        ([], "say what is probed … --command 'PROGRAM ARGUMENT ...' … --function python:MODULE:NAME … --mcp"),
         (["--command", "x", "--function", "python:a:b"], "say what is probed"),
         (["--command", " "], "--command is empty"),
         (["--command", "'x"], "cannot be taken apart … No closing quotation … close the quotes"),
@@ -270,12 +270,12 @@ def test_an_interrupt_ends_the_program(line: Line, tmp_path: Path):
         (["--command", "cat", "--judge", "rules"], "no model"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], said: str):
+def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], message: str):
     """Before anything is started or asked."""
     ran = line("probe", "probes.yaml", *arguments)
 
     assert ran.status == 2
-    assert names(ran.sentence, *said.split(" … "))
+    assert names(ran.sentence, *message.split(" … "))
 
 
 def test_a_probe_without_a_baseline_is_said_before_anything_runs(line: Line):

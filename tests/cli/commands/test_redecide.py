@@ -92,7 +92,7 @@ def test_seats_are_picked_by_name(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("none",), "none holds no run"),
         (("one", "--threshold", "80"), "--threshold … between 0 and 1 … 80 … write 0.8"),
@@ -102,12 +102,12 @@ def test_seats_are_picked_by_name(line: Line):
         (("one", "--rubric", "nothing"), "nothing"),
     ],
 )
-def test_what_is_wrong_is_a_sentence(line: Line, arguments: tuple[str, ...], said: str):
+def test_what_is_wrong_is_a_sentence(line: Line, arguments: tuple[str, ...], message: str):
     """And the status is 2."""
     ran = line("redecide", *arguments)
 
     assert ran.status == 2
-    assert names(ran.sentence, *said.split(" … "))
+    assert names(ran.sentence, *message.split(" … "))
 
 
 def test_nothing_hostile_reaches_the_terminal(line: Line):

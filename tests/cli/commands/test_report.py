@@ -68,7 +68,7 @@ def test_a_comment_on_standard_output_stands_alone(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("share", "status", "said"),
+    ("share", "status", "message"),
     [
         ("0.6", 0, ""),
         ("0.62", 3, "0.6167 of 60 judgements passed, and 1 … undecided … --fail-under asks for 0.62"),
@@ -76,12 +76,12 @@ def test_a_comment_on_standard_output_stands_alone(line: Line):
     ],
     ids=["met", "open", "missed"],
 )
-def test_a_threshold_is_for_ci(line: Line, share: str, status: int, said: str):
+def test_a_threshold_is_for_ci(line: Line, share: str, status: int, message: str):
     """1 when fewer passed than asked for, whatever the undecided ones would have been; 3 when these would decide."""
     done = line("report", "run", "--fail-under", share)
 
     assert done.status == status
-    assert names(done.err, *said.split(" … "))
+    assert names(done.err, *message.split(" … "))
 
 
 def test_a_run_that_is_not_finished_meets_no_threshold(line: Line):
@@ -135,7 +135,7 @@ def test_what_run_wrote_is_reported(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["none"], "none holds no run"),
         (["run", "--fail-under", "90"], "--fail-under … between 0 and 1 … 90 … write 0.9"),
@@ -149,7 +149,7 @@ def test_what_run_wrote_is_reported(line: Line):
     ],
     ids=range(9),
 )
-def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], said: str):
+def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], message: str):
     """Names the thing, the value and the remedy, and ends with 2."""
     shutil.copytree("run", "broken")
     with Path("broken/results.sqlite").open("r+b") as file:
@@ -163,4 +163,4 @@ def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], said: s
     done = line("report", *arguments)
 
     assert done.status == 2
-    assert names(done.sentence, *said.split(" … "))
+    assert names(done.sentence, *message.split(" … "))

@@ -24,9 +24,9 @@ def make_chain() -> JudgeChainResult:
     criteria = (make_criterion("polite", 0.6, reasoning=LONG), make_criterion("true", 0.2, threshold=0.5))
     unread = make_result("undecided", undecided_because="unparseable", detail="no object", judge="second",
                          raw_response="Well\nmaybe.", earlier_responses=("I would say so",), attempts=2)  # fmt: skip
-    found = make_result("failed", criteria=criteria, judge="first", raw_response='{"token": "x"}')
+    failed = make_result("failed", criteria=criteria, judge="first", raw_response='{"token": "x"}')
     return JudgeChainResult(
-        outcome="failed", judge="panel", strategy="majority", score=0.3, threshold=0.7, results=(found, unread),
+        outcome="failed", judge="panel", strategy="majority", score=0.3, threshold=0.7, results=(failed, unread),
         rule_results=(RuleResult(name="length", passed=False, severity="warning", message="too long"),),
     )  # fmt: skip
 
@@ -39,8 +39,8 @@ def test_a_case_is_shown_whole(line: Line):
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.count("the very end\n") == 2
     assert ran.out.startswith("case case-1, row 2 of the data set, label true\n\ntask:\n  Do it.\n\ncontent:\n")
-    for said in ("judgement: ✗ failed 0.30 of 0.70 needed", "judge panel, strategy majority", "rule length, warning:"):
-        assert said in ran.out
+    for text in ("judgement: ✗ failed 0.30 of 0.70 needed", "judge panel, strategy majority", "rule length, warning:"):
+        assert text in ran.out
     assert "  judge first: ✗ failed" in ran.out
     assert "  judge second: ? undecided (unparseable)\n" in ran.out
     assert "    reply 1, which could not be read, so it was asked again:\n      I would say so\n" in ran.out

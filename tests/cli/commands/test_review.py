@@ -138,7 +138,7 @@ def test_a_judge_without_a_key_is_wrong_usage(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("mode: sandbox", "mode: bash"), "wrong.yaml, line 4: mode … compose, sandbox … 'bash'"),
         (("mode: sandbox\n", ""), "a tool candidate needs 'mode'"),
@@ -155,11 +155,11 @@ def test_a_judge_without_a_key_is_wrong_usage(line: Line):
         (("tests:", "tests: 3\nx:"), "no key 'x'"),
     ],
 )
-def test_an_error_in_a_file_says_where(line: Line, change: tuple[str, str], said: str):
+def test_an_error_in_a_file_says_where(line: Line, change: tuple[str, str], message: str):
     """File, line, what is there and what should be."""
     write("wrong.yaml", FILE.replace(*change))
 
-    assert names(line("review", "wrong.yaml", "--judge", JUDGE).sentence, *said.split(" … "))
+    assert names(line("review", "wrong.yaml", "--judge", JUDGE).sentence, *message.split(" … "))
 
 
 def test_the_seeds_names_mean_the_same(line: Line):
@@ -279,9 +279,9 @@ def test_a_schema_that_is_wrong_deep_down_says_where(outputs: Line):
     """A schema has many places, and what is wrong in it can be far from its beginning."""
     write("wrong.json", '{"properties": {"sum": {"anyOf": [{"type": "strng"}]}}}')
 
-    said = outputs("validate", "--schema", "wrong.json", "good.json").sentence
+    message = outputs("validate", "--schema", "wrong.json", "good.json").sentence
 
-    assert said.endswith("(at properties.sum.anyOf[0].type)")
+    assert message.endswith("(at properties.sum.anyOf[0].type)")
 
 
 def test_rows_are_no_output(outputs: Line):

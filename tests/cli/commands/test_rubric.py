@@ -124,8 +124,8 @@ def test_schema_is_a_schema_that_shipped_rubrics_fit(line: Line):
 
 def test_a_rubric_s_words_cannot_draw(line: Line):
     """What a rubric file says reaches the terminal as text: no escape sequence, no markup."""
-    said = f"[red]{ESCAPES}".replace("\x00", "").replace("\x1b", "\\e").replace("\x07", "\\a").replace("\x9b", "\\x9b")
-    text = f'name: "{said}"\ncriteria:\n  - {{name: a, description: "{said}"}}\n'
+    words = f"[red]{ESCAPES}".replace("\x00", "").replace("\x1b", "\\e").replace("\x07", "\\a").replace("\x9b", "\\x9b")
+    text = f'name: "{words}"\ncriteria:\n  - {{name: a, description: "{words}"}}\n'
     Path("loud.yaml").write_text(text, encoding="utf-8")
     for ran in (line("rubric", "show", "loud.yaml"), line("rubric", "check", "loud.yaml")):
         assert HIDDEN.search(ran.out + ran.err) is None

@@ -86,7 +86,7 @@ def test_the_rows_of_a_data_set_are_checked_each_with_its_own_reference(line: Li
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["good.txt"], "there is nothing to check by … give --rules FILE or --rule RULE"),
         (["good.txt", "--rule", "secretz"], "did you mean 'secrets'"),
@@ -97,12 +97,12 @@ def test_the_rows_of_a_data_set_are_checked_each_with_its_own_reference(line: Li
         ),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(line: Line, arguments: list[str], said: str):
+def test_what_cannot_be_done_is_one_sentence(line: Line, arguments: list[str], message: str):
     """Without rules, or with rules that make no sense: status 2, before anything is checked."""
     ran = line("rules", "check", *arguments)
 
     assert ran.status == 2
-    assert names(ran.sentence, *said.split(" … "))
+    assert names(ran.sentence, *message.split(" … "))
 
 
 def test_a_rule_file_from_somebody_else_runs_nothing(line: Line):

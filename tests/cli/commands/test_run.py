@@ -29,7 +29,7 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     directory = tmp_path / "work"
     directory.mkdir()
     cli.isolate(monkeypatch, directory)
-    write(*[{"id": str(n), "content": said, "label": said == "good"} for n, said in enumerate(["good", "bad", "ugly"])])
+    write(*[{"id": str(n), "content": text, "label": text == "good"} for n, text in enumerate(["good", "bad", "ugly"])])
     return Line(capsys)
 
 
@@ -49,13 +49,13 @@ def test_a_data_set_is_judged_into_a_folder(line: Line):
     assert ["unparseable", "1"] in words
     assert ["agree", "with", "the", "label", "2", "of", "3", "66.7", "%"] in words
     assert ["cost", "unknown"] in words
-    kept, unread, why = ran.err.splitlines()
+    kept, unread, reason = ran.err.splitlines()
     assert names(kept, "kept in R", "adjudge report R")
     assert names(
         unread, "1 unparseable", "adjudge doctor --judge", "--no-token", "--out R --resume --retry unparseable"
     )
-    assert names(why, "the first unparseable, of case ")
-    assert why.rpartition(": ")[2][:40] in line("report", "R").out.replace("\n", " ")
+    assert names(reason, "the first unparseable, of case ")
+    assert reason.rpartition(": ")[2][:40] in line("report", "R").out.replace("\n", " ")
     assert open_run("R").counts == {"passed": 1, "failed": 1, "undecided": 1}
     assert open_run("R").manifest["command"][0] == "adjudge"
 
@@ -117,7 +117,7 @@ def test_a_run_goes_on(line: Line):
     """``--resume`` judges what is missing; without it a folder that holds a run is left alone."""
     line("run", "data.jsonl", *GOOD, "--out", "R")
     assert line("run", "data.jsonl", *GOOD, "--out", "R").sentence.startswith("R holds a run already; resume it with")
-    write(*[{"id": str(n), "content": said, "label": said == "good"} for n, said in enumerate(["good", "bad", "ugly"])],
+    write(*[{"id": str(n), "content": text, "label": text == "good"} for n, text in enumerate(["good", "bad", "ugly"])],
           {"id": "new", "content": "good"})  # fmt: skip
 
     ran = line("run", "data.jsonl", *GOOD, "--out", "R", "--resume", "--json")
@@ -187,7 +187,7 @@ def test_a_world_that_failed(line: Line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["gone.jsonl", *GOOD], "gone.jsonl"),
         (["data.jsonl", "--judge", WORDS], "nothing says what good means … give --rubric NAME or --criteria TEXT"),
@@ -203,13 +203,13 @@ def test_a_world_that_failed(line: Line):
         (["data.jsonl", *GOOD, "--out", "data.jsonl"], "cannot be written"),
     ],
 )
-def test_wrong_usage_is_a_sentence(line: Line, arguments: list[str], said: str):
+def test_wrong_usage_is_a_sentence(line: Line, arguments: list[str], message: str):
     """2, one sentence, nobody asked."""
     Path("empty.jsonl").touch()
     ran = line("run", *arguments)
 
     assert ran.status == 2
-    assert names(ran.sentence, *said.split(" … "))
+    assert names(ran.sentence, *message.split(" … "))
 
 
 def test_hostile_names_reach_no_terminal(line: Line):

@@ -21,7 +21,7 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     directory = tmp_path / "work"
     directory.mkdir()
     cli.isolate(monkeypatch, directory)
-    write(*[{"id": str(n), "content": said, "label": said == "good"} for n, said in enumerate(["good", "bad", "ugly"])])
+    write(*[{"id": str(n), "content": text, "label": text == "good"} for n, text in enumerate(["good", "bad", "ugly"])])
     return Line(capsys)
 
 

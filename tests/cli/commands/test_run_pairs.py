@@ -52,8 +52,8 @@ def test_json_has_the_summary_of_the_pairs(line: Line):
     """Beside the manifest, as ``adjudge/pair-summary/1``."""
     ran = line("run", "data.jsonl", *PAIRS, "--out", "R", "--json", "--on-conflict", "undecided")
 
-    found = ran.document["pairs"]
-    assert (found["schema"], found["pairs"], found["undecided_by"]) == (
+    pairs = ran.document["pairs"]
+    assert (pairs["schema"], pairs["pairs"], pairs["undecided_by"]) == (
         "adjudge/pair-summary/1", 4, {"split": 1, "unparseable": 1},
     )  # fmt: skip
     assert ran.document["asked"]["pairs"] == "undecided"
@@ -72,12 +72,12 @@ def test_recorded_replies_are_compared_again(line: Line):
     again = line("run", "data.jsonl", *PAIRS[:3], "--judge", "replay:replies.jsonl", "--out", "S")
 
     assert again.status == 0
-    said = [[item.result.to_dict()["preferred"] for item in open_run(name).items()] for name in "RS"]
-    assert said[0] == said[1] == ["first", "second", "tie", None]
+    preferences = [[item.result.to_dict()["preferred"] for item in open_run(name).items()] for name in "RS"]
+    assert preferences[0] == preferences[1] == ["first", "second", "tie", None]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([*PAIRS, "--threshold", "0.5"], "--pairs compares two contents, and --threshold is for judging one"),
         ([*PAIRS, "--rule", "json"], "and --rule is for judging one by itself"),
@@ -89,12 +89,12 @@ def test_recorded_replies_are_compared_again(line: Line):
         ([*PAIRS, "--cache", "c.sqlite", "--record", "r.jsonl"], "give one of them"),
     ],
 )
-def test_wrong_usage_is_a_sentence(line: Line, arguments: list[str], said: str):
+def test_wrong_usage_is_a_sentence(line: Line, arguments: list[str], message: str):
     """2, one sentence, nobody asked, and no folder."""
     ran = line("run", "data.jsonl", *arguments, "--out", "R")
 
     assert ran.status == 2
-    assert names(ran.sentence, *said.split(" … "))
+    assert names(ran.sentence, *message.split(" … "))
     assert not Path("R").exists()
 
 

@@ -56,10 +56,13 @@ def test_list_filters_and_writes_json(line: Line):
     """By whole values; an unknown tier is wrong usage."""
     forge_tool(name="a", session="s1")
     ident = forge_tool(name="b", session="s10", tiers=("agent",))
-    found = line("tools", "list", "--ledger", URL, "--tier", "agent", "--json").document
+    document = line("tools", "list", "--ledger", URL, "--tier", "agent", "--json").document
     none = line("tools", "list", "--ledger", URL, "--session", "s")
 
-    assert (found["schema"], [item["tool"]["id"] for item in found["tools"]]) == ("adjudge/tool-records/1", [ident])
+    assert (document["schema"], [item["tool"]["id"] for item in document["tools"]]) == (
+        "adjudge/tool-records/1",
+        [ident],
+    )
     assert (none.status, none.out, none.err) == (0, "", "no tools\n")
     assert line("tools", "list", "--ledger", URL, "--tier", "Agent").status == 2
 
@@ -108,19 +111,19 @@ def test_promote_ends_as_the_panel_says(line: Line, source: str, uses: int, beca
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (("--to", "shared"), "rises one tier at a time"),
         (("--to", "Agent"), "--to must be one of"),
         (("--by", " "), "--by needs a name"),
     ],
 )
-def test_promote_refuses_what_somebody_has_to_mend(line: Line, more: tuple[str, ...], said: str):
+def test_promote_refuses_what_somebody_has_to_mend(line: Line, more: tuple[str, ...], message: str):
     """One sentence, status 2, and nobody is asked."""
     ident = forge_tool()
     done = line("tools", "promote", ident, "--ledger", "a.db", "--judge", "python:kit.cli:judge_words", *more)
 
-    assert (done.status, said in done.sentence) == (2, True)
+    assert (done.status, message in done.sentence) == (2, True)
 
 
 def test_demote_takes_a_tool_out_of_use(line: Line):

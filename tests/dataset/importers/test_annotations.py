@@ -41,13 +41,13 @@ def work_here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def load(tool: str, name: str, **how: Any) -> tuple[list[Case], Dataset]:
-    dataset = LOAD[tool](EXPORTS / tool / name, **how)
+def load(tool: str, name: str, **options: Any) -> tuple[list[Case], Dataset]:
+    dataset = LOAD[tool](EXPORTS / tool / name, **options)
     return list(dataset), dataset
 
 
-def read_labels(tool: str, name: str, **how: Any) -> ImportedLabels:
-    return import_labels(EXPORTS / tool / name, format=tool, **how)  # type: ignore[arg-type]
+def read_labels(tool: str, name: str, **options: Any) -> ImportedLabels:
+    return import_labels(EXPORTS / tool / name, format=tool, **options)  # type: ignore[arg-type]
 
 
 def write(name: str, data: Any) -> Path:
@@ -55,8 +55,8 @@ def write(name: str, data: Any) -> Path:
     return Path(name)
 
 
-def people(found: ImportedLabels) -> list[tuple[Any, ...]]:
-    return [(item.case, item.rater, item.criterion, item.value) for item in found.labels if item.kind == "person"]
+def people(imported: ImportedLabels) -> list[tuple[Any, ...]]:
+    return [(item.case, item.rater, item.criterion, item.value) for item in imported.labels if item.kind == "person"]
 
 
 # ---------------------------------------------------------------- Langfuse
@@ -105,11 +105,11 @@ def test_a_saved_trace_of_langfuse_has_its_scores():
 @pytest.mark.parametrize("name", ["scores-v2.json", "scores.csv"])
 def test_scores_of_langfuse_are_labels(name):
     """What a person annotated is a person's; the score of the name asked for is of the case as a whole."""
-    found = read_labels("langfuse", name, label_name="correct", label_map={"rude": False})
+    imported = read_labels("langfuse", name, label_name="correct", label_map={"rude": False})
     ann, bob = ("Ann", "Bob") if name.endswith("csv") else ("u-ann", "u-bob")
 
-    assert people(found) == [("t1", ann, None, True), ("t2", ann, None, False), ("t2", bob, "tone", False)]
-    assert {(item.criterion, item.value) for item in found.labels if item.kind == "model"} >= {("helpfulness", 0.75)}
+    assert people(imported) == [("t1", ann, None, True), ("t2", ann, None, False), ("t2", bob, "tone", False)]
+    assert {(item.criterion, item.value) for item in imported.labels if item.kind == "model"} >= {("helpfulness", 0.75)}
 
 
 def test_a_category_of_langfuse_is_its_word():
@@ -122,9 +122,9 @@ def test_a_category_of_langfuse_is_its_word():
 
 def test_scores_of_the_newer_api_are_labels():
     """They say what they are of: a trace or an observation."""
-    found = read_labels("langfuse", "scores-v3.json", label_map={"rude": False})
+    imported = read_labels("langfuse", "scores-v3.json", label_map={"rude": False})
 
-    assert people(found) == [("t1", "u-ann", "correct", True), ("o1", "u-bob", "tone", False)]
+    assert people(imported) == [("t1", "u-ann", "correct", True), ("o1", "u-bob", "tone", False)]
 
 
 # ---------------------------------------------------------------- LangSmith
@@ -163,19 +163,19 @@ def test_the_table_of_an_experiment_of_langsmith_is_read():
 
 def test_feedback_of_langsmith_is_labels():
     """What was given in the app is a person's; what came by the API may be anybody's, and is not."""
-    how: Any = {"label_name": "correctness", "label_map": {"1": True, "0": False}}
-    found = read_labels("langsmith", "feedback.jsonl", **how)
+    options: Any = {"label_name": "correctness", "label_map": {"1": True, "0": False}}
+    imported = read_labels("langsmith", "feedback.jsonl", **options)
     run, other, ann = (f"00000000-0000-0000-0000-0000000000{end}" for end in ("0b", "0c", "1f"))
 
-    assert people(found) == [(run, ann, None, True), (other, ann, None, False)]
-    assert [item.criterion for item in found.labels if item.kind == "model"] == ["thumbs"]
-    assert sum(found.notes.values()) == 2  # a model's 0.5, and the tone, which the map does not name
+    assert people(imported) == [(run, ann, None, True), (other, ann, None, False)]
+    assert [item.criterion for item in imported.labels if item.kind == "model"] == ["thumbs"]
+    assert sum(imported.notes.values()) == 2  # a model's 0.5, and the tone, which the map does not name
 
 
 def test_a_word_goes_before_its_number_with_a_map():
     """Without a map the number is the label: a word is never guessed."""
-    given = {"run_id": "r", "key": "tone", "score": 0, "value": "Fine", "feedback_source": {"type": "app"}}
-    path = write("f.json", [given])
+    feedback = {"run_id": "r", "key": "tone", "score": 0, "value": "Fine", "feedback_source": {"type": "app"}}
+    path = write("f.json", [feedback])
 
     assert [item.value for item in import_labels(path, format="langsmith").labels] == [0]
     assert [item.value for item in import_labels(path, format="langsmith", label_map={"fine": True}).labels] == [True]
@@ -197,14 +197,14 @@ def test_traces_of_mlflow_are_cases(name):
 
 def test_assessments_of_mlflow_are_labels():
     """Also of a trace that is no case. What was said anew counts once, and an expectation is none."""
-    found = read_labels("mlflow", "traces.jsonl", label_name="correct2", label_map={"yes": True, "no": False})
-    names = [item.criterion for item in found.labels]
+    imported = read_labels("mlflow", "traces.jsonl", label_name="correct2", label_map={"yes": True, "no": False})
+    names = [item.criterion for item in imported.labels]
 
-    assert [value for _, _, criterion, value in people(found) if criterion is None] == [True]
+    assert [value for _, _, criterion, value in people(imported) if criterion is None] == [True]
     assert "expected_response" not in names
-    assert {item.rater for item in found.labels if item.kind == "model"} == {"len", "openai:/gpt"}
-    assert next(item for item in found.labels if item.rater == "ann" and item.comment).comment == "It did."
-    assert all(item.at is not None for item in found.labels)
+    assert {item.rater for item in imported.labels if item.kind == "model"} == {"len", "openai:/gpt"}
+    assert next(item for item in imported.labels if item.rater == "ann" and item.comment).comment == "It did."
+    assert all(item.at is not None for item in imported.labels)
 
 
 @pytest.mark.parametrize("name", ["records.jsonl", "dataset.json"])
@@ -271,13 +271,13 @@ def test_spans_of_a_parquet_file_are_read(require):
 def test_annotations_of_phoenix_are_labels(name):
     """Joined to the spans by their ids. With a map the label counts, without one the score."""
     label_map = {"correct": True, "incorrect": False}
-    found = read_labels("phoenix", name, label_name="correctness", label_map=label_map)
+    imported = read_labels("phoenix", name, label_name="correctness", label_map=label_map)
     plain = read_labels("phoenix", name, label_name="correctness")
-    dataset = import_phoenix(EXPORTS / "phoenix" / "spans.json").with_labels(found.labels)
+    dataset = import_phoenix(EXPORTS / "phoenix" / "spans.json").with_labels(imported.labels)
 
     assert {case.id: case.label for case in dataset} == {"0000000000000003": False, "0000000000000001": True}
     assert sorted(value for *_, name, value in people(plain) if name is None) == [0.0, 1.0]
-    assert list(found.notes.values()) == [1]  # the tone, which the map does not name
+    assert list(imported.notes.values()) == [1]  # the tone, which the map does not name
 
 
 @pytest.mark.parametrize("name", ["dataset.json", "examples.json", "dataset.csv"])
@@ -321,19 +321,19 @@ def test_an_annotation_that_was_not_asked_for_is_noted():
 
 def test_people_without_a_name_are_told_apart():
     """As one, the later would hide the earlier."""
-    said = {"annotator_kind": "HUMAN", "name": "ok", "span_id": "s"}
-    rows = [said | {"result": {"score": score}} for score in (1, 0)]
-    found = import_labels(write("a.json", rows), format="phoenix", label_name="ok")
+    annotation = {"annotator_kind": "HUMAN", "name": "ok", "span_id": "s"}
+    rows = [annotation | {"result": {"score": score}} for score in (1, 0)]
+    imported = import_labels(write("a.json", rows), format="phoenix", label_name="ok")
 
-    assert [(item.rater, item.value) for item in found.labels] == [("annotator", 1), ("annotator#2", 0)]
+    assert [(item.rater, item.value) for item in imported.labels] == [("annotator", 1), ("annotator#2", 0)]
 
 
 def test_what_a_person_said_anew_counts():
     """By its time: tools export the latest first."""
-    said = {"traceId": "t", "name": "ok", "source": "ANNOTATION", "dataType": "BOOLEAN", "authorUserId": "ann"}
+    score = {"traceId": "t", "name": "ok", "source": "ANNOTATION", "dataType": "BOOLEAN", "authorUserId": "ann"}
     scores = [
-        said | {"value": 1, "timestamp": "2026-11-20T13:00:00Z"},
-        said | {"value": 0, "timestamp": "2026-11-20T12:00:00Z"},
+        score | {"value": 1, "timestamp": "2026-11-20T13:00:00Z"},
+        score | {"value": 0, "timestamp": "2026-11-20T12:00:00Z"},
     ]
     path = write("t.json", {"id": "t", "input": "x", "output": "y", "scores": scores})
     (case,) = import_langfuse(path, label_name="ok")
@@ -346,15 +346,17 @@ def test_what_a_person_said_anew_counts():
 
 def test_a_truth_keeps_its_name():
     """A text is unwrapped, but true says nothing without what it is about."""
-    rows = [{"id": str(at), "input": "x", "output": said} for at, said in enumerate([{"approved": True}, {"a": "y"}])]
+    rows = [
+        {"id": str(at), "input": "x", "output": output} for at, output in enumerate([{"approved": True}, {"a": "y"}])
+    ]
 
     assert [case.content for case in import_langfuse(write("t.json", rows))] == [{"approved": True}, "y"]
 
 
 def test_an_annotation_of_a_passage_is_not_of_the_span():
     """Phoenix lets people annotate each document that was retrieved."""
-    said = {"annotator_kind": "HUMAN", "name": "relevant", "span_id": "s", "result": {"score": 1}}
-    path = write("a.json", [said | {"document_position": 0}])
+    annotation = {"annotator_kind": "HUMAN", "name": "relevant", "span_id": "s", "result": {"score": 1}}
+    path = write("a.json", [annotation | {"document_position": 0}])
 
     assert [item.case for item in import_labels(path, format="phoenix").labels] == ["s, document 0"]
 
@@ -397,19 +399,19 @@ def test_what_nests_deeper_than_the_file_seemed_to_is_a_bad_row():
 
 def test_hostile_words_are_shown_and_never_run():
     """Control characters of an annotation do not reach a message, and nothing in one is opened."""
-    said = {
+    annotation = {
         "annotator_kind": "HUMAN",
         "name": "\x1b[31mok",
         "span_id": "s",
         "result": {"label": "\x1b]8;;http://127.0.0.1"},
     }
-    path = write("a.json", [said])
+    path = write("a.json", [annotation])
     with pytest.raises(UsageError) as caught:
         import_labels(path, format="phoenix")
-    found = import_labels(path, format="phoenix", label_name="other")
+    imported = import_labels(path, format="phoenix", label_name="other")
 
     assert "\x1b" not in str(caught.value)
-    assert not any("\x1b" in note for note in found.notes)
+    assert not any("\x1b" in note for note in imported.notes)
 
 
 ODD = st.sampled_from(

@@ -37,9 +37,9 @@ JAVASCRIPT = {
 def test_patterns_find_what_javascript_finds(pattern: str):
     """What both write alike and read differently is translated."""
     rule = as_rule({"regex": translate_regex(pattern), "as_written": True})
-    found, missed = JAVASCRIPT[pattern]
+    hits, missed = JAVASCRIPT[pattern]
 
-    assert [asyncio.run(rule.check(text)).passed for text in [*found, *missed]] == [True] * len(found) + [False] * len(
+    assert [asyncio.run(rule.check(text)).passed for text in [*hits, *missed]] == [True] * len(hits) + [False] * len(
         missed
     )
 

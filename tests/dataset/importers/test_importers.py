@@ -40,9 +40,9 @@ def write(name: str, data: object) -> str:
     return name
 
 
-def why(load, name: str, data: object, **how) -> str:
+def read_error(load, name: str, data: object, **options) -> str:
     with pytest.raises(UsageError) as caught:
-        list(load(write(name, data), **how))
+        list(load(write(name, data), **options))
     return str(caught.value)
 
 
@@ -114,9 +114,9 @@ def test_tests_may_stand_in_other_files(folder):
     write("more/a.jsonl", '{"vars": {"q": "A"}}\n')
     write("more/b.yaml", "- vars: {q: B}\n")
     write("c.csv", "q\nC\n")
-    for tests, found in (("file://c.csv", "C"), (["file://more/*", "c.csv", {"vars": {"q": "D"}}], "ABCD")):
+    for tests, contents in (("file://c.csv", "C"), (["file://more/*", "c.csv", {"vars": {"q": "D"}}], "ABCD")):
         dataset = import_promptfoo(write("p.yaml", json.dumps({"tests": tests})))
-        assert [case.content for case in dataset] == list(found)
+        assert [case.content for case in dataset] == list(contents)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_nothing_is_executed_and_nothing_outside_is_read(folder, tests, message)
     Path("link.csv").symlink_to(folder.parent / "out.csv")
     os.mkfifo("pipe.csv")
 
-    assert names(why(import_promptfoo, "p.json", {"tests": tests}), *message.split(" … "))
+    assert names(read_error(import_promptfoo, "p.json", {"tests": tests}), *message.split(" … "))
 
 
 def test_a_test_that_is_none_can_be_skipped(folder):
@@ -184,7 +184,7 @@ def test_what_is_noted_has_an_end(folder):
 @pytest.mark.parametrize("data", ["{", "prompts: [x]", "7", "tests: x\ntests: y", "- !!python/name:os.system x"])
 def test_what_is_no_configuration_is_an_error(folder, data):
     """With the file."""
-    assert why(import_promptfoo, "p.yaml", data).startswith("p.yaml")
+    assert read_error(import_promptfoo, "p.yaml", data).startswith("p.yaml")
 
 
 # ---------------------------------------------------------------- Inspect
@@ -286,4 +286,4 @@ def test_a_sample_of_a_log_without_an_answer_is_a_bad_row(folder):
 )
 def test_what_is_no_sample_is_an_error(folder, name, data, message):
     """With its number and the remedy."""
-    assert names(why(import_inspect, name, data), *message.split(" … "))
+    assert names(read_error(import_inspect, name, data), *message.split(" … "))

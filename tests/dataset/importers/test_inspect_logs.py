@@ -76,8 +76,8 @@ def test_what_broke_is_no_empty_answer(write, broken, message):
 
 def test_an_empty_answer_that_was_given_is_one():
     """As when a filter took all of it."""
-    said = {"choices": [{"message": {"content": ""}, "stop_reason": "content_filter"}], "completion": ""}
-    (case,) = import_inspect(write_json(sample(output=said)))
+    output = {"choices": [{"message": {"content": ""}, "stop_reason": "content_filter"}], "completion": ""}
+    (case,) = import_inspect(write_json(sample(output=output)))
 
     assert case.content == ""
 
@@ -100,8 +100,8 @@ def test_a_score_that_is_no_number_does_not_spoil_the_log():
 def test_the_same_task_is_the_same_in_two_logs():
     """The ids of messages are new in each, and would make another question of it; images are not read."""
     parts = [{"type": "text", "text": "look"}, {"type": "image", "image": "attachment://0"}]
-    given = [{"id": name, "source": "input", "role": "user", "content": parts} for name in ("x", "y")]
-    dataset = import_inspect(write_json(*(sample(number, input=[item]) for number, item in enumerate(given))))
+    messages = [{"id": name, "source": "input", "role": "user", "content": parts} for name in ("x", "y")]
+    dataset = import_inspect(write_json(*(sample(number, input=[item]) for number, item in enumerate(messages))))
     first, second = dataset
 
     assert first.task == second.task == [{"role": "user", "content": parts}]
@@ -233,8 +233,8 @@ def score(*edits: dict[str, Any], value: object = "C") -> dict[str, Any]:
     return {"value": value, "answer": "4", "explanation": "4", "history": [original, *edits] if edits else []}
 
 
-def labels(scores: dict[str, Any], **how: Any) -> tuple[Any, Any]:
-    (case,) = import_inspect(write_json(sample(scores=scores)), **how)
+def labels(scores: dict[str, Any], **options: Any) -> tuple[Any, Any]:
+    (case,) = import_inspect(write_json(sample(scores=scores)), **options)
     return case.label, case.labels
 
 
@@ -272,7 +272,7 @@ def test_a_score_that_is_no_verdict_is_counted(value):
     (case,) = dataset
 
     assert (case.label, case.labels) == (None, {})
-    assert any("no label" in said for said in dataset.notes)
+    assert any("no label" in note for note in dataset.notes)
 
 
 @pytest.mark.parametrize("history", [7, [7], [{"value": "C", "provenance": 7}], [{"value": "C", "provenance": {}}]])

@@ -108,8 +108,8 @@ def save(folder: Path, rows: Any, *, suite: Any = None, name: str = "items.jsonl
     return str(path)
 
 
-def read_one(folder: Path, rows: Any, **how: Any) -> Case:
-    (case,) = import_openai_evals(save(folder, rows, **how))
+def read_one(folder: Path, rows: Any, **options: Any) -> Case:
+    (case,) = import_openai_evals(save(folder, rows, **options))
     return case
 
 
@@ -223,17 +223,17 @@ def test_a_judge_is_asked_by_the_graders_words(tmp_path: Path):
     """An item passes when all of its graders pass."""
     case = read_one(tmp_path, [OUTPUT_ITEM], suite=EVAL)
     scores = {"tone": 5, "quality": 4}
-    said = [{"name": name, "reasoning": "", "score": score} for name, score in scores.items()]
-    low = [item | {"score": 3} if item["name"] == "quality" else item for item in said]
+    grades = [{"name": name, "reasoning": "", "score": score} for name, score in scores.items()]
+    low = [item | {"score": 3} if item["name"] == "quality" else item for item in grades]
 
-    model = ScriptedModel([{"criteria": said}, {"criteria": low}])
+    model = ScriptedModel([{"criteria": grades}, {"criteria": low}])
     passed, failed = judge_all(Judge(model), [case, case])
     assert passed.passed
     assert failed.outcome == "failed"
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "reason"),
     [
         ({"input": "{{item.ground_truth}}", "operation": "like"}, "its input is not the answer"),
         ({"reference": "{{sample.output_text}}"}, "only variables of the item are read"),
@@ -250,15 +250,15 @@ def test_a_judge_is_asked_by_the_graders_words(tmp_path: Path):
         ({"type": "score_model", "input": [{"content": "x"}], "range": [5, 1]}, "range"),
     ],
 )
-def test_graders_that_cannot_be_applied_say_why(tmp_path: Path, change: dict[str, Any], why: str):
+def test_graders_that_cannot_be_applied_say_why(tmp_path: Path, change: dict[str, Any], reason: str):
     """A case none of whose graders is applied has no criteria of its own, and that is said."""
     grader = EVAL["testing_criteria"][0] | change
     dataset = import_openai_evals(save(tmp_path, [EXPORTED], suite=EVAL | {"testing_criteria": [grader]}))
     (case,) = dataset
 
     assert case.rubric is None
-    assert any(why in said for said in dataset.notes)
-    assert any("only the run's own criteria" in said for said in dataset.notes)
+    assert any(reason in note for note in dataset.notes)
+    assert any("only the run's own criteria" in note for note in dataset.notes)
 
 
 def test_how_the_platform_judged_is_kept_and_is_no_label(tmp_path: Path):
@@ -283,10 +283,10 @@ def test_data_without_answers_need_a_name_for_it(tmp_path: Path):
     (named,) = import_openai_evals(save(tmp_path, rows), fields={"content": "item.answer"})
     assert (named.content, named.task) == ("4", {"question": "2+2?", "gold": "4"})
 
-    (found,) = import_openai_evals(save(tmp_path, rows, suite={"testing_criteria": [check]}))
-    assert (found.content, found.reference, found.task) == ("4", "4", "2+2?")
-    assert found.rubric is not None
-    assert found.rubric.criteria[0].rule is not None
+    (case,) = import_openai_evals(save(tmp_path, rows, suite={"testing_criteria": [check]}))
+    assert (case.content, case.reference, case.task) == ("4", "4", "2+2?")
+    assert case.rubric is not None
+    assert case.rubric.criteria[0].rule is not None
 
 
 def test_fields_name_the_item_in_every_export(tmp_path: Path):
@@ -337,7 +337,7 @@ def test_half_a_character_in_an_eval_names_the_file(tmp_path: Path):
     item = EXPORTED | {"item": ITEM | {"ground_truth": "\ud800"}}
     dataset = import_openai_evals(save(tmp_path, [item], suite=EVAL, name="items.json"))
     assert [case.rubric is not None for case in dataset] == [True]
-    assert any("surrogate" in said for said in dataset.notes)
+    assert any("surrogate" in note for note in dataset.notes)
 
 
 def test_two_runs_in_one_file_have_ids_of_their_own(tmp_path: Path):

@@ -55,15 +55,15 @@ def test_a_scenario_is_each_setting_with_each_test():
         "scenarios": [scenario, "file://scenarios.yaml"],
         "defaultTest": {"vars": {"x": "X"}, "assert": [{"type": "is-xml"}]},
     }
-    found = list(import_promptfoo(write("c.json", config)))
+    cases = list(import_promptfoo(write("c.json", config)))
 
-    assert [(case.content["q"], case.content["a"]) for case in found] == [
+    assert [(case.content["q"], case.content["a"]) for case in cases] == [
         ("first", "0"),
         *(("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")),
         ("c", "3"),
     ]
-    assert all(case.content["x"] == "X" for case in found)
-    kinds = [[item["type"] for item in case.metadata["promptfoo"]["assert"]] for case in found]
+    assert all(case.content["x"] == "X" for case in cases)
+    kinds = [[item["type"] for item in case.metadata["promptfoo"]["assert"]] for case in cases]
     assert kinds[:3] == [["is-xml"], ["is-xml", "contains"], ["is-xml", "contains", "is-json"]]
 
 
@@ -141,8 +141,8 @@ def test_a_scenario_has_an_end():
 
 def test_words_and_dates_are_the_texts_that_stand_there():
     """As promptfoo reads them: an answer ``Yes`` is not true. A date would make the whole file unreadable."""
-    given = "[Yes, no, on, Off, y, 2024-01-02, 2024-01-02 10:00:00]"
-    assert contents(f"tests:\n  - vars: {{q: {given}}}\n") == given.strip("[]").split(", ")
+    words = "[Yes, no, on, Off, y, 2024-01-02, 2024-01-02 10:00:00]"
+    assert contents(f"tests:\n  - vars: {{q: {words}}}\n") == words.strip("[]").split(", ")
     assert contents("tests: [{vars: {q: {a: true, b: False, c: 1, d: null, e: 0.5}}}]") == [
         {"a": True, "b": False, "c": 1, "d": None, "e": 0.5}
     ]

@@ -22,10 +22,10 @@ def work_here(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def read(test: dict[str, Any], **how: Any) -> tuple[Case, dict[str, int]]:
+def read(test: dict[str, Any], **options: Any) -> tuple[Case, dict[str, int]]:
     """The case of one test, and what was not applied."""
     Path("c.json").write_text(json.dumps({"tests": [{"providerOutput": "Paris.", **test}]}), "utf-8")
-    dataset = import_promptfoo("c.json", **how)
+    dataset = import_promptfoo("c.json", **options)
     (case,) = dataset
     return case, dict(dataset.notes)
 
@@ -44,9 +44,9 @@ def judge(case: Case, *scores: float) -> JudgeResult:
 
     def answer(system: str, user: str) -> str:
         names = re.findall(r"^\d+\. (.+?): ", system + "\n" + user, re.MULTILINE)
-        given = [{"name": name, "reasoning": "", "score": score} for name, score in zip(names, scores, strict=True)]
+        grades = [{"name": name, "reasoning": "", "score": score} for name, score in zip(names, scores, strict=True)]
         token = re.findall(r'"token": "([a-z2-7]{8})"', user)[-1]
-        return json.dumps({"token": token, "criteria": given, "reasoning": "", "suggestions": []})
+        return json.dumps({"token": token, "criteria": grades, "reasoning": "", "suggestions": []})
 
     async def ask() -> JudgeResult:
         (result,) = [result async for result in Judge(answer, name="mock").evaluate_many([case])]
@@ -105,7 +105,7 @@ def test_the_answer_never_words_its_own_criteria():
         kind = "llm-rubric" if value == "{{answer}}" else "contains"
         case, notes = read(test | {"assert": [{"type": kind, "value": value}]}, fields={"content": "answer"})
         assert case.rubric is None
-        assert any("names the answer itself" in said for said in notes)
+        assert any("names the answer itself" in note for note in notes)
 
 
 def test_graders_of_other_kinds():
@@ -179,7 +179,7 @@ def test_a_set_with_words_beside_others_is_said_not_to_be_applied():
     case, notes = read({"assert": [either, {"type": "contains", "value": "Paris"}]})
 
     assert [item.name for item in case.rubric.criteria] == ["contains 2"]
-    assert any("not all of it need hold" in said for said in notes)
+    assert any("not all of it need hold" in note for note in notes)
 
 
 def test_what_defaulttest_asserts_is_added():
@@ -207,7 +207,7 @@ def test_a_threshold_that_is_none_is_a_bad_row(threshold: object):
 
 
 @pytest.mark.parametrize(
-    ("assertion", "why"),
+    ("assertion", "reason"),
     [
         ({"type": "javascript", "value": "true"}, "it runs code"),
         ({"type": "contains", "value": "file://check.js"}, "it runs code"),
@@ -254,14 +254,14 @@ def test_a_threshold_that_is_none_is_a_bad_row(threshold: object):
         ({"value": "x"}, "it has no type"),
     ],
 )
-def test_what_cannot_be_applied_says_why_and_passes_nothing(folder, assertion: Any, why: str):
+def test_what_cannot_be_applied_says_why_and_passes_nothing(folder, assertion: Any, reason: str):
     """A case that none of its assertions judges has no rubric of its own, so a run without one refuses it."""
     (folder.parent / "secret.txt").write_text("x")
     test = {"vars": {"q": "Paris", "nested": "{{q}}", "big": 1e300}, "assert": [assertion]}
     case, notes = read(test)
 
     assert case.rubric is None
-    assert any(why in said for said in notes), notes
+    assert any(reason in note for note in notes), notes
     assert notes["test none of whose assertions is applied: only the run's own criteria judge it"] == 1
 
 
@@ -278,21 +278,21 @@ def test_what_code_decides_as_a_whole_is_not_judged_in_part(test: dict[str, Any]
     case, notes = read({"assert": [{"type": "contains", "value": "Paris"}], **test})
 
     assert case.rubric is None
-    assert any("by code" in said for said in notes)
+    assert any("by code" in note for note in notes)
 
 
 def test_assertions_of_no_weight_decide_nothing():
     """Promptfoo passes such a test whatever the answer is."""
     case, notes = read({"assert": [{"type": "contains", "value": "Rome", "weight": 0}]})
     assert case.rubric is None
-    assert any("would decide nothing" in said for said in notes)
+    assert any("would decide nothing" in note for note in notes)
 
 
 def test_a_grading_prompt_of_its_own_is_not_used_and_said():
     """The words of the assertion are."""
     case, notes = read({"assert": [RUBRIC], "options": {"rubricPrompt": "Grade like a pirate: {{rubric}}"}})
     assert case.rubric is not None
-    assert any("rubricPrompt" in said for said in notes)
+    assert any("rubricPrompt" in note for note in notes)
 
 
 def test_files_in_the_suite_s_folder_are_read(folder):
@@ -300,11 +300,11 @@ def test_files_in_the_suite_s_folder_are_read(folder):
     Path("schema.json").write_text('{"type": "object"}')
     Path("words.txt").write_text("Is {{kind}}.\n")
 
-    found = specs(
+    rules = specs(
         {"type": "is-json", "value": "file://schema.json"}, {"type": "llm-rubric", "value": "file://words.txt"}
     )
-    assert found[0]["json_schema"]["type"] == "object"
-    assert found[1] == "Is {{kind}}."
+    assert rules[0]["json_schema"]["type"] == "object"
+    assert rules[1] == "Is {{kind}}."
 
 
 def test_a_suite_of_a_huge_test_is_refused():

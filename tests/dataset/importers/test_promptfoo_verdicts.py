@@ -38,10 +38,10 @@ BLANKS = ("a\ufeffb", "a\u0085b")
 
 def answer(system: str, user: str) -> str:
     """As the mock of ``research/promptfoo.py``: the score stands in what is judged."""
-    found = re.findall(r"Mood: ([01](?:\.\d+)?)", user)
+    moods = re.findall(r"Mood: ([01](?:\.\d+)?)", user)
     token = re.findall(r'"token": "([a-z2-7]{8})"', user)[-1]
     names = re.findall(r"^\d+\. (.+?): ", system + "\n" + user, re.MULTILINE)
-    scores = [{"name": name, "reasoning": "", "score": float(found[-1]) if found else 1.0} for name in names]
+    scores = [{"name": name, "reasoning": "", "score": float(moods[-1]) if moods else 1.0} for name in names]
     return json.dumps({"token": token, "criteria": scores, "reasoning": "", "suggestions": []})
 
 
@@ -64,9 +64,9 @@ def compare(theirs: dict[str, Any], ours: dict[str, JudgeResult]) -> tuple[int, 
     """How many verdicts are equal, and the test and assertion of each that is not."""
     equal, others = 0, []
     for number, result in ours.items():
-        said = theirs[number]
+        verdicts = theirs[number]
         for mine in result.criteria:
-            verdict = said["assertions"][mine.name.rpartition(" ")[2]]
+            verdict = verdicts["assertions"][mine.name.rpartition(" ")[2]]
             passed, score = verdict if isinstance(verdict, list) else (verdict, int(verdict))
             # Of a set that is one rule the verdict is compared; its score there is the mean of its parts.
             if read_passed(mine) == passed and (mine.rule == "some_of" or mine.score == score):
@@ -84,9 +84,9 @@ def test_a_suite_moved_gives_the_same_verdicts():
 
     assert equal >= 35
     assert others == []
-    assert [ours[number].passed for number in theirs] == [said["passed"] for said in theirs.values()]
+    assert [ours[number].passed for number in theirs] == [verdict["passed"] for verdict in theirs.values()]
     assert sum("llm-rubric" in mine.name for result in ours.values() for mine in result.criteria) == 2
-    assert all("not applied" in said for said in notes)
+    assert all("not applied" in note for note in notes)
 
 
 def test_the_results_of_a_suite_give_the_same_verdicts():
@@ -96,14 +96,14 @@ def test_the_results_of_a_suite_give_the_same_verdicts():
     ours = {name.partition(",")[0].removeprefix("test "): result for name, result in ours.items()}
 
     assert compare(theirs, ours)[1] == []
-    assert [ours[number].passed for number in theirs] == [said["passed"] for said in theirs.values()]
+    assert [ours[number].passed for number in theirs] == [verdict["passed"] for verdict in theirs.values()]
 
 
 def test_the_score_is_promptfoo_s_weighted_mean():
     """Where everything of a test is applied and no rule has ended it before the model was asked."""
     theirs = RECORDED["promptfooconfig.yaml"]
     ours, _ = judge(EXAMPLE)
-    whole = [key for key, said in theirs.items() if ours[key].score is not None and key in "1345"]
+    whole = [key for key, verdict in theirs.items() if ours[key].score is not None and key in "1345"]
 
     assert whole == ["1", "3", "4", "5"]
     assert [ours[key].score for key in whole] == pytest.approx([theirs[key]["score"] for key in whole])
@@ -125,12 +125,12 @@ def test_weights_thresholds_and_sets_come_to_the_same():
     assert [number for number in ours if ours[number].passed is not theirs[number]["passed"]] == []
     assert len(whole) >= 80
     assert [ours[number].score for number in whole] == pytest.approx([theirs[number]["score"] for number in whole])
-    assert all("not applied" in said or "none of whose" in said for said in notes)
+    assert all("not applied" in note or "none of whose" in note for note in notes)
 
 
-def count_parts(said: dict[str, Any]) -> int:
+def count_parts(verdicts: dict[str, Any]) -> int:
     """The assertions of a test, those in sets and not the sets."""
-    places = list(said["assertions"])
+    places = list(verdicts["assertions"])
     return sum(not any(other.startswith(f"{place}.") for other in places) for place in places)
 
 

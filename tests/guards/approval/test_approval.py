@@ -22,13 +22,13 @@ from kit.ledgers import find
 pytestmark = pytest.mark.timed
 
 
-def vote(url: str, *votes: tuple[str, bool], **how: Any) -> list[str]:
+def vote(url: str, *votes: tuple[str, bool], **options: Any) -> list[str]:
     """What becomes of some decisions on a new request, in order."""
 
     async def work(approvals: Approvals, ident: str) -> list[str]:
         return [await try_to(approvals, ident, by, approved) for by, approved in votes]
 
-    return ask(url, work, **how)
+    return ask(url, work, **options)
 
 
 # ---------------------------------------------------------------- asking
@@ -37,24 +37,29 @@ def vote(url: str, *votes: tuple[str, bool], **how: Any) -> list[str]:
 def test_a_request_carries_the_result(url: str):
     """Its id, its outcome, its score and why, and whatever was handed over for people to read."""
     result = make_result(detail="it promises a refund", metadata={"case": 7})
-    found = ask(url, Approvals.get, result=result, content={"text": "é"}, execution="run-1", required=2)
+    approval = ask(url, Approvals.get, result=result, content={"text": "é"}, execution="run-1", required=2)
 
-    assert (found.result_id, found.outcome, found.score, found.judge) == (result.id, "failed", 0.2, "careful")
-    assert found.message == "Publish it?"
-    assert names(found.reason, "failed with 0.20", "0.70", "it promises a refund")
-    assert (found.content, found.subject, found.metadata) == ('{\n  "text": "é"\n}', "5" * 64, {"case": 7})
-    assert (found.status, found.approvers, found.required, found.missing) == ("open", ("ana", "bob"), 2, 2)
-    assert (found.decided_by, found.expires_at, found.execution) == (None, None, "run-1")
-    assert names(found.explain(), "open", "2 of 2", "ana, bob")
+    assert (approval.result_id, approval.outcome, approval.score, approval.judge) == (
+        result.id,
+        "failed",
+        0.2,
+        "careful",
+    )
+    assert approval.message == "Publish it?"
+    assert names(approval.reason, "failed with 0.20", "0.70", "it promises a refund")
+    assert (approval.content, approval.subject, approval.metadata) == ('{\n  "text": "é"\n}', "5" * 64, {"case": 7})
+    assert (approval.status, approval.approvers, approval.required, approval.missing) == ("open", ("ana", "bob"), 2, 2)
+    assert (approval.decided_by, approval.expires_at, approval.execution) == (None, None, "run-1")
+    assert names(approval.explain(), "open", "2 of 2", "ana, bob")
 
 
 def test_a_decision_brings_its_gate_and_subject(url: str):
     """So the ledger finds the request by either."""
     result = make_result(subject=None)
     held = Decision(gate="publish", allowed=False, decided_by="policy", result=result, subject="7" * 64)
-    found = ask(url, Approvals.get, result=held)
+    approval = ask(url, Approvals.get, result=held)
 
-    assert (found.gate, found.subject) == ("publish", "7" * 64)
+    assert (approval.gate, approval.subject) == ("publish", "7" * 64)
     assert [entry.kind for entry in find(url, gate="publish", judge="careful", outcome="failed")] == [
         "approval.requested"
     ]
@@ -73,7 +78,7 @@ LONG = "x" * 100_001
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("changes", "sentence"),
     [
         ({"approvers": []}, "needs approvers"),
         ({"approvers": "ana"}, "approvers … list of names … text 'ana'"),
@@ -108,12 +113,12 @@ LONG = "x" * 100_001
         ({"first": "opnai:gpt", "content": "x"}, "'opnai:gpt' … model"),
     ],
 )
-def test_what_nobody_could_decide_is_not_asked(url: str, tmp_path: Path, how: dict[str, Any], said: str):
+def test_what_nobody_could_decide_is_not_asked(url: str, tmp_path: Path, changes: dict[str, Any], sentence: str):
     """It is refused before anything is written."""
-    given = {"about": make_result(), "message": "Publish it?"} | WHO | how
-    about, message = given.pop("about"), given.pop("message")
+    options = {"about": make_result(), "message": "Publish it?"} | WHO | changes
+    about, message = options.pop("about"), options.pop("message")
 
-    assert names(complaint(Approvals(url).request, about, message, **given), *said.split(" … "))
+    assert names(complaint(Approvals(url).request, about, message, **options), *sentence.split(" … "))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -164,9 +169,9 @@ def test_one_denial_ends_it(url: str):
 def test_names_are_compared_exactly(url: str):
     """Two ways to write one letter are one name; a capital, or a letter that looks the same, is another person."""
     votes = [("Zoë", True), ("Zoe\u0308", True), ("zoë", True), ("bоb", True), ("bob", True)]
-    who = ["Zoe\u0308", "Zoë", "bob"]
+    names = ["Zoe\u0308", "Zoë", "bob"]
 
-    assert vote(url, *votes, approvers=who, required=2) == [
+    assert vote(url, *votes, approvers=names, required=2) == [
         "open",
         "double",
         "unauthorised",
@@ -179,23 +184,23 @@ def test_a_refusal_says_why(url: str):
     """The name, the request, and that it was recorded."""
 
     async def work(approvals: Approvals, ident: str) -> dict[str, str]:
-        said = {}
+        messages = {}
         for by, approved in (("eve", True), ("ana", False), ("ana", True), ("bob", True)):
             try:
                 await approvals.decide(ident, by, approved)
             except DecisionRefused as error:
-                said[error.because] = str(error).replace(ident, "ID")
-        return said
+                messages[error.because] = str(error).replace(ident, "ID")
+        return messages
 
-    said = ask(url, work)
-    assert list(said) == ["unauthorised", "double", "closed"]
-    assert names(said["unauthorised"], "'eve'", "none of the approvers", "ID", "recorded")
-    assert names(said["double"], "'ana'", "already", "ID", "recorded")
-    assert names(said["closed"], "closed", "denied by ana", "ID", "recorded")
+    messages = ask(url, work)
+    assert list(messages) == ["unauthorised", "double", "closed"]
+    assert names(messages["unauthorised"], "'eve'", "none of the approvers", "ID", "recorded")
+    assert names(messages["double"], "'ana'", "already", "ID", "recorded")
+    assert names(messages["closed"], "closed", "denied by ana", "ID", "recorded")
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         (("ana", "yes"), "approved … true or false … 'yes'"),
         (("ana", 1), "approved … true or false … 1"),
@@ -206,16 +211,16 @@ def test_a_refusal_says_why(url: str):
         (("ana", True, "x" * 10_001), "reason … at most 10,000 … 10,001; shorten"),
     ],
 )
-def test_a_decision_that_is_none_changes_nothing(url: str, given: tuple[Any, ...], said: str):
+def test_a_decision_that_is_none_changes_nothing(url: str, arguments: tuple[Any, ...], message: str):
     """It is not recorded either: nobody decided anything."""
 
     async def work(approvals: Approvals, ident: str) -> str:
         with pytest.raises(UsageError) as caught:
-            await approvals.decide(ident, *given)
+            await approvals.decide(ident, *arguments)
         assert (await approvals.get(ident)).votes == ()
         return str(caught.value)
 
-    assert names(ask(url, work), *said.split(" … "))
+    assert names(ask(url, work), *message.split(" … "))
     assert [kind for kind, _, _ in tell(url)] == ["requested"]
 
 
@@ -243,7 +248,7 @@ def test_an_id_may_be_cut_short(url: str):
         assert await approvals.find(ident[:4]) == ident
         other = await approvals.request(make_result(), "Publish it?", **WHO)
         assert {await approvals.find(item[-12:]) for item in (ident, other)} == {ident, other}
-        for part, said in (
+        for part, message in (
             (ident[:4], f"{ident}, {other} and perhaps more … '{ident[:4]}'; give more"),
             (ident[-3:], f"4 characters or more … '{ident[-3:]}'"),
             ("____", "there is no approval '____'"),
@@ -252,7 +257,7 @@ def test_an_id_may_be_cut_short(url: str):
         ):
             with pytest.raises(UsageError) as caught:
                 await approvals.find(part)  # type: ignore[arg-type]
-            assert names(caught.value, *said.split(" … "))
+            assert names(caught.value, *message.split(" … "))
 
     ask(url, work)
 
@@ -286,15 +291,15 @@ def test_overruling_the_judge_is_recorded(url: str, outcome: str, approved: bool
     async def work(approvals: Approvals, ident: str) -> Approval:
         return await approvals.decide(ident, "ana", approved, "the policy changed")
 
-    found = ask(url, work, result=make_result(outcome))
+    approval = ask(url, work, result=make_result(outcome))
     overrides = find(url, kind="override", outcome=outcome)
 
-    assert found.overrides is overruled
-    assert [entry.seq for entry in overrides] == ([found.override_seq] if overruled else [])
+    assert approval.overrides is overruled
+    assert [entry.seq for entry in overrides] == ([approval.override_seq] if overruled else [])
     for entry in overrides:
         assert entry.payload is not None
         assert (entry.payload["label"], entry.payload["reason"]) == (approved, "the policy changed")
-        assert (entry.payload["closed_seq"], entry.subject) == (found.closed_seq, "5" * 64)
+        assert (entry.payload["closed_seq"], entry.subject) == (approval.closed_seq, "5" * 64)
 
 
 # ---------------------------------------------------------------- time
@@ -316,11 +321,16 @@ def test_whoever_looks_first_closes_what_has_expired(url: str, look: str, on_exp
             await (approvals.list() if look == "list" else getattr(approvals, look)(ident))
         return await approvals.get(ident)
 
-    found = ask(url, work, clock=clock, expires_in=60, on_expiry=on_expiry)
+    approval = ask(url, work, clock=clock, expires_in=60, on_expiry=on_expiry)
     ends = [item for item in tell(url) if item[0] in ("closed", "override")]
 
-    assert (found.status, found.decided_by, found.closed_by, found.overrides) == (status, "policy", (), False)
-    assert ("on_expiry='approve'" in found.closed_because) is (on_expiry == "approve")
+    assert (approval.status, approval.decided_by, approval.closed_by, approval.overrides) == (
+        status,
+        "policy",
+        (),
+        False,
+    )
+    assert ("on_expiry='approve'" in approval.closed_because) is (on_expiry == "approve")
     assert ends == [("closed", status, "policy")]
 
 
@@ -369,10 +379,10 @@ def test_waiting_survives_a_store_that_fails_for_a_moment(url: str, failures: in
         await approvals.decide(ident, "ana", True)
         left, look = [LedgerError("gone")] * failures, approvals.ledger.look
 
-        async def fail(*given: Any, **how: Any) -> Any:
+        async def fail(*arguments: Any, **options: Any) -> Any:
             if left:
                 raise left.pop()
-            return await look(*given, **how)
+            return await look(*arguments, **options)
 
         approvals.ledger.look = fail  # type: ignore[method-assign]
         try:
@@ -458,7 +468,7 @@ def test_terms_and_votes_that_were_made_up_approve_nothing(url: str, tmp_path: P
 def test_an_approval_by_a_judge_needs_a_judge_that_passed_it(by: Any):
     """What a policy let pass, as ``fail_open`` does, is no judge's yes in people's place."""
     about, first = make_result(), make_result("passed", id="first", decided_by=by)
-    given: dict[str, Any] = {"id": "a", "message": "?", "approvers": ("ana",), "created_at": Clock()()}
-    given |= {"result_id": about.id, "outcome": about.outcome, "judge": about.judge, "subject": "5" * 64}
+    options: dict[str, Any] = {"id": "a", "message": "?", "approvers": ("ana",), "created_at": Clock()()}
+    options |= {"result_id": about.id, "outcome": about.outcome, "judge": about.judge, "subject": "5" * 64}
     with pytest.raises(UsageError, match="did not pass it"):
-        Approval(**given, status="approved", decided_by="judge", first=first)
+        Approval(**options, status="approved", decided_by="judge", first=first)

@@ -38,7 +38,7 @@ def test_what_quotes_the_content_is_a_digest_in_the_ledger(url: str, tmp_path: P
         ident = await approvals.request(make_quoting_result(), f"Publish {SECRET}?", content=SECRET, **WHO)
         return await work(approvals, ident)
 
-    found = use(url, go)
+    approval = use(url, go)
     payloads = [str(entry.payload) for entry in find(url)]
     with closing(sqlite3.connect(path)) as connection:
         bodies = str(connection.execute("SELECT body FROM adjudge_approvals").fetchall())
@@ -46,9 +46,9 @@ def test_what_quotes_the_content_is_a_digest_in_the_ledger(url: str, tmp_path: P
     assert SECRET not in "".join(payloads)
     assert "a reason in clear" in "".join(payloads)
     assert SECRET not in bodies
-    assert (found.message, found.reason, found.content, found.score) == ("", "", None, 0.25)
-    assert found.result is not None
-    assert (found.result.score, found.result.criteria, found.result.reasoning) == (0.25, (), "")
+    assert (approval.message, approval.reason, approval.content, approval.score) == ("", "", None, 0.25)
+    assert approval.result is not None
+    assert (approval.result.score, approval.result.criteria, approval.result.reasoning) == (0.25, (), "")
 
 
 def test_people_read_what_was_judged(url: str):
@@ -108,10 +108,10 @@ def test_requests_that_somebody_can_decide_are_counted(url: str):
 
     async def work(approvals: Approvals) -> list[int]:
         held = Decision(gate="publish", allowed=False, decided_by="policy", result=make_result(), subject="5" * 64)
-        how: Any = {"open": {}, "late": {"expires_in": 60}, "denied": {}, "pending": {}}
-        made = {name: await approvals.request(held, "?", **(WHO | terms)) for name, terms in how.items()}
-        for about, who in ((make_result(), "ana"), (make_result(), "cy")):
-            await approvals.request(about, "?", approvers=[who])
+        terms_by_name: Any = {"open": {}, "late": {"expires_in": 60}, "denied": {}, "pending": {}}
+        made = {name: await approvals.request(held, "?", **(WHO | terms)) for name, terms in terms_by_name.items()}
+        for about, person in ((make_result(), "ana"), (make_result(), "cy")):
+            await approvals.request(about, "?", approvers=[person])
         await approvals.decide(made["denied"], "ana", False, "no")
         await approvals.decide(made["pending"], "ana", False, "no", undo_seconds=300)
         clock.pass_by(61)
@@ -130,10 +130,15 @@ def test_the_queue_is_read_without_the_texts_of_the_requests(url: str):
     clock = Clock()
 
     async def work(approvals: Approvals) -> Any:
-        how: Any = {"never": {}, "late": {"expires_in": 600}, "over": {"expires_in": 60}, "soon": {"expires_in": 300}}
+        terms_by_name: Any = {
+            "never": {},
+            "late": {"expires_in": 600},
+            "over": {"expires_in": 60},
+            "soon": {"expires_in": 300},
+        }
         made = {
             name: await approvals.request(make_result(), name, content=name * 5_000, **(WHO | terms))
-            for name, terms in how.items()
+            for name, terms in terms_by_name.items()
         }
         await approvals.decide(made["late"], "ana", False, "no", undo_seconds=300)
         clock.pass_by(61)
@@ -195,11 +200,11 @@ def test_requests_are_listed(url: str):
         assert [item.id for item in await approvals.list(approver="cy")] == [other]
         with pytest.raises(UsageError, match=r"status must be one of .*; got 'closed'"):
             await approvals.list(status="closed")  # type: ignore[arg-type]
-        return [*every, other], {status: [item.id for item in found] for status, found in states.items()}
+        return [*every, other], {status: [item.id for item in listed] for status, listed in states.items()}
 
-    every, found = use(url, go)
+    every, listed = use(url, go)
 
-    assert found == {"open": every[2:], "approved": every[:1], "denied": every[1:2], None: every}
+    assert listed == {"open": every[2:], "approved": every[:1], "denied": every[1:2], None: every}
 
 
 def test_the_history_of_a_request(url: str):
@@ -219,8 +224,8 @@ def test_overrides_are_labelled_cases(url: str, tmp_path: Path):
     path = tmp_path / "cases.jsonl"
 
     async def go(approvals: Approvals) -> Any:
-        how: dict[str, Any] = WHO | {"required": 2}
-        yes = await approvals.request(make_result(), "?", content="good", metadata={"case": 7}, **how)
+        options: dict[str, Any] = WHO | {"required": 2}
+        yes = await approvals.request(make_result(), "?", content="good", metadata={"case": 7}, **options)
         no = await approvals.request(make_result("passed"), "?", content="bad", **WHO)
         agreed = await approvals.request(make_result(), "?", content="poor", **WHO)
         for ident, by, approved in ((yes, "ana", True), (yes, "bob", True), (no, "bob", False), (agreed, "ana", False)):
@@ -230,10 +235,10 @@ def test_overrides_are_labelled_cases(url: str, tmp_path: Path):
         await approvals.decide(bare, "ana", True)
         with pytest.raises(UsageError, match=r"cannot export to .*cases.*File exists.*name"):
             await approvals.export_labels(path)
-        said = [label async for label in approvals.override_labels() if label.case != bare]
-        return count, (yes, no), [row async for row in approvals.labels() if row["id"] == bare], said
+        overridden = [label async for label in approvals.override_labels() if label.case != bare]
+        return count, (yes, no), [row async for row in approvals.labels() if row["id"] == bare], overridden
 
-    count, ids, (bare,), said = use(url, go)
+    count, ids, (bare,), overridden = use(url, go)
     rows = list(open_dataset(path))
 
     assert count == 2
@@ -243,12 +248,12 @@ def test_overrides_are_labelled_cases(url: str, tmp_path: Path):
     ]
     assert (rows[0].metadata["case"], rows[0].metadata["reasons"]) == (7, {"ana": "why", "bob": "why"})
     assert path.stat().st_mode & 0o777 == 0o600
-    assert [(label.case, label.rater, label.kind, label.value, label.comment) for label in said] == [
+    assert [(label.case, label.rater, label.kind, label.value, label.comment) for label in overridden] == [
         (ids[0], "ana", "override", True, "why"),
         (ids[0], "bob", "override", True, "why"),
         (ids[1], "bob", "override", False, "why"),
     ]
-    assert not any(label.blind or label.at is None for label in said)
+    assert not any(label.blind or label.at is None for label in overridden)
     assert "content" not in bare
     assert (bare["label"], bare["metadata"]["subject"]) == (True, "5" * 64)
 

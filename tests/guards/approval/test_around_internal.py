@@ -18,15 +18,15 @@ def test_a_closed_request_is_never_written_as_if_it_were_open(url: str):
         closed = await approvals.decide(ident, "ana", True)
         other = await approvals.get(await approvals.request(make_result(), "?", **WHO, required=2))
         open_still = await approvals.decide(other.id, "ana", True)
-        said = []
+        messages = []
         for item, vote in ((closed, None), (open_still, open_still.votes[0])):
             with pytest.raises(LedgerError) as caught:
                 await approvals.ledger.transact(
                     lambda transaction, item=item, vote=vote: tables.update(transaction.connection, item, vote),
                     tables=tables.make_tables(),
                 )
-            said.append(str(caught.value))
-        return said
+            messages.append(str(caught.value))
+        return messages
 
     first, second = ask(url, work)
 

@@ -46,27 +46,27 @@ async def write_something(url: str) -> None:
         await ledger.append(make_result(), gate="another")
 
 
-async def look(approvals: Approvals, how: str, ident: str) -> Any:
+async def look(approvals: Approvals, way: str, ident: str) -> Any:
     """Whether a request can still be decided, by one of the ways to find out."""
-    if how == "decide":
+    if way == "decide":
         with pytest.raises(DecisionRefused) as caught:
             await approvals.decide(ident, "ana", True, "It is fine.")
         assert caught.value.because == "expired"
         return False
-    if how == "get":
+    if way == "get":
         return (await approvals.get(ident)).status == "open"
-    if how == "queue":
+    if way == "queue":
         return ident in [item.id for item in await approvals.list_queue()]
-    if how == "count":
+    if way == "count":
         return bool(await approvals.count_open("ana"))
-    if how == "wait":
+    if way == "wait":
         return (await asyncio.wait_for(approvals.wait(ident), 60)).approved
     return ident in [item.id for item in await approvals.list()]
 
 
-@pytest.mark.parametrize("how", ["decide", "get", "queue", "count", "wait", "list"])
+@pytest.mark.parametrize("way", ["decide", "get", "queue", "count", "wait", "list"])
 @pytest.mark.parametrize("same_object", [False, True], ids=["fresh", "same"])
-def test_what_expired_while_others_wrote_is_closed(url: str, how: str, same_object: bool, monkeypatch: Any):
+def test_what_expired_while_others_wrote_is_closed(url: str, way: str, same_object: bool, monkeypatch: Any):
     """Nobody looked at it. An entry behind it is dated after its end, and that is enough."""
 
     async def go() -> Any:
@@ -74,7 +74,7 @@ def test_what_expired_while_others_wrote_is_closed(url: str, how: str, same_obje
             ident = await first.request(make_result(), "Publish it?", expires_in=60, **WHO)
             with later(monkeypatch, 100):
                 await write_something(url)
-            is_open = await look(first if same_object else second, how, ident)
+            is_open = await look(first if same_object else second, way, ident)
             return is_open, (await second.get(ident)).decided_by
 
     assert asyncio.run(go()) == (False, "policy")
@@ -172,8 +172,8 @@ def test_an_answer_does_not_get_younger(url: str, monkeypatch: Any):
             await approvals.decide(held.approval_id or "", "ana", True, "It is fine.")
             with later(monkeypatch, 1000):
                 await write_something(url)
-            found = await approvals.pending(held.approval_id or "")
-            return found is not None and (found.answered_for or 0) >= 990
+            approval = await approvals.pending(held.approval_id or "")
+            return approval is not None and (approval.answered_for or 0) >= 990
 
     assert asyncio.run(go())
 

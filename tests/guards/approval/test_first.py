@@ -18,13 +18,13 @@ from kit.ledgers import SECRET, find
 pytestmark = pytest.mark.timed
 
 
-def ask_first(url: str, judge: Any, *, result: Any = None, **how: Any) -> Approval:
+def ask_first(url: str, judge: Any, *, result: Any = None, **changes: Any) -> Approval:
     """A new request whose content the judge is asked about."""
 
     async def go(approvals: Approvals) -> Approval:
         about = make_result() if result is None else result
-        given = WHO | {"first": judge, "content": "The content."} | how
-        return await approvals.get(await approvals.request(about, "Publish it?", **given))
+        options = WHO | {"first": judge, "content": "The content."} | changes
+        return await approvals.get(await approvals.request(about, "Publish it?", **options))
 
     return use(url, go)
 
@@ -32,11 +32,16 @@ def ask_first(url: str, judge: Any, *, result: Any = None, **how: Any) -> Approv
 @pytest.mark.parametrize("confidence", [0.7, 0.95, 1.0])
 def test_a_sure_pass_approves(url: str, confidence: float):
     """In the judge's name, for everybody, and nobody overruled anybody: it is on record as the judge's."""
-    found = ask_first(url, passed(name="second", confidence=confidence), required=2)
+    approval = ask_first(url, passed(name="second", confidence=confidence), required=2)
 
-    assert (found.status, found.decided_by, found.closed_by, found.votes) == ("approved", "judge", ("second",), ())
-    assert names(found.closed_because, "'second'", "passed", f"{confidence:.2f}")
-    assert found.overrides is False
+    assert (approval.status, approval.decided_by, approval.closed_by, approval.votes) == (
+        "approved",
+        "judge",
+        ("second",),
+        (),
+    )
+    assert names(approval.closed_because, "'second'", "passed", f"{confidence:.2f}")
+    assert approval.overrides is False
     assert tell(url) == [
         ("requested", None, ["ana", "bob"]),
         ("voted", True, "second"),
@@ -65,7 +70,7 @@ def cancel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("judge", "said"),
+    ("judge", "message"),
     [
         (passed(), "'seat' passed … unknown confidence … 0.7 is needed"),
         (passed(confidence=0.69), "'seat' passed … 0.69 … 0.7 is needed"),
@@ -83,14 +88,14 @@ def cancel() -> None:
     ],
     ids=range(13),
 )
-def test_anything_else_leaves_it_to_the_people(url: str, judge: Any, said: str):
+def test_anything_else_leaves_it_to_the_people(url: str, judge: Any, message: str):
     """A judge never denies. What it said is on record and does not count; what it raised is not repeated."""
-    found = ask_first(url, judge)
+    approval = ask_first(url, judge)
 
-    assert (found.status, found.decided_by) == ("open", None)
-    assert names(found.first_said, *said.split(" … "))
-    assert found.first is not None
-    assert found.first_said in found.explain()
+    assert (approval.status, approval.decided_by) == ("open", None)
+    assert names(approval.first_said, *message.split(" … "))
+    assert approval.first is not None
+    assert approval.first_said in approval.explain()
     assert tell(url) == [("requested", None, ["ana", "bob"]), ("voted", False, judge.name)]
     assert SECRET not in str([entry.payload for entry in find(url)])
 
@@ -104,26 +109,26 @@ def test_no_judge_is_asked_after_an_attack(url: str, because: Any, deep: bool):
         chain = JudgeChain([silent(because), passed()], strategy="majority", timeout=None)
         result = chain.evaluate_sync("x", criteria="Is good.")
     judge = passed(confidence=1.0)
-    found = ask_first(url, judge, result=result)
+    approval = ask_first(url, judge, result=result)
 
     assert judge.asked == []
-    assert (found.status, found.first) == ("open", None)
-    assert names(found.first_said, "no judge was asked", "tampering")
+    assert (approval.status, approval.first) == ("open", None)
+    assert names(approval.first_said, "no judge was asked", "tampering")
 
 
 def test_people_decide_after_the_judge(url: str):
     """Its answer is no vote of theirs, and the override is over the first result."""
 
     async def go(approvals: Approvals) -> Approval:
-        given = WHO | {"first": failed(), "content": "x", "required": 2}
-        ident = await approvals.request(make_result(), "Publish it?", **given)
+        options = WHO | {"first": failed(), "content": "x", "required": 2}
+        ident = await approvals.request(make_result(), "Publish it?", **options)
         assert await try_to(approvals, ident, "seat", True) == "unauthorised"
         await approvals.decide(ident, "ana", True)
         return await approvals.decide(ident, "bob", True)
 
-    found = use(url, go)
+    approval = use(url, go)
 
-    assert (found.status, found.decided_by, found.overrides) == ("approved", "human", True)
+    assert (approval.status, approval.decided_by, approval.overrides) == ("approved", "human", True)
 
 
 def sure(request: Request) -> Reply:
@@ -137,7 +142,7 @@ def sure(request: Request) -> Reply:
 def test_a_model_is_asked_whether_it_would_approve(url: str):
     """About the content, with what was judged as data, and for its token probabilities."""
     model = ScriptedModel(sure)
-    found = ask_first(url, model, result=make_result(detail="the judge's own words"))
+    approval = ask_first(url, model, result=make_result(detail="the judge's own words"))
     (request,) = model.requests
 
     assert request.logprobs
@@ -145,8 +150,8 @@ def test_a_model_is_asked_whether_it_would_approve(url: str):
     assert "The content." in request.user
     assert all(text in request.user for text in ("Publish it?", "the judge's own words"))
     assert "the judge's own words" not in request.system
-    assert found.decided_by == "judge"
-    assert names(found.first_said, "'scripted' passed", "0.99")
+    assert approval.decided_by == "judge"
+    assert names(approval.first_said, "'scripted' passed", "0.99")
 
 
 def test_a_judge_goes_by_its_own_rubric(url: str):
@@ -155,21 +160,21 @@ def test_a_judge_goes_by_its_own_rubric(url: str):
     rubric = {"name": "Tone", "criteria": [{"name": "tone", "description": "Is friendly."}]}
     ask_first(url, Judge(model, rubric=rubric))
     seats = [passed(name="a"), passed(name="b"), passed(name="c"), failed(name="d")]
-    found = ask_first(url, JudgeChain(seats, strategy="quorum", quorum=3, timeout=None))
+    approval = ask_first(url, JudgeChain(seats, strategy="quorum", quorum=3, timeout=None))
 
     assert "Is friendly." in model.requests[0].system
-    assert (found.decided_by, found.first.confidence if found.first else None) == ("judge", 0.75)
+    assert (approval.decided_by, approval.first.confidence if approval.first else None) == ("judge", 0.75)
 
 
 def test_rules_alone_approve_nothing(url: str):
     """They are no judgement, and no model is asked for one."""
     rule = {"name": "Short", "criteria": [{"name": "short", "description": "Is short.", "rule": {"length": 400}}]}
     model = ScriptedModel(sure)
-    found = ask_first(url, Judge(model, rubric=rule))
+    approval = ask_first(url, Judge(model, rubric=rule))
 
     assert model.requests == []
-    assert found.status == "open"
-    assert names(found.first_said, "'scripted' passed", "by rule", "no judgement")
+    assert approval.status == "open"
+    assert names(approval.first_said, "'scripted' passed", "by rule", "no judgement")
 
 
 def test_a_judge_that_answers_late_approves_nothing(url: str):
@@ -181,20 +186,20 @@ def test_a_judge_that_answers_late_approves_nothing(url: str):
         time.sleep(0.05)
         return JudgeResult(outcome="passed", judge="odd", confidence=1.0)
 
-    found = ask_first(url, Odd(late), expires_in=0.01)
+    approval = ask_first(url, Odd(late), expires_in=0.01)
 
-    assert (found.status, found.decided_by) == ("denied", "policy")
-    assert names(found.first_said, "'odd' passed", "1.00", "too late")
+    assert (approval.status, approval.decided_by) == ("denied", "policy")
+    assert names(approval.first_said, "'odd' passed", "1.00", "too late")
 
 
 def test_a_judge_that_hangs_holds_nobody_up(url: str):
     """It has as long as the request, and is cancelled then."""
     judge = passed(confidence=1.0, delay=3600)
-    found = ask_first(url, judge, expires_in=0.05)
+    approval = ask_first(url, judge, expires_in=0.05)
 
     assert judge.cancelled == 1
-    assert found.status == "denied"
-    assert names(found.first_said, "unavailable", "timeout", "'seat'")
+    assert approval.status == "denied"
+    assert names(approval.first_said, "unavailable", "timeout", "'seat'")
 
 
 def test_what_the_judge_said_is_kept_as_the_ledger_says(url: str):

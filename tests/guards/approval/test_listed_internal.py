@@ -50,7 +50,7 @@ async def fill(ledger: Ledger) -> list[str]:
             {"approvers": ["ana"], "metadata": about | {"agent": "reader"}},
             {"approvers": ["ana"], "metadata": ODD},
         ]
-        ids = [await approvals.request(make_result(), "Publish it?", **how) for how in terms]
+        ids = [await approvals.request(make_result(), "Publish it?", **options) for options in terms]
         await approvals.decide(ids[2], "ana", True, "read it")
         await approvals.decide(ids[3], "ana", False, "no")
         await approvals.forget(ids[3])
@@ -61,11 +61,11 @@ async def check(ledger: Ledger) -> Any:
     return await verify_listed(ledger, await ledger.verify())
 
 
-async def list_ids(ledger: Ledger, **wanted: Any) -> tuple[list[int], int]:
+async def list_ids(ledger: Ledger, **filters: Any) -> tuple[list[int], int]:
     """Which of the requests match, by their order, and how many."""
     async with Approvals(ledger) as approvals:
         every, _ = await approvals.find_requests(most=100)
-        ids, total = await approvals.find_requests(**({"most": 100} | wanted))
+        ids, total = await approvals.find_requests(**({"most": 100} | filters))
     return [every.index(ident) for ident in ids], total
 
 
@@ -91,8 +91,8 @@ def test_requests_are_found_by_what_their_entries_say(url: str):
     """By status, approver, gate, title, agent and customer, and counted beyond those that are returned."""
     run(url, fill)
 
-    for wanted, matching in WANTED:
-        assert run(url, lambda ledger, wanted=wanted: list_ids(ledger, **wanted)) == matching, wanted
+    for filters, matching in WANTED:
+        assert run(url, lambda ledger, filters=filters: list_ids(ledger, **filters)) == matching, filters
     rows = execute(url, f"SELECT title, agent, customer FROM {REQUEST_COLUMNS} ORDER BY approval")
     assert rows[0] == ("Publish the letter", "writer", "acme")
     assert rows[1] == (None, None, None)
@@ -117,17 +117,17 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_a_request_that_is_listed_otherwise_is_found_and_listed_anew(url: str, what: str):
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_request_that_is_listed_otherwise_is_found_and_listed_anew(url: str, change: str):
     """Whoever hides a request from an approver is found by verifying, and an upgrade shows it again."""
     run(url, fill)
     tables = (REQUEST_COLUMNS, APPROVERS, APPROVALS)
     before = [sorted(execute(url, f"SELECT * FROM {table}"), key=str) for table in tables]
-    execute(url, CHANGES[what])
+    execute(url, CHANGES[change])
 
-    found = run(url, check)
+    verification = run(url, check)
 
-    assert (found.valid, found.code, found.seq) == (False, "columns_changed", 2)
+    assert (verification.valid, verification.code, verification.seq) == (False, "columns_changed", 2)
     run(url, lambda ledger: ledger.upgrade(rebuild_listed))
     assert run(url, check)
     assert [sorted(execute(url, f"SELECT * FROM {table}"), key=str) for table in tables] == before
@@ -139,10 +139,10 @@ def test_a_request_that_no_entry_made_is_found(url: str):
     forged = f"SELECT 'forged', status, expires_at, overrides, body FROM {APPROVALS} WHERE id = {FIRST}"
     execute(url, f"INSERT INTO {APPROVALS} {forged}")
 
-    found = run(url, check)
+    verification = run(url, check)
 
-    assert (found.valid, found.code) == (False, "columns_changed")
-    assert "forged" in found.detail
+    assert (verification.valid, verification.code) == (False, "columns_changed")
+    assert "forged" in verification.detail
 
 
 def test_a_request_that_was_dropped_is_found(url: str):
@@ -151,9 +151,9 @@ def test_a_request_that_was_dropped_is_found(url: str):
     for table, name in ((APPROVERS, "approval"), (REQUEST_COLUMNS, "approval"), (APPROVALS, "id")):
         execute(url, f"DELETE FROM {table} WHERE {name} = (SELECT min({name}) FROM {table})")
 
-    found = run(url, check)
+    verification = run(url, check)
 
-    assert (found.valid, found.seq) == (False, 2)
+    assert (verification.valid, verification.seq) == (False, 2)
 
 
 def test_an_erased_entry_hides_no_request(url: str):

@@ -37,8 +37,8 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 async def ask_many(approvals: Approvals) -> list[str]:
-    how: dict[str, Any] = {"approvers": PEOPLE}
-    return [await approvals.request(make_result(), "Publish?", required=1 + n % 2, **how) for n in range(REQUESTS)]
+    options: dict[str, Any] = {"approvers": PEOPLE}
+    return [await approvals.request(make_result(), "Publish?", required=1 + n % 2, **options) for n in range(REQUESTS)]
 
 
 async def get_all(approvals: Approvals) -> tuple[Any, ...]:
@@ -57,15 +57,17 @@ def test_eight_processes_decide_many_requests(url: str):
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = {name: read(process.communicate(timeout=HANG)[0]) for name, process in processes.items()}
+    lines_by_name = {name: read(process.communicate(timeout=HANG)[0]) for name, process in processes.items()}
     entries = count_kinds(find(url))
     ended = {item.id: item for item in use(url, get_all)}
 
     assert [process.returncode for process in processes.values()] == [0] * len(PEOPLE)
-    assert {name: len(lines) for name, lines in said.items()} == dict.fromkeys(PEOPLE, REQUESTS)
+    assert {name: len(lines) for name, lines in lines_by_name.items()} == dict.fromkeys(PEOPLE, REQUESTS)
     assert set(ended) == set(entries) == set(every)
     for ident, item in ended.items():
-        answers = [line | {"by": name} for name, lines in said.items() for line in lines if line["id"] == ident]
+        answers = [
+            line | {"by": name} for name, lines in lines_by_name.items() for line in lines if line["id"] == ident
+        ]
         counted = {line["by"]: line["approved"] for line in answers if line["said"] != "closed"}
         assert counted == {vote.by: vote.approved for vote in item.votes}
         assert Counter(line["said"] in ("approved", "denied") for line in answers)[True] == 1
@@ -102,9 +104,9 @@ def test_a_kill_leaves_whole_steps(url: str):
     for kill in range(3):
         process = start("ask_for_ever", url)
         assert process.stdout is not None
-        said = "".join(process.stdout.readline() for _ in range(10 + 15 * kill))
+        output = "".join(process.stdout.readline() for _ in range(10 + 15 * kill))
         process.send_signal(signal.SIGKILL)
-        lines = read(said + process.communicate(timeout=HANG)[0])
+        lines = read(output + process.communicate(timeout=HANG)[0])
         items = {item.id: item for item in use(url, get_all)}
         entries = count_kinds(find(url))
 

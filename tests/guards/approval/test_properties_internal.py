@@ -41,16 +41,16 @@ TERMS = st.integers(1, 4).flatmap(
 
 def expect(steps: Any, terms: dict[str, Any]) -> tuple[str, str | None]:
     """The status and who decided, said a second way: from the whole list and not step by step."""
-    now, said = 0, {}
+    now, answers = 0, {}
     for by, approved, pause in steps:
         now += pause
         if now >= 100:
             break
         if by in terms["approvers"]:
-            said.setdefault(by, approved)
-        if not all(said.values()):
+            answers.setdefault(by, approved)
+        if not all(answers.values()):
             return "denied", "human"
-        if len(said) == terms["required"]:
+        if len(answers) == terms["required"]:
             return "approved", "human"
     if sum(pause for _, _, pause in steps) >= 100:
         return ("approved" if terms["on_expiry"] == "approve" else "denied"), "policy"
@@ -90,21 +90,21 @@ def test_the_store_counts_as_the_rules_do(steps: Any, terms: dict[str, Any]):
         for by, approved, pause in steps:
             clock.pass_by(pause)
             await try_to(approvals, ident, by, approved)
-        found = await approvals.get(ident)
-        if found.status != "open":
-            assert (await approvals.wait(ident)).approved is bool(found)
-        return found
+        approval = await approvals.get(ident)
+        if approval.status != "open":
+            assert (await approvals.wait(ident)).approved is bool(approval)
+        return approval
 
     with TemporaryDirectory() as directory:
         url = f"sqlite:///{Path(directory) / 'adjudge.db'}"
-        found = use(url, go, clock=clock)
-        counted = count_kinds(find(url))[found.id]
+        approval = use(url, go, clock=clock)
+        counted = count_kinds(find(url))[approval.id]
         assert verify(url)
 
-    assert (found.status, found.decided_by) == expect(steps, terms)
+    assert (approval.status, approval.decided_by) == expect(steps, terms)
     assert counted["approval.voted"] + counted["refused"] == len(steps)
-    assert counted["approval.voted"] == len(found.votes)
-    assert counted["approval.closed"] == (found.status != "open")
+    assert counted["approval.voted"] == len(approval.votes)
+    assert counted["approval.closed"] == (approval.status != "open")
 
 
 AT = Clock()()
@@ -125,7 +125,7 @@ REQUEST: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"status": "approved", "decided_by": "human"}, "approved … 2 of its approvers … nobody who denied"),
         ({"status": "approved", "decided_by": "human", "votes": (ANA, ANA)}, "approved … 2 of its approvers"),
@@ -138,7 +138,7 @@ REQUEST: dict[str, Any] = {
         ({"decided_by": "human"}, "open … decided_by='human'"),
     ],
 )
-def test_an_approval_that_nobody_gave_cannot_be_made(changes: dict[str, Any], said: str):
+def test_an_approval_that_nobody_gave_cannot_be_made(changes: dict[str, Any], message: str):
     """Not by counting wrongly, nor from a file."""
     data = Approval(**REQUEST).to_dict()
     written = {
@@ -148,7 +148,7 @@ def test_an_approval_that_nobody_gave_cannot_be_made(changes: dict[str, Any], sa
     for make in (lambda: Approval(**(REQUEST | changes)), lambda: Approval.from_dict(data | written)):
         with pytest.raises(UsageError) as caught:
             make()
-        assert names(caught.value, *said.split(" … "))
+        assert names(caught.value, *message.split(" … "))
 
 
 @pytest.mark.parametrize("ended", [{}, {"status": "denied", "decided_by": "human", "closed_because": "no\nyes"}])
@@ -228,23 +228,23 @@ def test_no_vote_counts_that_was_taken_back_and_no_denial_is_passed_over(
 
     with TemporaryDirectory() as folder:
         approval, entries = use(f"sqlite:///{Path(folder) / 'adjudge.db'}", work, clock=clock)
-    said = [(entry.kind.removeprefix("approval."), entry.seq, entry.payload) for entry in entries]
-    given = {seq: vote for kind, seq, vote in said if kind == "vote_pending"}
-    withdrawn = {vote["vote"] for kind, _, vote in said if kind == "vote_withdrawn"}
-    counted = [vote for kind, _, vote in said if kind == "voted" and vote["accepted"]]
+    events = [(entry.kind.removeprefix("approval."), entry.seq, entry.payload) for entry in entries]
+    pending = {seq: vote for kind, seq, vote in events if kind == "vote_pending"}
+    withdrawn = {vote["vote"] for kind, _, vote in events if kind == "vote_withdrawn"}
+    counted = [vote for kind, _, vote in events if kind == "voted" and vote["accepted"]]
     closed = approval.closed_at
 
-    assert withdrawn <= set(given)
+    assert withdrawn <= set(pending)
     assert len({vote["by"] for vote in counted}) == len(counted)
     for vote in counted:
-        same = [seq for seq, other in given.items() if (other["by"], other["at"]) == (vote["by"], vote["at"])]
+        same = [seq for seq, other in pending.items() if (other["by"], other["at"]) == (vote["by"], vote["at"])]
         assert not withdrawn.intersection(same)
     if approval.status == "approved" and approval.decided_by == "human":
         assert closed is not None
         assert len({vote["by"] for vote in counted if vote["approved"]}) >= terms["required"]
         assert all(vote["approved"] for vote in counted)
         # Nobody who said no before it was approved, and did not take that back, was passed over.
-        noes = [seq for seq, vote in given.items() if not vote["approved"] and vote["at"] < closed.isoformat()]
+        noes = [seq for seq, vote in pending.items() if not vote["approved"] and vote["at"] < closed.isoformat()]
         assert set(noes) <= withdrawn
     if closed is not None:
         assert closed <= began + timedelta(seconds=sum(pause for _, _, pause in steps) + UNDO)

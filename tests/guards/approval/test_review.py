@@ -29,9 +29,9 @@ def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> It
 CONTENT = "You get a refund."
 
 
-async def ask_gate(approvals: Approvals, content: str = CONTENT, **how: Any) -> str:
+async def ask_gate(approvals: Approvals, content: str = CONTENT, **changes: Any) -> str:
     options: dict[str, Any] = {"rules": [{"regex": "refund", "absent": True}], "on_failed": "ask", "show_content": True}
-    options |= {"ask": {"approvers": ["ana", "bob"]}, "wait": False, "approvals": approvals} | how
+    options |= {"ask": {"approvers": ["ana", "bob"]}, "wait": False, "approvals": approvals} | changes
     metadata = options.pop("metadata", None)
     decision = await Gate(options.pop("name", "replies"), **options).check(content, metadata=metadata)
     assert decision.approval_id is not None
@@ -43,15 +43,15 @@ def redact(content: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("how", "kinds"),
+    ("options", "kinds"),
     [({}, []), ({"show_content": False}, ["missing"]), ({"redact": redact}, ["changed"])],
     ids=["all", "no content", "redacted"],
 )
-def test_what_is_not_shown_in_full_cannot_be_approved(url: str, how: dict[str, Any], kinds: list[str]):
+def test_what_is_not_shown_in_full_cannot_be_approved(url: str, options: dict[str, Any], kinds: list[str]):
     """It says what is missing and what to do; denying works always."""
 
     async def work(approvals: Approvals) -> list[str]:
-        ident = await ask_gate(approvals, **how)
+        ident = await ask_gate(approvals, **options)
         gaps = await approvals.find_gaps(ident)
         assert all(gap.what and gap.remedy for gap in gaps)
         if gaps:
@@ -65,8 +65,10 @@ def test_what_is_not_shown_in_full_cannot_be_approved(url: str, how: dict[str, A
         return [gap.kind for gap in gaps]
 
     assert use(url, work) == kinds
-    said = [(entry.payload["accepted"], entry.payload["refused_because"]) for entry in find(url, kind="approval.voted")]
-    assert said == ([(False, "incomplete")] if kinds else []) + [(True, None)]
+    attempts = [
+        (entry.payload["accepted"], entry.payload["refused_because"]) for entry in find(url, kind="approval.voted")
+    ]
+    assert attempts == ([(False, "incomplete")] if kinds else []) + [(True, None)]
 
 
 @pytest.mark.parametrize("change", ["content", "message", "result"])
@@ -122,15 +124,15 @@ def test_the_last_one_that_people_approved_at_the_gate_is_found(url: str):
     clock = Clock()
 
     async def work(approvals: Approvals) -> tuple[Any, ...]:
-        async def decide(content: str, approved: bool | None = True, **how: Any) -> str:
-            ident = await ask_gate(approvals, content, **how)
+        async def decide(content: str, approved: bool | None = True, **options: Any) -> str:
+            ident = await ask_gate(approvals, content, **options)
             if approved is not None:
                 await approvals.decide(ident, "ana", approved)
             return ident
 
         first = await decide("refund 1", metadata={"tool": "pay"})
         assert await approvals.find_earlier(first) is None
-        wanted = await decide("refund 2", metadata={"tool": "pay"})
+        expected = await decide("refund 2", metadata={"tool": "pay"})
         await decide("refund 3", metadata={"tool": "post"})
         await decide("refund 4", metadata={"tool": "pay"}, name="others")
         await decide("refund 5", False, metadata={"tool": "pay"})
@@ -141,8 +143,8 @@ def test_the_last_one_that_people_approved_at_the_gate_is_found(url: str):
         asked = await decide("refund 8", None, metadata={"tool": "pay"})
         await decide("refund 9", metadata={"tool": "pay"})
         await approvals.list()
-        found = await approvals.find_earlier(asked)
-        return found is not None and found.id == wanted, found is not None and found.content
+        approval = await approvals.find_earlier(asked)
+        return approval is not None and approval.id == expected, approval is not None and approval.content
 
     assert use(url, work, clock=clock) == (True, "refund 2")
 

@@ -29,28 +29,28 @@ def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> It
         yield url
 
 
-def play(url: str, *steps: tuple[Any, ...], **how: Any) -> tuple[list[str], Approval]:
+def play(url: str, *steps: tuple[Any, ...], **options: Any) -> tuple[list[str], Approval]:
     """What becomes of votes that can be undone for 10 seconds: ``(who, yes)``, ``(who, "undo")``, ``(seconds,)``."""
     clock = Clock()
 
     async def work(approvals: Approvals, ident: str) -> tuple[list[str], Approval]:
-        said = []
+        statuses = []
         for step in steps:
             if len(step) == 1:
                 clock.pass_by(step[0])
                 continue
-            by, what, undo = (*step, 10)[:3]
+            by, answer, undo = (*step, 10)[:3]
             try:
-                if what == "undo":
-                    found = await approvals.withdraw(ident, by)
+                if answer == "undo":
+                    approval = await approvals.withdraw(ident, by)
                 else:
-                    found = await approvals.decide(ident, by, what, undo_seconds=undo)
-                said.append(found.status)
+                    approval = await approvals.decide(ident, by, answer, undo_seconds=undo)
+                statuses.append(approval.status)
             except DecisionRefused as error:
-                said.append(error.because)
-        return said, await approvals.get(ident)
+                statuses.append(error.because)
+        return statuses, await approvals.get(ident)
 
-    return ask(url, work, clock=clock, **how)
+    return ask(url, work, clock=clock, **options)
 
 
 def test_a_vote_decides_nothing_until_its_time_to_undo_is_over(url: str):
@@ -92,11 +92,11 @@ def test_who_waits_is_told_afterwards_alone(url: str):
 
 def test_a_vote_that_is_taken_back_never_counts(url: str):
     """Its voter can decide anew; the ledger keeps the vote, its withdrawal and what counted."""
-    said, approval = play(url, ("ana", True), (5,), ("ana", "undo"), (60,), ("ana", False), (10,))
+    statuses, approval = play(url, ("ana", True), (5,), ("ana", "undo"), (60,), ("ana", False), (10,))
 
-    assert said == ["open", "open", "open"]
+    assert statuses == ["open", "open", "open"]
     assert (approval.status, [vote.approved for vote in approval.votes]) == ("denied", [False])
-    assert [(kind, who) for kind, _, who in tell(url)] == [
+    assert [(kind, person) for kind, _, person in tell(url)] == [
         ("requested", ["ana", "bob"]),
         ("vote_pending", None),
         ("vote_withdrawn", None),
@@ -109,7 +109,7 @@ def test_a_vote_that_is_taken_back_never_counts(url: str):
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "statuses"),
     [
         ([("ana", True), (10,), ("ana", "undo")], ["open", "final"]),
         ([("ana", True), ("bob", "undo")], ["open", "final"]),
@@ -119,9 +119,9 @@ def test_a_vote_that_is_taken_back_never_counts(url: str):
     ],
     ids=["too late", "of another", "none", "at once", "twice"],
 )
-def test_only_ones_own_pending_vote_can_be_taken_back(url: str, steps: list[Any], said: list[str]):
+def test_only_ones_own_pending_vote_can_be_taken_back(url: str, steps: list[Any], statuses: list[str]):
     """Too late, another's, or none: nothing is changed, and the voter is told."""
-    assert play(url, *steps)[0] == said
+    assert play(url, *steps)[0] == statuses
 
 
 def test_two_tabs_are_one_person(url: str):
@@ -133,8 +133,8 @@ def test_two_tabs_are_one_person(url: str):
 def test_no_approval_counts_while_somebody_denies(url: str, undo: float):
     """A denial that can still be taken back holds up the approval that would open the gate before it counts."""
     three = {"approvers": ["ana", "bob", "cy"]}
-    said, approval = play(url, ("ana", False), (5,), ("bob", True, undo), (4.9,), ("cy", True, 0), **three)
-    assert (said, approval.status) == (["open", "open", "open"], "open")
+    statuses, approval = play(url, ("ana", False), (5,), ("bob", True, undo), (4.9,), ("cy", True, 0), **three)
+    assert (statuses, approval.status) == (["open", "open", "open"], "open")
 
     _, denied = play(url, ("ana", False), (5,), ("bob", True, undo), (60,))
     assert (denied.status, denied.closed_by) == ("denied", ("ana",))
@@ -161,10 +161,10 @@ def test_a_vote_counts_at_the_latest_when_the_request_expires(url: str, on_expir
 
 def test_what_is_pending_when_somebody_else_closes_the_request_is_refused(url: str):
     """The ledger says that it did not count, and why."""
-    said, approval = play(url, ("ana", True), ("bob", False, 0), (60,))
+    statuses, approval = play(url, ("ana", True), ("bob", False, 0), (60,))
     refused = [entry.payload for entry in find(url, kind="approval.voted") if not entry.payload["accepted"]]
 
-    assert (said, approval.status, approval.closed_by) == (["open", "denied"], "denied", ("bob",))
+    assert (statuses, approval.status, approval.closed_by) == (["open", "denied"], "denied", ("bob",))
     assert [(entry["by"], entry["refused_because"]) for entry in refused] == [("ana", "closed")]
 
 
@@ -185,8 +185,13 @@ def test_a_gate_blocks_while_the_approval_can_be_taken_back(url: str):
     """Its decision comes once the vote counts, and not from the vote."""
 
     async def work(approvals: Approvals) -> tuple[bool, bool]:
-        how: dict[str, Any] = {"on_failed": "ask", "approvals": approvals, "ask": {"approvers": ["ana"]}, "wait": False}
-        gate = Gate("replies", rules=[{"regex": "refund", "absent": True}], **how)
+        options: dict[str, Any] = {
+            "on_failed": "ask",
+            "approvals": approvals,
+            "ask": {"approvers": ["ana"]},
+            "wait": False,
+        }
+        gate = Gate("replies", rules=[{"regex": "refund", "absent": True}], **options)
         pending = await gate.check("You get a refund.")
         await approvals.decide(pending.approval_id, "ana", True, undo_seconds=0.3)
         waiting = asyncio.create_task(gate.resume(pending))

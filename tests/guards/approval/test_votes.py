@@ -55,37 +55,37 @@ def give(server: RunningServer, capsys: Any, monkeypatch: Any, tmp_path: Any) ->
     isolate(monkeypatch, tmp_path)
     line = Line(capsys)
 
-    def vote(door: str, ident: str, given: Vote) -> bool:
-        seen = digest_shown(read_approval(server, ident)) if given.seen == RIGHT else given.seen
-        return globals()[f"vote_by_{door}"](server, line, ident, given, seen)
+    def vote(door: str, ident: str, ballot: Vote) -> bool:
+        seen = digest_shown(read_approval(server, ident)) if ballot.seen == RIGHT else ballot.seen
+        return globals()[f"vote_by_{door}"](server, line, ident, ballot, seen)
 
     return vote
 
 
-def vote_by_page(server: RunningServer, _: Line, ident: str, given: Vote, seen: str | None) -> bool:
-    word = "approve" if given.approved else "deny"
-    answer = send(server.sign_in("Ana"), ident, word, given.reason, seen=seen or "")
+def vote_by_page(server: RunningServer, _: Line, ident: str, ballot: Vote, seen: str | None) -> bool:
+    word = "approve" if ballot.approved else "deny"
+    answer = send(server.sign_in("Ana"), ident, word, ballot.reason, seen=seen or "")
     return answer.status_code == 303
 
 
-def vote_by_key(server: RunningServer, _: Line, ident: str, given: Vote, seen: str | None) -> bool:
+def vote_by_key(server: RunningServer, _: Line, ident: str, ballot: Vote, seen: str | None) -> bool:
     client = server.open_client(key=server.make_key("approve", approver="Ana"))
-    body: dict[str, Any] = {"approved": given.approved, "reason": given.reason}
+    body: dict[str, Any] = {"approved": ballot.approved, "reason": ballot.reason}
     body |= {} if seen is None else {"seen": seen}
     return client.post(f"/v1/approvals/{ident}/votes", json=body).status_code == 200
 
 
-def vote_by_session(server: RunningServer, _: Line, ident: str, given: Vote, seen: str | None) -> bool:
+def vote_by_session(server: RunningServer, _: Line, ident: str, ballot: Vote, seen: str | None) -> bool:
     client = server.sign_in("Ana")
     headers = {"X-CSRF-Token": find_token(client, "/approvals")}
-    body = {"approved": given.approved, "reason": given.reason, "seen": seen}
+    body = {"approved": ballot.approved, "reason": ballot.reason, "seen": seen}
     return client.post(f"/v1/approvals/{ident}/votes", json=body, headers=headers).status_code == 200
 
 
-def vote_by_client(server: RunningServer, _: Line, ident: str, given: Vote, seen: str | None) -> bool:
+def vote_by_client(server: RunningServer, _: Line, ident: str, ballot: Vote, seen: str | None) -> bool:
     client = Client(server.url, key=server.make_key("approve", approver="Ana"))
     try:
-        client.approvals().decide_sync(ident, given.approved, given.reason, seen=seen)
+        client.approvals().decide_sync(ident, ballot.approved, ballot.reason, seen=seen)
     except UsageError:
         return False
     finally:
@@ -93,10 +93,10 @@ def vote_by_client(server: RunningServer, _: Line, ident: str, given: Vote, seen
     return True
 
 
-def vote_by_command(server: RunningServer, line: Line, ident: str, given: Vote, seen: str | None) -> bool:
-    word = "approve" if given.approved else "deny"
+def vote_by_command(server: RunningServer, line: Line, ident: str, ballot: Vote, seen: str | None) -> bool:
+    word = "approve" if ballot.approved else "deny"
     more = [] if seen is None else ["--seen", seen]
-    ran = line("approvals", word, ident, "--reason", given.reason, *more, "--ledger", server.ledger_url)
+    ran = line("approvals", word, ident, "--reason", ballot.reason, *more, "--ledger", server.ledger_url)
     assert ran.status in (0, 2)
     return ran.status == 0
 
@@ -105,8 +105,8 @@ def vote_by_command(server: RunningServer, line: Line, ident: str, given: Vote, 
 def test_a_vote_without_what_the_page_demands_does_not_count(door: str, server: RunningServer, give: Any):
     """Every door: without what was shown, with something else, or overriding the judge without a reason."""
     ident = make_request(server, approvers=["Ana", ME])
-    for what, vote in FAULTY.items():
-        assert give(door, ident, vote) is False, what
+    for fault, vote in FAULTY.items():
+        assert give(door, ident, vote) is False, fault
     after = read_approval(server, ident)
 
     assert (after.status, after.votes, after.pending_votes) == ("open", (), ())
@@ -153,7 +153,7 @@ def test_what_a_client_computes_is_what_the_server_shows(server: RunningServer):
     key = server.make_key("approve", approver="Ana")
     shown = server.open_client(key=key).get(f"/v1/approvals/{ident}").json()["shown"]
     client = Client(server.url, key=key)
-    got = client.approvals().get_sync(ident)
+    approval = client.approvals().get_sync(ident)
     client.close()
 
-    assert shown == digest_shown(got) == digest_shown(read_approval(server, ident))
+    assert shown == digest_shown(approval) == digest_shown(read_approval(server, ident))

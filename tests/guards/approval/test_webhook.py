@@ -52,7 +52,7 @@ def test_word_is_sent_when_a_request_opens_and_closes(tmp_path: Path):
 
     ident = deliver(tmp_path, receiver, work)
     sent = {headers["webhook-id"]: json.loads(body) for headers, body in receiver.got}
-    opened, closed = (sent[f"{ident}:approval.{what}"]["data"] for what in ("requested", "closed"))
+    opened, closed = (sent[f"{ident}:approval.{event}"]["data"] for event in ("requested", "closed"))
 
     assert sorted(receiver.events) == [("approval.closed", "approved"), ("approval.requested", "open")]
     assert (opened["approval"], opened["approvers"], opened["score"], opened["outcome"]) == (
@@ -101,7 +101,7 @@ def test_a_receiver_that_is_busy_is_asked_again(tmp_path: Path, status: int):
 
 
 @pytest.mark.parametrize(
-    ("receiver", "tries", "said"),
+    ("receiver", "tries", "reason"),
     [
         (Receiver(404), 1, "it answered 404"),
         (Receiver(302, headers={"Location": "/hook/elsewhere"}), 1, "it answered 302"),
@@ -111,7 +111,7 @@ def test_a_receiver_that_is_busy_is_asked_again(tmp_path: Path, status: int):
     ids=["refused", "redirected", "broken", "hangs"],
 )
 def test_what_is_not_taken_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, receiver: Receiver, tries: int, said: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, receiver: Receiver, tries: int, reason: str
 ):
     """Neither address nor secret; and the request is there all the same."""
 
@@ -122,7 +122,7 @@ def test_what_is_not_taken_is_logged(
         assert deliver(tmp_path, receiver, work, retries=2, timeout=0.2) == "open"
 
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    assert line.endswith(f"was not delivered: {said}")
+    assert line.endswith(f"was not delivered: {reason}")
     assert len(receiver.got) == tries
     assert "token" not in caplog.text
     assert KEY not in caplog.text
@@ -145,7 +145,7 @@ def test_what_the_receiver_says_beside_its_status_is_not_read(tmp_path: Path, he
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "words"),
     [
         ("http://example.org/hook", "example.org … needs https … http is for this machine"),
         ("http://127.0.0.1.example.org/", "127.0.0.1.example.org … needs https"),
@@ -160,12 +160,12 @@ def test_what_the_receiver_says_beside_its_status_is_not_read(tmp_path: Path, he
         (7, "url … https://HOST/PATH"),
     ],
 )
-def test_only_https_or_this_machine(url: Any, said: str):
+def test_only_https_or_this_machine(url: Any, words: str):
     """And no password in the address: it would stand in every proxy's log."""
-    found = complaint(Webhook, url, secret=KEY)
+    message = complaint(Webhook, url, secret=KEY)
 
-    assert names(found, *said.split(" … "))
-    assert "hunter2" not in found
+    assert names(message, *words.split(" … "))
+    assert "hunter2" not in message
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_webhook_shows_its_host_alone(url: str):
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("options", "message"),
     [
         ({"secret": "short"}, "secret … at least 16 bytes … 5"),
         ({"secret": ""}, "secret … at least 16 bytes … 0"),
@@ -193,9 +193,9 @@ def test_a_webhook_shows_its_host_alone(url: str):
         ({"secret": KEY, "timeout": float("nan")}, "timeout … above 0 and up to 300 … nan"),
     ],
 )
-def test_a_webhook_that_cannot_be_is_refused(how: dict[str, Any], said: str):
+def test_a_webhook_that_cannot_be_is_refused(options: dict[str, Any], message: str):
     """At once, and the secret is not repeated."""
-    assert names(complaint(Webhook, "https://example.org/", **how), *said.split(" … "))
+    assert names(complaint(Webhook, "https://example.org/", **options), *message.split(" … "))
 
 
 # ---------------------------------------------------------------- receiving
@@ -242,13 +242,13 @@ def test_a_signed_delivery_is_believed():
     several = headers | {"Webhook-Signature": f"v1,bm9uZQ== {headers['Webhook-Signature']} v2,x"}
     encoded = "whsec_" + base64.b64encode(KEY.encode()).decode()
 
-    for said in (headers, several, {name.lower(): value for name, value in headers.items()}):
+    for signed in (headers, several, {name.lower(): value for name, value in headers.items()}):
         for key in (KEY, KEY.encode(), encoded):
-            assert verify_webhook(said, BODY, key, clock=lambda: NOW) == {"type": "approval.closed"}
+            assert verify_webhook(signed, BODY, key, clock=lambda: NOW) == {"type": "approval.closed"}
 
 
 @pytest.mark.parametrize(
-    ("changes", "body", "said"),
+    ("changes", "body", "message"),
     [
         ({"Webhook-Signature": ""}, BODY, "delivery … not signed … secret"),
         ({"Webhook-Signature": "v1,bm9uZQ=="}, BODY, "delivery … not signed … secret"),
@@ -267,11 +267,11 @@ def test_a_signed_delivery_is_believed():
     ],
     ids=range(14),
 )
-def test_anything_else_is_not(changes: dict[str, str], body: bytes, said: str):
+def test_anything_else_is_not(changes: dict[str, str], body: bytes, message: str):
     """Changed, signed by somebody else, or kept and sent again."""
     refused = complaint(verify_webhook, make_headers() | changes, body, KEY, clock=lambda: NOW)
 
-    assert names(refused, *said.split(" … "))
+    assert names(refused, *message.split(" … "))
 
 
 def test_the_receiver_chooses_its_tolerance():
@@ -300,15 +300,15 @@ def test_a_link_to_the_page_goes_with_a_request_that_opens(tmp_path: Path):
 
     receiver = Receiver()
     ids = deliver(tmp_path, receiver, work, make_link=link)
-    said = {
+    links = {
         (body["type"], body["data"]["approval"]): body["data"].get("link") for body in map(_read_body, receiver.got)
     }
-    assert said == {
+    assert links == {
         ("approval.requested", ids[0]): f"https://adjudge.example/approvals/{ids[0]}",
         ("approval.requested", ids[1]): None,
         ("approval.closed", ids[0]): None,
     }
 
 
-def _read_body(got: tuple[Any, bytes]) -> Any:
-    return json.loads(got[1])
+def _read_body(delivery: tuple[Any, bytes]) -> Any:
+    return json.loads(delivery[1])

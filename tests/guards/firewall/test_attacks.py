@@ -71,10 +71,10 @@ OBJECTIONS: Mapping[str, Any] = {
 @EACH_STRATEGY
 @EACH_PLACE
 @EACH_MODE
-@pytest.mark.parametrize("said", OBJECTIONS.values(), ids=OBJECTIONS)
-def test_an_objection_that_cannot_be_used_rejects_everything(said, mode: str, place: int, strategy: str):
+@pytest.mark.parametrize("reply", OBJECTIONS.values(), ids=OBJECTIONS)
+def test_an_objection_that_cannot_be_used_rejects_everything(reply, mode: str, place: int, strategy: str):
     """Wherever the judge sits that makes it, whatever the others say, and with a reason for every rule."""
-    judges, model = seat(said, SAFE, place, strategy)
+    judges, model = seat(reply, SAFE, place, strategy)
     verdict = run_virtual(PromptFirewall(judges, on_unsafe=mode).check(RULES))
 
     if not model.requests:  # a judge before it decided, and this strategy asks no further
@@ -89,11 +89,11 @@ def test_an_objection_that_cannot_be_used_rejects_everything(said, mode: str, pl
 
 
 @EACH_STRATEGY
-@pytest.mark.parametrize("said", OBJECTIONS.values(), ids=OBJECTIONS)
-def test_no_policy_opens_over_an_objection(said, strategy: str):
+@pytest.mark.parametrize("reply", OBJECTIONS.values(), ids=OBJECTIONS)
+def test_no_policy_opens_over_an_objection(reply, strategy: str):
     """``fail_open`` with everybody else down, and the objection deep inside."""
     down = RuntimeError("down")
-    inner, _ = seat(said, down, 0, strategy)
+    inner, _ = seat(reply, down, 0, strategy)
     outer = chain([inner, *script(down, down)], strategy, fail_open=True)
     verdict = run_virtual(PromptFirewall(outer, on_unsafe="drop_flagged").check(RULES))
 
@@ -221,10 +221,10 @@ THREATS_BUT_SAFE: Mapping[str, Any] = {
 
 @EACH_STRATEGY
 @EACH_PLACE
-@pytest.mark.parametrize("said", THREATS_BUT_SAFE.values(), ids=THREATS_BUT_SAFE)
-def test_a_threat_beside_safe_rejects(said, place: int, strategy: str):
+@pytest.mark.parametrize("reply", THREATS_BUT_SAFE.values(), ids=THREATS_BUT_SAFE)
+def test_a_threat_beside_safe_rejects(reply, place: int, strategy: str):
     """Wherever the judge sits that says it, and whatever the others say."""
-    judges, model = seat(said, CLEAN, place, strategy)
+    judges, model = seat(reply, CLEAN, place, strategy)
     verdict = run_virtual(InputFirewall(judges).check(ARGUMENTS))
 
     if not model.requests:  # a judge before it decided, and this strategy asks no further
@@ -239,11 +239,11 @@ def test_a_threat_beside_safe_rejects(said, place: int, strategy: str):
 
 
 @EACH_STRATEGY
-@pytest.mark.parametrize("said", [*THREATS_BUT_SAFE.values(), threaten()], ids=[*THREATS_BUT_SAFE, "said plainly"])
-def test_no_policy_opens_over_a_threat(said, strategy: str):
+@pytest.mark.parametrize("reply", [*THREATS_BUT_SAFE.values(), threaten()], ids=[*THREATS_BUT_SAFE, "said plainly"])
+def test_no_policy_opens_over_a_threat(reply, strategy: str):
     """``fail_open`` with everybody else down, and the threat deep inside."""
     down = RuntimeError("down")
-    inner, _ = seat(said, down, 0, strategy)
+    inner, _ = seat(reply, down, 0, strategy)
     outer = chain([inner, *script(down, down)], strategy, fail_open=True)
 
     assert not run_virtual(InputFirewall(outer).check(ARGUMENTS)).passed

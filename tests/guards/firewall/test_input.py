@@ -51,10 +51,10 @@ def test_a_rejection_names_what_was_found():
     assert names(verdict.detail, "judges found", "unsafe")
 
 
-@pytest.mark.parametrize("said", [{"safe": False}, {"safe": False, "threats": None}, {"safe": False, "threats": []}])
-def test_a_judge_that_names_nothing_rejects_all_the_same(said):
+@pytest.mark.parametrize("reply", [{"safe": False}, {"safe": False, "threats": None}, {"safe": False, "threats": []}])
+def test_a_judge_that_names_nothing_rejects_all_the_same(reply):
     """The flag decides."""
-    verdict = check(ScriptedModel(said))
+    verdict = check(ScriptedModel(reply))
 
     assert (verdict.passed, verdict.threats, verdict.fallback_triggered) == (False, (), False)
 
@@ -117,8 +117,8 @@ def test_fail_open_passes_what_nobody_could_judge():
 
     assert check(JudgeChain([ScriptedModel(down)], fail_open=True)).fallback_triggered
     assert check(JudgeChain([ScriptedModel(down)], fail_open=True)).passed
-    for said in (threaten(), threaten(safe=True), {"threats": "all of them"}):
-        made = chain(script(said, down, down), "majority", fail_open=True)
+    for reply in (threaten(), threaten(safe=True), {"threats": "all of them"}):
+        made = chain(script(reply, down, down), "majority", fail_open=True)
         assert not check(made)
 
 
@@ -220,7 +220,7 @@ class Several(dict):
     """A dictionary that keeps several values under a key and shows the first, as web frameworks have them."""
 
     def __init__(self, **values) -> None:
-        super().__init__({name: given[0] for name, given in values.items()})
+        super().__init__({name: value[0] for name, value in values.items()})
         self.values_of = values
 
 
@@ -266,15 +266,15 @@ UNFIT = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "why"), UNFIT.values(), ids=UNFIT)
-def test_what_cannot_be_shown_is_rejected(arguments, why: str):
+@pytest.mark.parametrize(("arguments", "reason"), UNFIT.values(), ids=UNFIT)
+def test_what_cannot_be_shown_is_rejected(arguments, reason: str):
     """With the reason, as a verdict; nobody is asked, there is no event, and fail_open does not help."""
     model, events = ScriptedModel(CLEAN), []
     verdict = check(JudgeChain([model], fail_open=True), arguments, on_event=events.append)
 
     assert (verdict.passed, verdict.chain_result, verdict.threats) == (False, None, ())
     assert verdict.detail.startswith("nobody was asked: ")
-    assert why in verdict.detail
+    assert reason in verdict.detail
     assert model.requests == events == []
 
 
@@ -358,7 +358,7 @@ def test_what_a_hook_raises_is_logged(caplog: pytest.LogCaptureFixture):
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: InputFirewall(None), "not NoneType"),
         (lambda: InputFirewall(Plain(""), error_code=""), "error_code … a printable text"),
@@ -368,9 +368,9 @@ def test_what_a_hook_raises_is_logged(caplog: pytest.LogCaptureFixture):
         (lambda: InputFirewall(Plain("")).check(None), "arguments … a mapping of names to values … got NoneType"),
     ],
 )
-def test_the_callers_mistakes_are_errors(call, said: str):
+def test_the_callers_mistakes_are_errors(call, message: str):
     """Those of whoever calls, and nothing that an argument says."""
-    assert names(complaint(call), *said.split(" … "))
+    assert names(complaint(call), *message.split(" … "))
 
 
 def test_a_verdict_that_passes_has_no_threats():

@@ -83,11 +83,11 @@ def test_the_errors_text_may_be_shown():
 
     with pytest.raises(InputRejected) as caught:
         find(SECRET="SECRET")
-    said = str(caught.value)
+    message = str(caught.value)
 
-    assert said.startswith("INPUT_REJECTED: the arguments of ")
-    assert said.endswith(caught.value.recovery)
-    assert "SECRET" not in said
+    assert message.startswith("INPUT_REJECTED: the arguments of ")
+    assert message.endswith(caught.value.recovery)
+    assert "SECRET" not in message
 
 
 def test_defaults_and_the_rest_are_checked():

@@ -63,8 +63,8 @@ def test_a_judge_that_names_nothing_rejects_everything():
 
 def test_a_judge_need_not_give_a_reason():
     """A rule that it names is rejected all the same, and every rejected rule says why."""
-    said = {"rejected": [{"index": 1}, {"index": 2, "reason": None}, {"index": 3, "reason": ""}], "safe": False}
-    verdict = check(ScriptedModel(said), on_unsafe="drop_flagged")
+    reply = {"rejected": [{"index": 1}, {"index": 2, "reason": None}, {"index": 3, "reason": ""}], "safe": False}
+    verdict = check(ScriptedModel(reply), on_unsafe="drop_flagged")
 
     assert sort(verdict) == ([], [1, 2, 3])
     assert all("no reason" in item.reason for item in verdict.rejected)
@@ -72,8 +72,8 @@ def test_a_judge_need_not_give_a_reason():
 
 def test_a_list_may_be_left_out():
     """Nothing rejected is nothing listed; the flag decides."""
-    for said in ({"safe": True}, {"safe": True, "rejected": None}, {"passed": True, "rejected": []}):
-        assert check(ScriptedModel(said)).allowed == RULES
+    for reply in ({"safe": True}, {"safe": True, "rejected": None}, {"passed": True, "rejected": []}):
+        assert check(ScriptedModel(reply)).allowed == RULES
 
 
 @pytest.mark.parametrize("mode", ["drop_batch", "drop_flagged"])
@@ -94,11 +94,11 @@ def test_fail_open_allows_what_nobody_could_judge():
     assert (verdict.allowed, verdict.fallback_triggered) == (RULES, True)
 
 
-@pytest.mark.parametrize("said", [reject(2), reject(9), reject(2, safe=True), reject(), {"rejected": "all"}])
+@pytest.mark.parametrize("reply", [reject(2), reject(9), reject(2, safe=True), reject(), {"rejected": "all"}])
 @pytest.mark.parametrize("inner", [False, True])
-def test_fail_open_opens_over_no_objection(said, inner: bool):
+def test_fail_open_opens_over_no_objection(reply, inner: bool):
     """Of any seat, at any depth, usable or not."""
-    objecting = chain(script(said, RuntimeError("down")), "majority") if inner else script(said)[0]
+    objecting = chain(script(reply, RuntimeError("down")), "majority") if inner else script(reply)[0]
     verdict = check(chain([objecting, *script(RuntimeError("down"), RuntimeError("down"))], "majority", fail_open=True))
 
     assert verdict.allowed == ()
@@ -299,7 +299,7 @@ def test_what_a_hook_raises_is_logged(caplog: pytest.LogCaptureFixture):
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: PromptFirewall(None), "not NoneType"),
         (lambda: PromptFirewall(7), "not int"),
@@ -312,9 +312,9 @@ def test_what_a_hook_raises_is_logged(caplog: pytest.LogCaptureFixture):
         (lambda: PromptFirewall(Plain("")).check(["a", 7]), "rule 2 must be a text, got int"),
     ],
 )
-def test_the_callers_mistakes_are_errors(call, said: str):
+def test_the_callers_mistakes_are_errors(call, message: str):
     """Those of whoever calls, and nothing that a rule says."""
-    assert said in complaint(call)
+    assert message in complaint(call)
 
 
 def test_it_works_without_a_loop():

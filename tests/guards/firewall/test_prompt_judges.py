@@ -31,17 +31,17 @@ def test_equal_reasons_are_given_once():
 
 @pytest.mark.parametrize("strategy", ["majority", "quorum", "cascade"])
 @pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("said", [reject(2), reject()])
-def test_nobody_is_outvoted(strategy: str, place: int, said):
+@pytest.mark.parametrize("reply", [reject(2), reject()])
+def test_nobody_is_outvoted(strategy: str, place: int, reply):
     """A rule that one judge rejects stays rejected, though the chain passes; so does a batch, where it named none."""
     lines = [SAFE, SAFE, SAFE]
-    lines[place] = said
+    lines[place] = reply
     whole = check(chain(script(*lines), strategy))
     flagged = check(chain(script(*lines), strategy), on_unsafe="drop_flagged")
 
     assert whole.chain_result.passed
     assert whole.allowed == ()
-    assert flagged.allowed == (("Be brief.", "Answer in English.") if said["rejected"] else ())
+    assert flagged.allowed == (("Be brief.", "Answer in English.") if reply["rejected"] else ())
 
 
 def test_seats_inside_seats_count():

@@ -33,9 +33,9 @@ HOSTILE = st.text(st.characters(codec=None), max_size=20) | st.sampled_from(
 def test_any_text_gets_a_verdict(rules: list[str], data: st.DataObject):
     """Whatever the rules hold: each is allowed or rejected, once, in order, and the verdict can be written down."""
     indexes = data.draw(st.lists(st.integers(0, len(rules) + 1), max_size=3))
-    said = {"rejected": [{"index": index, "reason": "r"} for index in indexes], "safe": not indexes}
+    reply = {"rejected": [{"index": index, "reason": "r"} for index in indexes], "safe": not indexes}
     mode = data.draw(st.sampled_from(["drop_batch", "drop_flagged"]))
-    verdict = asyncio.run(PromptFirewall(ScriptedModel(said), on_unsafe=mode).check(rules))
+    verdict = asyncio.run(PromptFirewall(ScriptedModel(reply), on_unsafe=mode).check(rules))
     gone = {item.index for item in verdict.rejected}
 
     assert len(verdict.allowed) + len(verdict.rejected) == len(rules)

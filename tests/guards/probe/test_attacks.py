@@ -143,8 +143,8 @@ def test_the_one_judge_that_sees_a_violation_is_heard(attack: str, strategy: str
 @EACH
 def test_words_of_a_judge_are_only_shown(attack: str):
     """A violation or reason that imitates anything is text in the result, on one line where it is shown."""
-    said = reply(0.9, contractViolated=True, violations=[attack], reasoning=attack)
-    result = probed(Judge(Plain(said), reask=0), "x")
+    words = reply(0.9, contractViolated=True, violations=[attack], reasoning=attack)
+    result = probed(Judge(Plain(words), reask=0), "x")
 
     assert (result.outcome, result.violations, result.reasoning) == ("failed", (attack,), attack)
     assert result.explain().isprintable()

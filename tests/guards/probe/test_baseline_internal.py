@@ -133,10 +133,10 @@ def test_what_is_wrong_in_a_file_is_one_sentence(text: str, parts: tuple[str, ..
 @pytest.mark.parametrize("key", ["command", "function", "tool", "run", "exec", "python", "judge"])
 def test_a_file_runs_nothing(key: str):
     """A file of somebody else's can be looked at: what is run, and who is asked, stands on the command line alone."""
-    said = ("probes.yaml, line", key, "runs nothing", "asks nobody", "command line")
+    parts = ("probes.yaml, line", key, "runs nothing", "asks nobody", "command line")
 
-    assert names(complaint(read, f"{key}: rm -rf x\n{P}"), *said)
-    assert names(complaint(read, f"{P}    {key}: rm -rf x"), *said)
+    assert names(complaint(read, f"{key}: rm -rf x\n{P}"), *parts)
+    assert names(complaint(read, f"{P}    {key}: rm -rf x"), *parts)
 
 
 def test_yaml_that_would_build_objects_is_refused():
@@ -250,8 +250,8 @@ def test_every_output_is_read_back_as_it_was(output: Any):
     for text, suffix in ((YAML, "yaml"), (json.dumps(JSON | {"probes": [{"name": "who", "input": 1}]}), "json")):
         before = read(text, suffix)
         after = read(render_outputs(before, {"who": output}), suffix)
-        found = next(item for item in after.entries if item.name == "who")
-        assert json.dumps(found.expected) == json.dumps(output)
+        entry = next(item for item in after.entries if item.name == "who")
+        assert json.dumps(entry.expected) == json.dumps(output)
         assert [item for item in after.entries if item.name != "who"] == [
             item for item in before.entries if item.name != "who"
         ]

@@ -80,10 +80,10 @@ def test_a_violation_needs_no_list():
     assert (result.outcome, result.violations) == ("failed", ())
 
 
-@pytest.mark.parametrize("said", [{}, {"contractViolated": False}, {"violations": []}, {"violations": None}])
-def test_a_missing_flag_is_no_violation(said: dict[str, Any]):
+@pytest.mark.parametrize("members", [{}, {"contractViolated": False}, {"violations": []}, {"violations": None}])
+def test_a_missing_flag_is_no_violation(members: dict[str, Any]):
     """A reply that says nothing about the contract says that it is kept."""
-    assert probed(says(1.0, **said)).passed
+    assert probed(says(1.0, **members)).passed
 
 
 @pytest.mark.parametrize("flag", ["false", "true", 0, 1, None, [], {}])
@@ -237,7 +237,7 @@ def test_a_contract_is_a_mapping_a_text_or_itself():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"name": " "}, "a probe needs a name that is not empty … got ' '"),
         ({"name": 7}, "got 7"),
@@ -253,9 +253,11 @@ def test_a_contract_is_a_mapping_a_text_or_itself():
         ({"contract": 7}, "a contract … a mapping or a text … got 7"),
     ],
 )
-def test_a_probe_that_cannot_be_shown_is_refused(arguments: dict[str, Any], said: str):
+def test_a_probe_that_cannot_be_shown_is_refused(arguments: dict[str, Any], message: str):
     """When it is made, in a sentence."""
-    assert names(complaint(SemanticProbe, **({"name": "a", "input": 1, "expected": 1} | arguments)), *said.split(" … "))
+    assert names(
+        complaint(SemanticProbe, **({"name": "a", "input": 1, "expected": 1} | arguments)), *message.split(" … ")
+    )
 
 
 @pytest.mark.parametrize(
@@ -277,30 +279,30 @@ def test_low_and_medium_are_not_mistaken_for_each_other():
 def test_a_tool_is_called_with_the_input():
     """Sync, async, or a sync function that returns something to wait for; its output is what is judged."""
 
-    def plain(given: Any) -> str:
-        return f"plain {given['q']}"
+    def plain(value: Any) -> str:
+        return f"plain {value['q']}"
 
-    async def later(given: Any) -> str:
-        return f"later {given['q']}"
+    async def later(value: Any) -> str:
+        return f"later {value['q']}"
 
-    def hands_on(given: Any) -> Any:
-        return later(given)
+    def hands_on(value: Any) -> Any:
+        return later(value)
 
-    for tool, said in ((plain, "plain"), (later, "later"), (hands_on, "later")):
-        assert probed_with(tool).actual == f"{said} How long?"
+    for tool, word in ((plain, "plain"), (later, "later"), (hands_on, "later")):
+        assert probed_with(tool).actual == f"{word} How long?"
 
 
 def test_none_is_an_output():
     """Null is what a tool may say, and it is compared like anything else."""
     model = ScriptedModel({"similarityScore": 0.1})
-    result = probed_with(lambda given: None, Judge(model))
+    result = probed_with(lambda value: None, Judge(model))
 
     assert (result.outcome, result.similarity) == ("failed", 0.1)
     assert "\nnull\n" in model.requests[0].user
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("raises", "the tool raised ValueError … no How long?"),
         ("raises_later", "the tool raised ValueError … no How long?"),
@@ -310,25 +312,25 @@ def test_none_is_an_output():
         ("stops", "StopIteration"),
     ],
 )
-def test_a_tool_that_gives_no_output_has_failed(name: str, said: str):
+def test_a_tool_that_gives_no_output_has_failed(name: str, message: str):
     """It gave one once. Nobody is asked, and no similarity is made up."""
     model = ScriptedModel({"similarityScore": 1})
     result = probed_with(getattr(Breaks(), name), Judge(model))
 
     assert (result.outcome, result.decided_by, result.undecided_because) == ("failed", "rule", None)
     assert (result.similarity, result.drift, result.chain_result) == (None, None, None)
-    assert names(result.detail, *said.split(" … "))
+    assert names(result.detail, *message.split(" … "))
     assert model.requests == []
 
 
 def test_a_tool_that_takes_too_long_has_failed():
     """Also one that swallows its cancellation and answers all the same."""
 
-    async def slow(given: Any) -> str:
+    async def slow(value: Any) -> str:
         await asyncio.sleep(10)
         return "late"
 
-    async def stubborn(given: Any) -> str:
+    async def stubborn(value: Any) -> str:
         try:
             await asyncio.sleep(10)
         except asyncio.CancelledError:
@@ -347,7 +349,7 @@ def test_a_sync_tool_that_hangs_holds_nothing_up():
 
     release = threading.Event()
     try:
-        result = probed_with(lambda given: release.wait(HANG), tool_timeout=0.05)
+        result = probed_with(lambda value: release.wait(HANG), tool_timeout=0.05)
     finally:
         release.set()
 
@@ -359,8 +361,8 @@ def test_a_tool_cannot_change_what_the_judge_sees():
     """It is given a copy of the input; the next call gets the input as it was."""
     model = ScriptedModel({"similarityScore": 1})
 
-    def changes(given: Any) -> str:
-        given["q"] = "Ignore the baseline."
+    def changes(value: Any) -> str:
+        value["q"] = "Ignore the baseline."
         return "x"
 
     asyncio.run(evaluate_probes([PROBE, PROBE], Judge(model), tool=changes, concurrency=1))
@@ -415,7 +417,7 @@ def test_what_is_wrong_with_the_call_is_said_before_anything_runs():
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("options", "message"),
     [
         ({}, "give the tool's output as actual, or the tool itself as tool"),
         ({"actual": 1, "tool": str}, "one of the two"),
@@ -424,9 +426,9 @@ def test_what_is_wrong_with_the_call_is_said_before_anything_runs():
         ({"actual": 1, "thresholds": {"low": 1}}, "thresholds … ProbeThresholds"),
     ],
 )
-def test_one_probe_is_called_in_one_way(how: dict[str, Any], said: str):
+def test_one_probe_is_called_in_one_way(options: dict[str, Any], message: str):
     """Everything else is an error that says how."""
-    assert names(complaint(evaluate_probe, PROBE, says(1.0), **how), *said.split(" … "))
+    assert names(complaint(evaluate_probe, PROBE, says(1.0), **options), *message.split(" … "))
 
 
 def test_a_probe_is_a_probe():

@@ -99,9 +99,9 @@ def test_an_unsure_cascade_keeps_the_violation():
 def test_results_are_in_the_order_of_the_probes():
     """Whoever finishes first."""
 
-    async def waits(given: Any) -> str:
-        await asyncio.sleep(given)
-        return str(given)
+    async def waits(value: Any) -> str:
+        await asyncio.sleep(value)
+        return str(value)
 
     probes = [SemanticProbe(name=str(seconds), input=seconds, expected="x") for seconds in (3, 1, 2)]
     seen: list[str] = []
@@ -117,12 +117,12 @@ def test_a_slow_probe_holds_up_no_other():
     running: set[Any] = set()
     finished: list[Any] = []
 
-    async def waits(given: Any) -> str:
-        running.add(given)
+    async def waits(value: Any) -> str:
+        running.add(value)
         at_once.append(len(running))
-        await asyncio.sleep(100 if given == 0 else 1)
-        running.remove(given)
-        finished.append(given)
+        await asyncio.sleep(100 if value == 0 else 1)
+        running.remove(value)
+        finished.append(value)
         return "x"
 
     probes = [SemanticProbe(name=str(number), input=number, expected="x") for number in range(7)]
@@ -135,9 +135,9 @@ def test_a_slow_probe_holds_up_no_other():
 @pytest.mark.parametrize("concurrency", [0, -1, math.nan, 1.0, True, "3", None, math.inf])
 def test_concurrency_is_a_whole_number_of_at_least_1(concurrency: Any):
     """Anything else is an error; it neither runs for ever nor evaluates nothing and looks stable."""
-    said = complaint(evaluate_probes, [(PROBE, "x")], says(1.0), concurrency=concurrency)
+    message = complaint(evaluate_probes, [(PROBE, "x")], says(1.0), concurrency=concurrency)
 
-    assert names(said, "concurrency", repr(concurrency), "at least 1")
+    assert names(message, "concurrency", repr(concurrency), "at least 1")
 
 
 def test_one_probe_that_fails_stops_no_other():
@@ -152,12 +152,12 @@ def test_a_cancellation_passes_through():
     """Whoever stops waiting stops all of it."""
     started, stopped = [], []
 
-    async def waits(given: Any) -> str:
-        started.append(given)
+    async def waits(value: Any) -> str:
+        started.append(value)
         try:
             await asyncio.sleep(100)
         except asyncio.CancelledError:
-            stopped.append(given)
+            stopped.append(value)
             raise
         return "x"
 
@@ -221,8 +221,8 @@ def test_the_mean_can_hide_a_probe_and_the_outcome_cannot():
 def test_a_tool_that_broke_makes_a_report_fail():
     """It is in no mean, and hides nothing."""
 
-    def sometimes(given: Any) -> str:
-        if given == 1:
+    def sometimes(value: Any) -> str:
+        if value == 1:
             raise OSError("gone")
         return "x"
 

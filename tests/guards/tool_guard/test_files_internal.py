@@ -51,17 +51,17 @@ def test_named_files_are_found(folder: Path, name: str):
     """As a whole argument, or as a word of a command."""
     arguments, expected = NAMED[name]
 
-    found = read_named_files(arguments, str(folder))
+    named = read_named_files(arguments, str(folder))
 
-    assert set(found.digests) == expected
-    assert found.is_complete
+    assert set(named.digests) == expected
+    assert named.is_complete
 
 
 def test_an_absolute_path_in_the_folder_is_found(folder: Path):
     """It is named relative to the folder, with the SHA-256 of what it holds."""
-    found = read_named_files({"path": str(folder / "deploy.py")}, str(folder))
+    named = read_named_files({"path": str(folder / "deploy.py")}, str(folder))
 
-    assert found == NamedFiles({"deploy.py": digest("deploy")})
+    assert named == NamedFiles({"deploy.py": digest("deploy")})
 
 
 def test_what_a_link_leads_to_is_bound_and_read_inside_the_folder_alone(folder: Path):
@@ -71,10 +71,10 @@ def test_what_a_link_leads_to_is_bound_and_read_inside_the_folder_alone(folder: 
     (folder / "out").symlink_to(outside)
     (folder / "up").symlink_to(folder.parent)
 
-    found = read_named_files({"a": "in", "b": "out", "c": "up/outside.txt", "d": "up"}, str(folder))
+    named = read_named_files({"a": "in", "b": "out", "c": "up/outside.txt", "d": "up"}, str(folder))
 
-    assert found.digests == {"in": digest("deploy")}
-    assert found.links == {
+    assert named.digests == {"in": digest("deploy")}
+    assert named.links == {
         "in": str(folder / "deploy.py"),
         "out": str(outside),
         "up/outside.txt": str(outside),
@@ -87,9 +87,9 @@ def test_a_folder_that_is_a_link_is_bound_to_where_it_leads(folder: Path):
     link = folder.parent / "link"
     link.symlink_to(folder)
 
-    found = read_named_files({"path": "deploy.py"}, str(link))
+    named = read_named_files({"path": "deploy.py"}, str(link))
 
-    assert (found.digests, found.links["."]) == ({"deploy.py": digest("deploy")}, str(folder))
+    assert (named.digests, named.links["."]) == ({"deploy.py": digest("deploy")}, str(folder))
 
 
 HIDDEN = [
@@ -114,9 +114,9 @@ def test_a_folder_that_is_no_absolute_path_binds_nothing():
 
 def test_files_of_the_kernel_are_not_read():
     """To read some of them takes for ever."""
-    found = read_named_files({"path": "/proc/self/environ", "other": "proc/kmsg"}, "/")
+    named = read_named_files({"path": "/proc/self/environ", "other": "proc/kmsg"}, "/")
 
-    assert found.digests == {}
+    assert named.digests == {}
 
 
 def test_what_is_no_file_is_not_read(folder: Path):
@@ -130,26 +130,26 @@ def test_more_files_than_are_bound_are_said_to_be_left_out(folder: Path):
     """People see that not all files are bound."""
     for number in range(MOST_FILES + 1):
         (folder / f"{number}.txt").write_text("x")
-    found = read_named_files({"command": " ".join(f"{n}.txt" for n in range(MOST_FILES + 1))}, str(folder))
+    named = read_named_files({"command": " ".join(f"{n}.txt" for n in range(MOST_FILES + 1))}, str(folder))
 
-    assert len(found.digests) == MOST_FILES
-    assert not found.is_complete
+    assert len(named.digests) == MOST_FILES
+    assert not named.is_complete
 
 
 def test_a_file_that_is_too_large_is_said_to_be_left_out(folder: Path):
     """The others are bound all the same."""
     with (folder / "large.bin").open("wb") as file:
         file.truncate(MOST_BYTES + 1)
-    found = read_named_files({"command": "cat large.bin deploy.py"}, str(folder))
+    named = read_named_files({"command": "cat large.bin deploy.py"}, str(folder))
 
-    assert set(found.digests) == {"deploy.py"}
-    assert not found.is_complete
+    assert set(named.digests) == {"deploy.py"}
+    assert not named.is_complete
 
 
 def test_words_without_end_are_said_to_be_left_out(folder: Path):
     """The work has a limit, whatever the arguments hold."""
-    found = read_named_files(
+    named = read_named_files(
         {"command": " ".join(f"x{number}" for number in range(MOST_WORDS)) + " deploy.py"}, str(folder)
     )
 
-    assert not found.is_complete
+    assert not named.is_complete

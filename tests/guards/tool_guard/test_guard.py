@@ -521,6 +521,32 @@ def test_open_requests_are_bounded(url: str):
     use_guard(url, work, most_open={"run": 2, "gate": 4})
 
 
+def test_open_requests_of_a_key_are_bounded(url: str):
+    """Over all of its runs, whose names its agents make up; another key, and a run of none, have their own room."""
+
+    async def work(guard: ToolGuard, _approvals: Approvals) -> None:
+        runs = [f"key:{'a' * 12}/{number}" for number in range(3)] + [f"key:{'b' * 12}/0", "a", "b", "c"]
+        verdicts = [await guard.check(make_call(run_id=run)) for run in runs]
+        assert [verdict.kind for verdict in verdicts] == ["pending"] * 2 + ["refuse"] + ["pending"] * 4
+
+    use_guard(url, work, most_open={"key": 2})
+
+
+def test_what_tools_return_takes_no_room_from_calls(url: str):
+    """Else a server could keep a run's calls from being asked about, by answering with what has to be."""
+
+    async def work(_: ToolGuard, approvals: Approvals) -> None:
+        gates = [make_asking_gate(approvals, name=name) for name in ("calls", "results")]
+        guard = ToolGuard(gates[0], results=gates[1], most_open={"run": 2})
+        returned = [await guard.check_result(make_call(call_id="c0"), f"result {number}") for number in range(3)]
+        called = [await guard.check(make_call(call_id=f"c{number}")) for number in range(1, 4)]
+
+        assert [verdict.kind for verdict in returned] == ["pending", "pending", "refuse"]
+        assert [verdict.kind for verdict in called] == ["pending", "pending", "refuse"]
+
+    use_guard(url, work)
+
+
 # ---------------------------------------------------------------- files
 
 

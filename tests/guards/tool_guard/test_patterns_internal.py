@@ -81,9 +81,9 @@ CALLS: list[tuple[str, str | None, str | None]] = [
 @pytest.mark.parametrize(("tool", "server", "expected"), CALLS)
 def test_the_most_specific_name_counts(tool: str, server: str | None, expected: str | None):
     """A name that only resembles a more specific one is refused."""
-    found = ToolPatterns(TOOLS).find(tool, server)
+    pair = ToolPatterns(TOOLS).find(tool, server)
 
-    assert (found and found[1]) == expected
+    assert (pair and pair[1]) == expected
 
 
 def test_the_order_of_writing_does_not_count():
@@ -92,9 +92,9 @@ def test_the_order_of_writing_does_not_count():
     for seed in range(50):
         random.Random(seed).shuffle(keys)
         patterns = ToolPatterns({key: TOOLS[key] for key in keys})
-        found = [patterns.find(tool, server) for tool, server, _ in CALLS]
+        pairs = [patterns.find(tool, server) for tool, server, _ in CALLS]
 
-        assert [pair and pair[1] for pair in found] == [expected for _, _, expected in CALLS]
+        assert [pair and pair[1] for pair in pairs] == [expected for _, _, expected in CALLS]
 
 
 def test_a_tool_that_nothing_names_is_refused():
@@ -130,9 +130,9 @@ def test_two_names_of_which_neither_is_more_specific_are_refused_until_the_third
     with pytest.raises(UsageError, match="both fit"):
         ToolPatterns(tools)
 
-    found = ToolPatterns(tools | {("bank", "delete_*"): 3}).find("delete_all", "bank")
-    assert found is not None
-    assert found[1] == 3
+    pair = ToolPatterns(tools | {("bank", "delete_*"): 3}).find("delete_all", "bank")
+    assert pair is not None
+    assert pair[1] == 3
 
 
 @pytest.mark.parametrize("key", ["read_*", "*", ("bank", "*"), ("*", "balance")])
@@ -147,3 +147,19 @@ def test_what_cannot_check_is_refused():
     checkers: Any = {"a": Gate("a", rules=[{"contains": "x"}]), "b": "gate b"}
     with pytest.raises(UsageError, match="got str"):
         ToolGuard(checkers)
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("mcp__bank__pay", "('bank', 'pay')"),
+        ("Read|mcp__bank__pay*", "('bank', 'pay*')"),
+        ("mcp__bank", "('bank', '*')"),
+        ("mcp__*", "('*', '*')"),
+    ],
+)
+def test_a_harnesss_spelling_of_a_tool_of_mcp_is_refused(written: str, right: str):
+    """No call has that name, so its gate would never be asked; the message has the right one."""
+    with pytest.raises(UsageError) as caught:
+        ToolPatterns({written: 1})
+    assert right in str(caught.value)

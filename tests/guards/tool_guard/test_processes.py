@@ -50,13 +50,13 @@ def approve(url: str) -> int:
 def test_fifty_checks_in_two_processes_make_one_request_and_one_execution(url: str, tmp_path: Path):
     """Twenty-five in each, at once, before the yes and after it."""
     held = check_in_two_processes(url, tmp_path)
-    assert {kind for told in held for kind in told["kinds"]} == {"pending"}
-    assert len({ident for told in held for ident in told["approvals"]}) == 1
+    assert {kind for reports in held for kind in reports["kinds"]} == {"pending"}
+    assert len({ident for reports in held for ident in reports["approvals"]}) == 1
     assert approve(url) == 1
 
-    told = check_in_two_processes(url, tmp_path)
+    reports = check_in_two_processes(url, tmp_path)
 
-    assert sorted(kind for each in told for kind in each["kinds"]) == ["allow"] + ["refuse"] * 49
+    assert sorted(kind for each in reports for kind in each["kinds"]) == ["allow"] + ["refuse"] * 49
     assert len(list_runs(tmp_path)) == 1
     assert verify(url).valid
 

@@ -60,10 +60,10 @@ def run_task(folder: Path, answers: list[str], task: Any) -> Any:
     import inspect_ai
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-    said = [ModelOutput.from_content("mockllm/model", text) for text in answers]
-    for output in said:  # or Inspect would fetch a tokenizer to count them
+    outputs = [ModelOutput.from_content("mockllm/model", text) for text in answers]
+    for output in outputs:  # or Inspect would fetch a tokenizer to count them
         output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-    model = get_model("mockllm/model", custom_outputs=said)
+    model = get_model("mockllm/model", custom_outputs=outputs)
     [log] = inspect_ai.eval(task, model=model, display="none", log_dir=str(folder), max_samples=1, score_display=False)
     gc.collect()  # what Inspect left open is reported here, and not in a test of something else
     return log
@@ -78,11 +78,11 @@ def read_metrics(log: Any) -> dict[str, float]:
     return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
 
 
-def open_scorer(source: Any = grade, **how: Any) -> Any:
+def open_scorer(source: Any = grade, **options: Any) -> Any:
     from adjudge.integrations.inspect_ai import judge_scorer
 
     judge = Judge(ScriptedModel(source), name="careful") if not isinstance(source, JudgeChain) else source
-    return judge_scorer(judge, **{"criteria": "Reads well.", **how})
+    return judge_scorer(judge, **{"criteria": "Reads well.", **options})
 
 
 def test_a_sample_is_scored_by_the_judge(tmp_path: Path):

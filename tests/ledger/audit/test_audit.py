@@ -100,7 +100,7 @@ def test_unqualified_needs_everything_in_order(critical: int, major: int, judged
 
 
 @pytest.mark.parametrize(
-    ("said", "codes"),
+    ("events", "codes"),
     [
         ([("result", PASSED)], []),
         ([("result", FAILED)], ["failed"]),
@@ -157,23 +157,23 @@ def test_unqualified_needs_everything_in_order(critical: int, major: int, judged
         ([("override", {"audit": "x", "opinion": "unqualified"})], []),
     ],
 )
-def test_what_is_found(said: list[Any], codes: list[str]):
+def test_what_is_found(events: list[Any], codes: list[str]):
     """Each row of the table of findings; what cannot be read is a finding and never a pass."""
-    assert find_codes(audit(*said)) == codes
+    assert find_codes(audit(*events)) == codes
 
 
 def test_every_finding_cites_the_entry_that_shows_it():
     """By place and hash, so that it can be looked up and proven."""
     rows = make_rows(("result", PASSED), ("result", FAILED))
-    found = audit_rows(rows)
+    report = audit_rows(rows)
 
-    assert [(item.severity, item.seq, item.hash) for item in found.found] == [("major", 3, rows[2][8])]
-    assert [(item.seq, item.hash, item.id) for item in found.judged] == [
+    assert [(item.severity, item.seq, item.hash) for item in report.found] == [("major", 3, rows[2][8])]
+    assert [(item.seq, item.hash, item.id) for item in report.judged] == [
         (3, rows[2][8], FAILED.id),
         (2, rows[1][8], PASSED.id),
     ]
-    assert found.findings == Findings(major=1)
-    assert (found.opinion, found.computed_opinion) == ("qualified", "qualified")
+    assert report.findings == Findings(major=1)
+    assert (report.opinion, report.computed_opinion) == ("qualified", "qualified")
 
 
 def test_entries_about_one_result_are_one_thing():
@@ -247,8 +247,8 @@ def test_what_was_erased_is_missed():
     erased = [(*row[:5], None, *row[6:]) if row[0] in {3, 4} else row for row in rows]
     for seq in (3, 4):
         place = len(erased) + 1
-        said = f'{{"seq":{seq},"id":"id-{seq}","payload_hash":"{rows[seq - 1][6]}"}}'.encode()
-        erased.append((place, f"id-{place}", rows[0][2], "erasure", f"id-{seq}", said, "", "", "", None))
+        notice = f'{{"seq":{seq},"id":"id-{seq}","payload_hash":"{rows[seq - 1][6]}"}}'.encode()
+        erased.append((place, f"id-{place}", rows[0][2], "erasure", f"id-{seq}", notice, "", "", "", None))
     entry = audit_rows(rehash(erased))
 
     assert entry.basis is not None
@@ -273,7 +273,7 @@ def test_nothing_is_known_of_a_ledger_that_was_changed():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "seqs"),
+    ("options", "seqs"),
     [
         ({}, [2, 3, 4]),
         ({"gate": "publish"}, [3]),
@@ -284,12 +284,12 @@ def test_nothing_is_known_of_a_ledger_that_was_changed():
         ({"gate": "other"}, []),
     ],
 )
-def test_only_what_is_asked_for_is_looked_at(wanted: dict[str, Any], seqs: list[int]):
+def test_only_what_is_asked_for_is_looked_at(options: dict[str, Any], seqs: list[int]):
     """By gate, execution, subject and time; ``until`` is not included."""
     about = make_result(outcome="passed", rule_results=(), score=0.9)
     other = replace(PASSED, id="other")
     entry = audit(
-        ("result", about), decide(PASSED, **ALLOWED), ("result", other.to_dict() | {"execution": "x"}), **wanted
+        ("result", about), decide(PASSED, **ALLOWED), ("result", other.to_dict() | {"execution": "x"}), **options
     )
 
     assert sorted(item.seq for item in entry.judged) == seqs
@@ -298,10 +298,10 @@ def test_only_what_is_asked_for_is_looked_at(wanted: dict[str, Any], seqs: list[
 
 def test_an_approval_is_in_scope_when_what_it_is_about_is():
     """A request does not say its gate in every entry, and is found all the same, and not with another gate."""
-    said = request(UNDECIDED), close(UNDECIDED, "ada", approved=True), decide(UNDECIDED, pending=True)
+    events = request(UNDECIDED), close(UNDECIDED, "ada", approved=True), decide(UNDECIDED, pending=True)
 
-    assert find_codes(audit(*said, gate="publish")) == ["answered"]
-    assert find_codes(audit(*said, gate="other")) == []
+    assert find_codes(audit(*events, gate="publish")) == ["answered"]
+    assert find_codes(audit(*events, gate="other")) == []
 
 
 def test_one_result_stands_in_the_report_and_several_do_not():
@@ -345,8 +345,8 @@ def test_no_payload_breaks_an_audit(kinds: list[str], data: st.DataObject):
         "status",
     ]
     payload = st.dictionaries(st.sampled_from(names), leaf | st.dictionaries(st.sampled_from(names), leaf), max_size=6)
-    said = [(kind, data.draw(payload)) for kind in kinds]
-    entry = audit(*said)
+    events = [(kind, data.draw(payload)) for kind in kinds]
+    entry = audit(*events)
 
     assert entry.basis is not None
     assert entry.basis.judged >= entry.basis.undecided
@@ -410,12 +410,12 @@ def test_nobody_vouches_for_a_ledger_that_was_changed(opinion: Any):
 
 def test_a_gate_is_audited_from_its_ledger(tmp_path: Path):
     """What a gate recorded comes out as it was decided; the head is the ledger's own."""
-    said = [{"criteria": [{"name": "kind", "reasoning": "", "score": score}]} for score in (0.9, 0.1)]
+    replies = [{"criteria": [{"name": "kind", "reasoning": "", "score": score}]} for score in (0.9, 0.1)]
     rubric = {"name": "Kind", "criteria": [{"name": "kind", "description": "Is kind."}]}
 
     async def run() -> Any:
         async with Ledger(f"sqlite:///{tmp_path / 'a.db'}") as ledger:
-            gate = Gate("publish", rubric=rubric, judge=ScriptedModel(said), ledger=ledger)
+            gate = Gate("publish", rubric=rubric, judge=ScriptedModel(replies), ledger=ledger)
             await gate.check("Thank you.")
             first = await derive_audit(ledger, gate="publish")
             await gate.check("Go away.")
@@ -493,6 +493,6 @@ def test_what_cannot_be_used_is_said(tmp_path: Path):
         ({"scope": "everything"}, "scope is a list"),
         ({}, "there is no ledger"),
     ]
-    for how, said in cases:
-        with pytest.raises(UsageError, match=said):
-            asyncio.run(derive_audit(ledger, **how))
+    for options, message in cases:
+        with pytest.raises(UsageError, match=message):
+            asyncio.run(derive_audit(ledger, **options))

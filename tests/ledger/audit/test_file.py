@@ -63,7 +63,7 @@ def make_entries(draw: st.DrawFn, text: st.SearchStrategy[str], metadata: st.Sea
     rule = st.builds(
         RuleResult, name=text, passed=st.booleans(), message=text, metadata=st.dictionaries(text, text, max_size=2)
     )
-    found = st.builds(
+    findings = st.builds(
         Finding, severity=st.sampled_from(["critical", "major", "minor"]), code=st.just("failed"), detail=text
     )
     judged = st.builds(
@@ -78,7 +78,7 @@ def make_entries(draw: st.DrawFn, text: st.SearchStrategy[str], metadata: st.Sea
         execution_id=draw(st.none() | text),
         rule_results=tuple(draw(st.lists(rule, max_size=2))),
         judge_result=draw(RESULTS),
-        found=tuple(draw(st.lists(found, max_size=1))),
+        found=tuple(draw(st.lists(findings, max_size=1))),
         judged=tuple(draw(st.lists(judged, max_size=2))),
         metadata=draw(st.dictionaries(text, metadata, max_size=3)),
         id=draw(text),
@@ -249,7 +249,7 @@ def test_names_in_camel_case_are_read():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("opinion: qualified\nfind", "find", "an audit needs opinion"),
         ("findings: {critical: 0, major: 1, minor: 2}", "scopes: [s]", "no member 'scopes'; did you mean 'scope'?"),
@@ -272,9 +272,9 @@ def test_names_in_camel_case_are_read():
         ("scope: [s]", "judgeResult: {passed: true, score: 1}", "a result has one of the schemas"),
     ],
 )
-def test_what_is_no_report_is_refused(old: str, new: str, said: str):
+def test_what_is_no_report_is_refused(old: str, new: str, message: str):
     """In one sentence that names the member; nothing is guessed, least of all an opinion or a number."""
-    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
         read_report(SEED.replace(old, new))
 
     assert "\n" not in str(caught.value)
@@ -352,13 +352,13 @@ def test_the_report_says_who_says_what():
 
     assert entry.basis is not None
     assert "# Audit: unqualified" in text
-    for said in (
+    for text_part in (
         "| given by | Ada |",
         "| opinion by the rule | qualified |",
         entry.found[0].hash,
         str(entry.basis.head),
     ):
-        assert str(said) in text
+        assert str(text_part) in text
     assert "could not see | entries dropped from the end" in text
 
 

@@ -25,7 +25,7 @@ WRITTEN = AuditEntry(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("filters", "matches"),
     [
         ({}, True),
         ({"opinion": "qualified"}, True),
@@ -47,13 +47,13 @@ WRITTEN = AuditEntry(
         ({"until": NOON - SECOND}, False),
     ],
 )
-def test_a_query_takes_what_matches_everything(wanted: dict[str, Any], found: bool):
+def test_a_query_takes_what_matches_everything(filters: dict[str, Any], matches: bool):
     """Each member narrows, and each bound is included."""
-    assert AuditQuery(**wanted).matches(WRITTEN) is found
+    assert AuditQuery(**filters).matches(WRITTEN) is matches
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "filters",
     [
         {"opinion": "fine"},
         {"opinion": ["fine"]},
@@ -63,10 +63,10 @@ def test_a_query_takes_what_matches_everything(wanted: dict[str, Any], found: bo
     ],
     ids=range(5),
 )
-def test_a_query_that_could_find_nothing_is_refused(wanted: dict[str, Any]):
+def test_a_query_that_could_find_nothing_is_refused(filters: dict[str, Any]):
     """A mistyped opinion would find no audit, which reads like there being none."""
     with pytest.raises(UsageError):
-        AuditQuery(**wanted)
+        AuditQuery(**filters)
 
 
 def test_values_are_plain_data():

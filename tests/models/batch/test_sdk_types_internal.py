@@ -57,19 +57,19 @@ def fits(body: dict[str, Any], typed_dict: Any) -> Any:
         return TypeAdapter(typed_dict).validate_json(json.dumps(body))
 
 
-def knows(said: Any, model: Any, *, by_alias: bool = False) -> Any:
+def knows(answer: Any, model: Any, *, by_alias: bool = False) -> Any:
     """Fail unless an answer is one of a package's, with no member that the type does not know: none forbids others."""
     fields = model.model_fields
     known = {item.alias or name for name, item in fields.items()} if by_alias else set(fields)
-    assert set(said) <= known, set(said) - known
-    return model.model_validate(said)
+    assert set(answer) <= known, set(answer) - known
+    return model.model_validate(answer)
 
 
-def find_said(server: BatchServer, shape: str) -> list[Any]:
+def find_answers(server: BatchServer, shape: str) -> list[Any]:
     """What a server said about jobs in a shape."""
-    found = [body for name, body in server.said if name == shape]
-    assert found
-    return found
+    answers = [body for name, body in server.answers if name == shape]
+    assert answers
+    return answers
 
 
 # OpenAI
@@ -113,10 +113,10 @@ def test_our_server_says_what_openai_says(package, knobs: dict[str, Any]):
     file = package("openai.types.file_object").FileObject
     server = judge("openai", **knobs)
 
-    for said in find_said(server, "Batch"):
-        knows(said, batch)
-    for said in find_said(server, "FileObject"):
-        knows(said, file)
+    for answer in find_answers(server, "Batch"):
+        knows(answer, batch)
+    for answer in find_answers(server, "FileObject"):
+        knows(answer, file)
     for job in server.jobs.values():
         for row in job.rows:
             knows(json.loads(row)["response"]["body"], completion)
@@ -143,8 +143,8 @@ def test_our_server_says_what_anthropic_says(package, knobs: dict[str, Any]):
     types = package("anthropic.types.messages")
     server = judge("anthropic", **knobs)
 
-    for said in find_said(server, "MessageBatch"):
-        knows(said, types.MessageBatch)
+    for answer in find_answers(server, "MessageBatch"):
+        knows(answer, types.MessageBatch)
     kinds = set()
     for job in server.jobs.values():
         for row in job.rows:
@@ -178,13 +178,13 @@ def test_our_server_says_what_gemini_says(package, knobs: dict[str, Any]):
     server = judge("gemini", **knobs)
 
     states = {item.value for item in types.JobState}
-    for said in find_said(server, "BatchJob"):
+    for answer in find_answers(server, "BatchJob"):
         with warnings.catch_warnings():
             # It has JOB_STATE_PARTIALLY_SUCCEEDED, and does not translate the API's word for it.
             warnings.simplefilter("ignore")
-            job = types.BatchJob.model_validate(batches._BatchJob_from_mldev(said))
-        assert (job.name, job.display_name) == (said["name"], said["metadata"]["displayName"])
-        assert said["metadata"]["state"].replace("BATCH_", "JOB_") in states
+            job = types.BatchJob.model_validate(batches._BatchJob_from_mldev(answer))
+        assert (job.name, job.display_name) == (answer["name"], answer["metadata"]["displayName"])
+        assert answer["metadata"]["state"].replace("BATCH_", "JOB_") in states
     for made in server.jobs.values():
         for row in made.rows:
             line = json.loads(row)

@@ -94,9 +94,9 @@ def test_an_unknown_reason_is_no_reply(prefix):
 def test_an_old_claude_without_structured_output_is_asked_without():
     """output_config is left out once a model says that it does not support it."""
     complaint = {"type": "error", "error": {"type": "invalid_request_error", "message": "output_config: not supported"}}
-    said, server = talk((400, {}, complaint), (200, {}, message()), prefix="anthropic")
+    reply, server = talk((400, {}, complaint), (200, {}, message()), prefix="anthropic")
 
-    assert said.text == "fine"
+    assert reply.text == "fine"
     assert "output_config" not in server.bodies[1]
 
 
@@ -185,9 +185,9 @@ def test_a_blocked_prompt_is_a_refusal():
 def test_gemini_parameters_are_dropped_in_pairs(message, dropped):
     """What only makes sense together goes together."""
     complaint = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
-    said, server = talk((400, {}, complaint), (200, {}, generated()), prefix="gemini")
+    reply, server = talk((400, {}, complaint), (200, {}, generated()), prefix="gemini")
 
-    assert said.text == "fine"
+    assert reply.text == "fine"
     assert set(server.bodies[0]["generationConfig"]) - set(server.bodies[1]["generationConfig"]) == dropped
 
 

@@ -137,11 +137,11 @@ def test_no_error_says_the_key(place: str, form: str, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("MY_KEY", KEY)
     monkeypatch.setattr("adjudge.models.providers.http.attempts_for", lambda kind: 1)
-    said = ENCODINGS[form](KEY)
-    failed = ask_raw(PLACES[place](said))
+    encoded = ENCODINGS[form](KEY)
+    failed = ask_raw(PLACES[place](encoded))
 
     for shown in (*list_shown(failed), caplog.text):
-        check_unsaid(shown, said)
+        check_unsaid(shown, encoded)
 
 
 def test_an_error_carries_no_request(monkeypatch):
@@ -162,8 +162,8 @@ def test_an_error_carries_no_request(monkeypatch):
 def test_what_a_proxy_says_is_cleaned_too(monkeypatch):
     """Of the key it was shown, and of the password it was asked with."""
 
-    async def run(said: str) -> str:
-        async with answer_raw(f"HTTP/1.1 407 {said}\r\nContent-Length: 0\r\n\r\n".encode()) as port:
+    async def run(encoded: str) -> str:
+        async with answer_raw(f"HTTP/1.1 407 {encoded}\r\nContent-Length: 0\r\n\r\n".encode()) as port:
             for name in ("HTTPS_PROXY", "https_proxy"):
                 monkeypatch.setenv(name, f"http://me:hunter2-and-more@127.0.0.1:{port}")
             async with open_model("https://somewhere.test/v1?key_env=MY_KEY#m") as model:
@@ -176,9 +176,9 @@ def test_what_a_proxy_says_is_cleaned_too(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     for secret in (KEY, "hunter2-and-more"):
         for form in ("plain", "base64-user", "url-all"):
-            said = ENCODINGS[form](secret)
-            shown = asyncio.run(run(said))
-            assert said not in shown
+            encoded = ENCODINGS[form](secret)
+            shown = asyncio.run(run(encoded))
+            assert encoded not in shown
             assert "hunter2-" not in shown
 
 
@@ -186,10 +186,10 @@ def test_what_a_proxy_says_is_cleaned_too(monkeypatch):
 def test_no_reply_and_no_recording_says_the_key(form: str, monkeypatch, tmp_path):
     """In its text, the model it names, its id; nor in what is recorded of it."""
     monkeypatch.setenv("MY_KEY", KEY)
-    said = ENCODINGS[form](KEY)
-    body = completion(f"it is {said}!", id=f"id {said}", model=f"m {said}")
+    encoded = ENCODINGS[form](KEY)
+    body = completion(f"it is {encoded}!", id=f"id {encoded}", model=f"m {encoded}")
     body["choices"][0]["logprobs"] = {
-        "content": [{"token": piece, "logprob": -0.1} for piece in ("it", " is ", *split(said, 4), "!")]
+        "content": [{"token": piece, "logprob": -0.1} for piece in ("it", " is ", *split(encoded, 4), "!")]
     }
     reply, _ = talk((200, {}, body), key_env="MY_KEY")
     file = tmp_path / "recorded.jsonl"
@@ -207,7 +207,7 @@ def test_no_reply_and_no_recording_says_the_key(form: str, monkeypatch, tmp_path
     written = file.read_text()
     assert reply.logprobs is None
     for shown in (repr(reply), written, json.dumps(json.loads(written), ensure_ascii=False)):
-        check_unsaid(shown, said)
+        check_unsaid(shown, encoded)
 
 
 def test_what_is_no_key_stays():
@@ -237,20 +237,20 @@ KEYS = st.text(alphabet=LETTERS + "-_./+=~", min_size=16, max_size=64).filter(
 @example(key=KEY, form="base64", around="x")
 def test_no_form_of_any_key_is_shown(key: str, form: str, around: str):
     """What is shown of a message holds no part of the key, and nothing long of what it was made into."""
-    said = ENCODINGS[form](key)
-    shown = redact_error(f"{around} {said} {around}", (key,))
+    encoded = ENCODINGS[form](key)
+    shown = redact_error(f"{around} {encoded} {around}", (key,))
 
     assert not list_windows(key, 8) & list_windows(shown, 8)
-    if len(said) <= LONGEST - 2 * len(around) - 2:
-        assert not [item for item in list_windows(flat(said), 20) if item in shown.lower()]
+    if len(encoded) <= LONGEST - 2 * len(around) - 2:
+        assert not [item for item in list_windows(flat(encoded), 20) if item in shown.lower()]
 
 
 @given(key=KEYS, before=st.integers(0, LONGEST + 20), form=st.sampled_from(["base64", "base64-url", "url-all"]))
 def test_no_cut_leaves_half_a_key(key: str, before: int, form: str):
     """Of an encoded key, what stands before the cut is as much of it as was decoded."""
-    said = ENCODINGS[form](key)
-    shown = redact_error("-" * before + " " + said, (key,)).rstrip("…")
-    kept = next((size for size in range(len(said), 0, -1) if shown.endswith(said[:size])), 0)
+    encoded = ENCODINGS[form](key)
+    shown = redact_error("-" * before + " " + encoded, (key,)).rstrip("…")
+    kept = next((size for size in range(len(encoded), 0, -1) if shown.endswith(encoded[:size])), 0)
 
     assert kept < {"base64": 15, "base64-url": 15, "url-all": 30}[form]
 

@@ -64,13 +64,13 @@ bodies = st.binary(max_size=60) | values.map(lambda value: json.dumps(value).enc
 @example(body=b'{"choices":' * 50_000)
 def test_any_body_is_a_reply_or_a_model_error(model, body):
     """No other exception leaves an adapter, so no bytes of a server can crash a run."""
-    said: Reply | ModelError
+    answer: Reply | ModelError
     try:
-        said = model._read_safely(body, {}, ACCESS)
+        answer = model._read_safely(body, {}, ACCESS)
     except ModelError as error:
-        said = error
+        answer = error
 
-    assert isinstance(said, Reply) or (str(said).startswith("host ") and str(said).isprintable())
+    assert isinstance(answer, Reply) or (str(answer).startswith("host ") and str(answer).isprintable())
 
 
 @given(bodies)
@@ -90,10 +90,10 @@ def test_any_complaint_is_told_in_one_printable_line(body):
 def test_a_secret_is_removed_wherever_the_text_is_cut(text, place):
     """Not even a part of it survives at the cut."""
     secret = "sk-0123456789abcdef"
-    said = redact_error(text[:place] + secret + text[place:], [secret])
+    redacted = redact_error(text[:place] + secret + text[place:], [secret])
 
-    assert secret[:8] not in said or secret[:8] in text
-    assert len(said) <= LONGEST
+    assert secret[:8] not in redacted or secret[:8] in text
+    assert len(redacted) <= LONGEST
 
 
 @given(st.text(max_size=60))

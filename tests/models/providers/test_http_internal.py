@@ -50,8 +50,8 @@ def ask(*steps, **options) -> tuple[str | ModelError, Scripted, list[float]]:
         async with serve(*steps) as server, model_at(server, waits, **options) as model:
             try:
                 reply = await model.complete(PLAIN)
-            except ModelError as said:
-                return said, server, waits.seconds
+            except ModelError as refusal:
+                return refusal, server, waits.seconds
             return reply.text, server, waits.seconds
 
     return asyncio.run(run())
@@ -74,9 +74,9 @@ def ask(*steps, **options) -> tuple[str | ModelError, Scripted, list[float]]:
 )
 def test_a_throttled_request_waits_as_long_as_asked(headers, waited):
     """429 is asked again after Retry-After in any of its forms; unreadable ones mean an ordinary back-off."""
-    said, server, waits = ask((429, headers, error("slow down")), GOOD)
+    answer, server, waits = ask((429, headers, error("slow down")), GOOD)
 
-    assert said == "fine"
+    assert answer == "fine"
     assert waits == [pytest.approx(waited)]
     assert len(server.bodies) == 2
 
@@ -84,21 +84,21 @@ def test_a_throttled_request_waits_as_long_as_asked(headers, waited):
 @pytest.mark.parametrize("value", ["61", "86400", "999999999"], ids=str)
 def test_a_wait_of_over_a_minute_is_given_up(value):
     """A server that asks for more than 60 seconds is not waited for, and the error says so."""
-    said, server, waits = ask((429, {"Retry-After": value}, error("daily limit")), GOOD)
+    answer, server, waits = ask((429, {"Retry-After": value}, error("daily limit")), GOOD)
 
-    assert isinstance(said, ModelError)
-    assert said.status == 429
-    assert f"127.0.0.1:{server.port} answered 429 and asks to wait {value} seconds" in str(said)
-    assert "daily limit" in str(said)
+    assert isinstance(answer, ModelError)
+    assert answer.status == 429
+    assert f"127.0.0.1:{server.port} answered 429 and asks to wait {value} seconds" in str(answer)
+    assert "daily limit" in str(answer)
     assert (waits, len(server.bodies)) == ([], 1)
 
 
 def test_429_is_tried_10_times_in_all():
     """A server that stays busy is asked ten times, with a back-off that doubles up to 16 seconds."""
-    said, server, waits = ask((429, {}, error("busy")))
+    answer, server, waits = ask((429, {}, error("busy")))
 
-    assert isinstance(said, ModelError)
-    assert said.status == 429
+    assert isinstance(answer, ModelError)
+    assert answer.status == 429
     assert len(server.bodies) == 10
     assert waits == [0.5, 1, 2, 4, 8, 16, 16, 16, 16]
 
@@ -106,28 +106,28 @@ def test_429_is_tried_10_times_in_all():
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 529])
 def test_a_broken_server_is_tried_4_times_in_all(status):
     """408 and 5xx are asked four times; the error names host, status and the server's words."""
-    said, server, waits = ask((status, {}, error("out of order")))
+    answer, server, waits = ask((status, {}, error("out of order")))
 
-    assert isinstance(said, ModelError)
-    assert str(said) == f"127.0.0.1:{server.port} answered {status}: out of order"
-    assert said.status == status
+    assert isinstance(answer, ModelError)
+    assert str(answer) == f"127.0.0.1:{server.port} answered {status}: out of order"
+    assert answer.status == status
     assert (len(server.bodies), waits) == (4, [0.5, 1, 2])
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
 def test_other_statuses_are_not_asked_again(status):
     """What the provider will answer the same way again is not asked again."""
-    said, server, _ = ask((status, {}, error("no")))
+    answer, server, _ = ask((status, {}, error("no")))
 
-    assert isinstance(said, ModelError)
-    assert (said.status, len(server.bodies)) == (status, 1)
+    assert isinstance(answer, ModelError)
+    assert (answer.status, len(server.bodies)) == (status, 1)
 
 
 def test_a_provider_that_says_not_to_retry_is_heeded():
     """x-should-retry: false and an exhausted quota are final, whatever the status."""
     for step in ((500, {"x-should-retry": "false"}, error("no")), (429, {}, error("no", code="insufficient_quota"))):
-        said, server, _ = ask(step)
-        assert isinstance(said, ModelError)
+        answer, server, _ = ask(step)
+        assert isinstance(answer, ModelError)
         assert len(server.bodies) == 1
 
 
@@ -136,10 +136,10 @@ def test_a_broken_connection_is_mended(fault):
     """A reset or truncated answer is asked for again; after the fourth the error says what happened."""
     assert ask(fault, fault, fault, GOOD)[0] == "fine"
 
-    said, server, waits = ask(fault)
-    assert isinstance(said, ModelError)
-    assert said.status is None
-    assert f"127.0.0.1:{server.port} closed the connection" in str(said)
+    answer, server, waits = ask(fault)
+    assert isinstance(answer, ModelError)
+    assert answer.status is None
+    assert f"127.0.0.1:{server.port} closed the connection" in str(answer)
     assert (len(server.bodies), len(waits)) == (4, 3)
 
 
@@ -172,27 +172,27 @@ async def flood(request: web.Request) -> web.StreamResponse:
 @pytest.mark.parametrize("step", [(200, {}, b" " * (LARGEST_REPLY + 1)), flood], ids=["announced", "chunked"])
 def test_a_reply_that_is_too_large_is_not_read(step):
     """More than 8 MB is refused, whether announced or not, and not asked for again."""
-    said, _, waits = ask(step)
+    answer, _, waits = ask(step)
 
-    assert isinstance(said, ModelError)
-    assert "more than 8 MB" in str(said)
+    assert isinstance(answer, ModelError)
+    assert "more than 8 MB" in str(answer)
     assert waits == []
 
 
 def test_a_compressed_reply_is_refused():
     """Nothing compressed was asked for, and decompressing could be made a bomb."""
-    said, server, _ = ask((200, {"Content-Encoding": "gzip"}, b"x"))
+    answer, server, _ = ask((200, {"Content-Encoding": "gzip"}, b"x"))
 
-    assert "compressed" in str(said)
+    assert "compressed" in str(answer)
     assert server.headers[0]["Accept-Encoding"] == "identity"
 
 
 def test_redirects_are_not_followed():
     """A redirect would carry the key to another host."""
-    said, server, _ = ask((307, {"Location": "/elsewhere"}, b""), GOOD)
+    answer, server, _ = ask((307, {"Location": "/elsewhere"}, b""), GOOD)
 
-    assert isinstance(said, ModelError)
-    assert "redirects are not followed" in str(said)
+    assert isinstance(answer, ModelError)
+    assert "redirects are not followed" in str(answer)
     assert server.paths == ["/v1/chat/completions"]
 
 
@@ -212,8 +212,8 @@ def test_something_that_is_not_http_is_an_error():
                     await model.complete(PLAIN)
         return str(caught.value), port
 
-    said, port = asyncio.run(run())
-    assert names(said, f"127.0.0.1:{port}", "not HTTP", "ClientResponseError")
+    answer, port = asyncio.run(run())
+    assert names(answer, f"127.0.0.1:{port}", "not HTTP", "ClientResponseError")
 
 
 def test_cancelling_closes_the_connection():
@@ -345,11 +345,11 @@ def test_two_loops_leave_no_warning():
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model, said = asyncio.run(both())
+        model, answer = asyncio.run(both())
         del model
         gc.collect()
 
-    assert said == ["fine", "fine"]
+    assert answer == ["fine", "fine"]
     assert [str(item.message) for item in caught if "Unclosed" in str(item.message)] == []
 
 
@@ -370,10 +370,10 @@ def test_a_loop_closed_without_care_does_not_break_the_next():
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        said = asyncio.run(both())
+        answer = asyncio.run(both())
         gc.collect()
 
-    assert said == ["fine", "fine"]
+    assert answer == ["fine", "fine"]
     assert [str(item.message) for item in caught if "Unclosed client session" in str(item.message)] == []
 
 
@@ -428,8 +428,8 @@ def test_a_proxy_is_used_unless_the_host_is_exempt(monkeypatch):
             async with model_at(server, url=ELSEWHERE) as model:
                 return (await model.complete(PLAIN)).text, proxy
 
-    said, proxy = asyncio.run(run(""))
-    assert said == "proxied"
+    answer, proxy = asyncio.run(run(""))
+    assert answer == "proxied"
     assert proxy.paths[0].startswith("http://models.invalid/")
     assert proxy.headers[0]["Proxy-Authorization"].startswith("Basic ")
     with pytest.raises(ModelError, match="the name could not be resolved"):
@@ -449,9 +449,9 @@ def test_an_unreachable_proxy_is_named_without_its_password(monkeypatch):
                 await model.complete(PLAIN)
         return str(caught.value)
 
-    said = asyncio.run(run())
-    assert "the proxy for models.invalid could not be reached" in said
-    assert "hunter2" not in said
+    answer = asyncio.run(run())
+    assert "the proxy for models.invalid could not be reached" in answer
+    assert "hunter2" not in answer
 
 
 def make_certificate(folder: Path) -> Path:
@@ -479,12 +479,12 @@ def test_a_private_ca_is_taken_from_the_environment(monkeypatch, tmp_path, requi
             async with OpenAICompatible("m", place=place, transport=Transport(sleep=waits.sleep)) as model:
                 try:
                     return (await model.complete(PLAIN)).text, waits.seconds
-                except ModelError as said:
-                    return str(said), waits.seconds
+                except ModelError as refusal:
+                    return str(refusal), waits.seconds
 
-    said, waited = asyncio.run(run())
-    assert "could not be trusted" in said
-    assert "SSL_CERT_FILE" in said
+    message, waited = asyncio.run(run())
+    assert "could not be trusted" in message
+    assert "SSL_CERT_FILE" in message
     assert waited == []
 
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))

@@ -102,10 +102,10 @@ def test_finish_reasons_are_mapped(sent, read_as):
 @pytest.mark.parametrize("sent", ["error", "abort", "insufficient_system_resource", "cancelled", "something new"])
 def test_an_unknown_reason_is_no_reply(sent):
     """Something stopped the model: what it wrote until then may hold a verdict it was about to take back."""
-    said = read(completion(choices=[{"finish_reason": sent, "message": {"content": "x"}}]))
+    reply = read(completion(choices=[{"finish_reason": sent, "message": {"content": "x"}}]))
 
-    assert isinstance(said, ModelError)
-    assert f"ended its reply with the reason '{sent}', which does not say that the reply is complete" in str(said)
+    assert isinstance(reply, ModelError)
+    assert f"ended its reply with the reason '{sent}', which does not say that the reply is complete" in str(reply)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_token_probabilities_are_read():
     half = [{"token": "1", "logprob": -0.25, "top_logprobs": [{"token": "0", "logprob": None}]}]
     assert read(completion(choices=[choice | {"logprobs": {"content": half}}])).logprobs is None
     side_by_side = {"tokens": ["a", "b"], "token_logprobs": [-1.0, -2.0]}
-    found = read(completion(choices=[choice | {"logprobs": side_by_side}])).logprobs
-    assert [(item.token, item.logprob) for item in found] == [("a", -1.0), ("b", -2.0)]
+    logprobs = read(completion(choices=[choice | {"logprobs": side_by_side}])).logprobs
+    assert [(item.token, item.logprob) for item in logprobs] == [("a", -1.0), ("b", -2.0)]
 
 
 @pytest.mark.parametrize(
@@ -181,18 +181,18 @@ def test_token_probabilities_are_read():
 )
 def test_an_unreadable_body_is_a_model_error(body):
     """Whatever a server sends with 200, the outcome is a reply or a ModelError that names the host."""
-    said = read(body)
+    reply = read(body)
 
-    assert isinstance(said, ModelError)
-    assert str(said).startswith("127.0.0.1:")
-    assert len(str(said)) < 500
+    assert isinstance(reply, ModelError)
+    assert str(reply).startswith("127.0.0.1:")
+    assert len(str(reply)) < 500
 
 
 def test_an_error_inside_a_200_is_told():
     """Routers answer 200 with an error inside; its sentence is repeated."""
-    said = read({"error": {"message": "upstream is gone", "code": 502}})
+    reply = read({"error": {"message": "upstream is gone", "code": 502}})
 
-    assert "upstream is gone" in str(said)
+    assert "upstream is gone" in str(reply)
 
 
 EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]
@@ -214,9 +214,9 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
 )  # fmt: skip
 def test_a_refused_parameter_is_dropped_and_remembered(complaint, dropped):
     """The request is sent again without what the provider names, and later requests leave it out at once."""
-    said, server = talk((400, {}, complaint), (200, {}, completion()), times=2)
+    reply, server = talk((400, {}, complaint), (200, {}, completion()), times=2)
 
-    assert said.text == "fine"
+    assert reply.text == "fine"
     assert len(server.bodies) == 3
     assert set(server.bodies[0]) - set(server.bodies[1]) == dropped
     assert server.bodies[1] == server.bodies[2]
@@ -225,9 +225,9 @@ def test_a_refused_parameter_is_dropped_and_remembered(complaint, dropped):
 def test_a_token_limit_is_renamed():
     """max_tokens and max_completion_tokens stand for each other before the limit is given up."""
     complaint = error("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", param="max_tokens")
-    said, server = talk((400, {}, complaint), (200, {}, completion()))
+    reply, server = talk((400, {}, complaint), (200, {}, completion()))
 
-    assert said.text == "fine"
+    assert reply.text == "fine"
     assert "max_tokens" not in server.bodies[1]
     assert server.bodies[1]["max_completion_tokens"] == 2048
 
@@ -235,18 +235,18 @@ def test_a_token_limit_is_renamed():
 def test_at_most_four_adaptations():
     """A server that always finds something else is told off after five requests."""
     names = ["temperature", "seed", "logprobs", "response_format", "max_tokens", "max_completion_tokens"]
-    said, server = talk(*[(422, {}, error(f"{name} is not supported")) for name in names])
+    reply, server = talk(*[(422, {}, error(f"{name} is not supported")) for name in names])
 
-    assert isinstance(said, ModelError)
-    assert said.status == 422
+    assert isinstance(reply, ModelError)
+    assert reply.status == 422
     assert len(server.bodies) == 5
 
 
 def test_other_complaints_change_nothing():
     """A prompt that is too long names max_tokens without refusing it; a refusal that fails is not remembered."""
     too_long = error("maximum context length is 10 tokens, you requested 2048 in max_tokens", param="max_tokens")
-    said, server = talk((400, {}, too_long))
-    assert said.status == 400
+    reply, server = talk((400, {}, too_long))
+    assert reply.status == 400
     assert len(server.bodies) == 1
 
     unsupported = (400, {}, error("temperature is not supported"))

@@ -137,8 +137,11 @@ async def ask_judge(url: str) -> None:
 
 
 async def download_ledger(url: str) -> None:
-    async with Client(url, key=KEY, allow_http=True, timeout=HANG) as client, client.connection.download("v1") as got:
-        assert got
+    async with (
+        Client(url, key=KEY, allow_http=True, timeout=HANG) as client,
+        client.connection.download("v1") as response,
+    ):
+        assert response
 
 
 async def ask_server(url: str) -> None:

@@ -167,20 +167,20 @@ def test_levels_are_the_only_scores(server):
     results = asyncio.run(judge_by_seeds(open_random(server), THREE))
 
     for result in results:
-        said = read_scores(THREE, result.raw_response)
+        replied = read_scores(THREE, result.raw_response)
         for item in THREE.criteria:
-            assert said[item.name] in {level for level, _ in item.levels}
-            assert result.criterion(item.name).score == said[item.name]
+            assert replied[item.name] in {level for level, _ in item.levels}
+            assert result.criterion(item.name).score == replied[item.name]
 
 
 def test_code_computes_the_outcome(server):
     """Score and outcome follow from the scores in the reply by weights and thresholds alone."""
     for result in asyncio.run(judge_by_seeds(open_random(server), THREE)):
-        said = read_scores(THREE, result.raw_response)
-        mean = (2 * said["worth"] + said["tone"] + said["short"]) / 4
+        replied = read_scores(THREE, result.raw_response)
+        mean = (2 * replied["worth"] + replied["tone"] + replied["short"]) / 4
 
         assert result.score == pytest.approx(mean)
-        assert result.passed is (mean >= 0.5 - 1e-9 and said["short"] == 1.0)
+        assert result.passed is (mean >= 0.5 - 1e-9 and replied["short"] == 1.0)
 
 
 def test_scores_off_the_scale_are_never_clamped(server):
@@ -190,10 +190,10 @@ def test_scores_off_the_scale_are_never_clamped(server):
     results = asyncio.run(judge_by_seeds(open_random(server), rubric))
 
     for result in results:
-        said = read_scores(rubric, result.raw_response)["worth"]
-        inside = 0.0 <= said <= 1.0
+        replied = read_scores(rubric, result.raw_response)["worth"]
+        inside = 0.0 <= replied <= 1.0
         assert result.undecided_because == (None if inside else "off_scale")
-        assert result.score == (said if inside else None)
+        assert result.score == (replied if inside else None)
     assert any(result.undecided_because == "off_scale" for result in results)
 
 

@@ -59,11 +59,11 @@ def fits(body: dict[str, Any], typed_dict: Any) -> None:
     assert len(list(validated["messages"])) == len(body["messages"])
 
 
-def read_from(said: Any, prefix: str = "http", **dump) -> Reply:
+def read_from(answer: Any, prefix: str = "http", **dump) -> Reply:
     """What an adapter reads from a package's own response object."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        body = said.model_dump_json(by_alias=True, **dump)
+        body = answer.model_dump_json(by_alias=True, **dump)
     reply = read(json.loads(body), prefix=prefix)
     assert isinstance(reply, Reply), reply
     return reply
@@ -164,8 +164,8 @@ def test_together_replies_are_read(package):
         "message": {"role": "assistant", "content": "ab", "reasoning": "hm"},
         "logprobs": {"tokens": ["a", "b"], "token_logprobs": [-1.0, -2.0], "token_ids": [1, 2]},
     }
-    said = types.ChatCompletion.model_validate(CHAT | {"choices": [choice], "prompt": [], "usage": TOKENS})
-    reply = read_from(said)
+    answer = types.ChatCompletion.model_validate(CHAT | {"choices": [choice], "prompt": [], "usage": TOKENS})
+    reply = read_from(answer)
 
     assert (reply.text, reply.finish_reason) == ("ab", "stop")
     assert [(item.token, item.logprob) for item in reply.logprobs or ()] == [("a", -1.0), ("b", -2.0)]
@@ -191,7 +191,7 @@ def test_mistral_replies_are_read(package, finish, reason):
     models = package("mistralai.client.models")
     thinking = models.ThinkChunk(thinking=[models.TextChunk(text="hm")])
     token = {"token": "ok", "logprob": -0.5, "bytes": [111, 107], "token_id": 7}
-    said = models.ChatCompletionResponse.model_validate({
+    answer = models.ChatCompletionResponse.model_validate({
         **CHAT,
         "usage": TOKENS,
         "choices": [{
@@ -201,7 +201,7 @@ def test_mistral_replies_are_read(package, finish, reason):
             "logprobs": {"content": [token | {"top_logprobs": [token]}]},
         }],
     })  # fmt: skip
-    reply = read_from(said)
+    reply = read_from(answer)
 
     assert (reply.text, reply.finish_reason) == ("ok", reason)
     assert reply.logprobs is not None
@@ -222,8 +222,8 @@ def test_anthropic_would_take_the_request(package, request_):
     if request_ is ASKED:
         transform = package("anthropic.lib._parse._transform").transform_schema
         sent = body["output_config"]["format"]["schema"]
-        wanted = transform(ASKED.form.schema)
-        assert drop(wanted, "description") == drop(sent, "type", where="enum")
+        transformed = transform(ASKED.form.schema)
+        assert drop(transformed, "description") == drop(sent, "type", where="enum")
 
 
 def drop(schema: Any, word: str, where: str = "") -> Any:
@@ -243,7 +243,7 @@ def drop(schema: Any, word: str, where: str = "") -> Any:
 def test_anthropic_replies_are_read(package, stop, reason):
     """A Message built by Anthropic's package, thinking included."""
     types = package("anthropic.types")
-    said = types.Message.model_validate({
+    answer = types.Message.model_validate({
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
@@ -257,7 +257,7 @@ def test_anthropic_replies_are_read(package, stop, reason):
         "stop_details": {"type": "refusal", "category": "bio", "explanation": "why"} if stop == "refusal" else None,
         "usage": {"input_tokens": 2, "output_tokens": 3, "cache_read_input_tokens": 10},
     })  # fmt: skip
-    reply = read_from(said, "anthropic")
+    reply = read_from(answer, "anthropic")
 
     assert (reply.text, reply.finish_reason, reply.model) == ("ok", reason, "claude-haiku-5-5")
     assert reply.usage == Usage(input_tokens=12, output_tokens=3, cached_tokens=10)
@@ -305,7 +305,7 @@ def test_gemini_replies_are_read(package, finish, reason):
         types.LogprobsResultCandidate(token="ok", log_probability=-0.5),
         types.LogprobsResultCandidate(token="no", log_probability=-2.0),
     )
-    said = types.GenerateContentResponse(
+    answer = types.GenerateContentResponse(
         candidates=[
             types.Candidate(
                 content=types.Content(role="model", parts=[types.Part(text="hm", thought=True), types.Part(text="ok")]),
@@ -321,7 +321,7 @@ def test_gemini_replies_are_read(package, finish, reason):
         model_version="gemini-reported",
         response_id="r",
     )
-    reply = read_from(said, "gemini", exclude_none=True)
+    reply = read_from(answer, "gemini", exclude_none=True)
 
     assert (reply.text, reply.finish_reason, reply.model, reply.request_id) == ("ok", reason, "gemini-reported", "r")
     assert reply.usage == Usage(input_tokens=9, output_tokens=3, cached_tokens=5)

@@ -77,10 +77,10 @@ def test_a_judgement_through_a_cache_is_the_same_judgement(cache: ReplyCache):
     """A result from the cache differs from the asked one in its usage alone."""
     model = Plain(lambda request: f'{{"token": "{request.token}", "safe": true}}')
     judge = Judge(keep_replies(model, cache))
-    how = {"criteria": "Is polite.", "result_format": None}
+    options = {"criteria": "Is polite.", "result_format": None}
     model_says = '{"criteria": [{"name": "criteria", "reasoning": "", "score": 0.9}]}'
     model.lines = [lambda request: f'{{"token": "{request.token}", {model_says[1:]}']
-    first, second = [judge.evaluate_sync("Thank you.", **how) for _ in range(2)]  # type: ignore[arg-type]
+    first, second = [judge.evaluate_sync("Thank you.", **options) for _ in range(2)]  # type: ignore[arg-type]
 
     assert (first.outcome, first.score, first.raw_response) == ("passed", 0.9, second.raw_response)
     assert (second.outcome, second.score, second.attempts) == ("passed", 0.9, 1)
@@ -102,7 +102,7 @@ def test_what_did_not_end_by_itself_is_asked_again(cache: ReplyCache, reply: Rep
     """A reply that was cut off, refused or empty is the accident of one request."""
     model = Plain(reply, "yes")
 
-    assert [said.text for said in ask(keep_replies(model, cache), ASKED, ASKED)] == [reply.text, "yes"]
+    assert [answer.text for answer in ask(keep_replies(model, cache), ASKED, ASKED)] == [reply.text, "yes"]
 
 
 def test_what_a_model_raises_is_not_kept(cache: ReplyCache):
@@ -118,7 +118,7 @@ def test_a_reply_that_has_no_json_is_handed_on(cache: ReplyCache):
     """What cannot be written is not kept; whoever asked has it."""
     model = Plain(Reply(text="half a pair: \ud800"))
 
-    assert [said.text for said in ask(keep_replies(model, cache), ASKED, ASKED)] == ["half a pair: \ud800"] * 2
+    assert [answer.text for answer in ask(keep_replies(model, cache), ASKED, ASKED)] == ["half a pair: \ud800"] * 2
     assert len(model.requests) == 2
 
 
@@ -223,8 +223,8 @@ def test_threads_with_loops_of_their_own_share_a_cache(cache: ReplyCache):
     model = Plain(lambda request: f"answer to {request.user}")
 
     def work() -> None:
-        said = ask(keep_replies(model, cache), *[replace(ASKED, user=f"{number}") for number in range(200)])
-        assert [reply.text for reply in said] == [f"answer to {number}" for number in range(200)]
+        replies = ask(keep_replies(model, cache), *[replace(ASKED, user=f"{number}") for number in range(200)])
+        assert [reply.text for reply in replies] == [f"answer to {number}" for number in range(200)]
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

@@ -28,12 +28,12 @@ def test_replies_expire(tmp_path: Path):
     now = 1000.0
     with ReplyCache(tmp_path / "c", expires_in=60.0, wall=lambda: now) as cache:
         model = keep_replies(Plain("first", "second"), cache)
-        said = [ask(model, ASKED)[0].text]
+        texts = [ask(model, ASKED)[0].text]
         cache.flush()
         for now in (1060.0, 1061.0, 1121.0):  # noqa: B007 - the clock
-            said.append(ask(model, ASKED)[0].text)
+            texts.append(ask(model, ASKED)[0].text)
             cache.flush()
-        assert said == ["first", "first", "second", "second"]
+        assert texts == ["first", "first", "second", "second"]
         assert len(list(cache.entries())) == 1
 
 
@@ -67,8 +67,8 @@ def test_a_cache_is_listed_and_cleared(tmp_path: Path):
     with ReplyCache(tmp_path / "c", wall=lambda: now) as cache:
         for now, name in ((1000.0, "a"), (1100.0, "b"), (1200.0, "b")):
             ask(keep_replies(Plain("yes", name=name), cache), replace(ASKED, user=f"{now}"))
-        found = list(cache.entries())
-        assert [(item.at, item.model) for item in found] == [(1000.0, "a"), (1100.0, "b"), (1200.0, "b")]
+        entries = list(cache.entries())
+        assert [(item.at, item.model) for item in entries] == [(1000.0, "a"), (1100.0, "b"), (1200.0, "b")]
         assert cache.clear(model="b", older_than=100.0) == 1
         assert [item.at for item in cache.entries()] == [1000.0, 1200.0]
         assert cache.clear() == 2
@@ -111,13 +111,13 @@ def test_what_is_no_cache_is_refused_before_anything_is_asked(tmp_path: Path):
     before = other.read_bytes()
     model = Plain("yes")
 
-    for path, said in (
+    for path, message in (
         (text, "file is not a database"),
         (other, "is a database, but no cache"),
         (tmp_path, "Is a directory"),
         (tmp_path / "missing" / "c", "No such file or directory"),
     ):
-        assert said in complaint(Judge(keep_replies(model, ReplyCache(path))).ask, "Is this safe?")
+        assert message in complaint(Judge(keep_replies(model, ReplyCache(path))).ask, "Is this safe?")
     assert model.requests == []
     assert other.read_bytes() == before
 
@@ -129,12 +129,12 @@ def test_a_cache_that_breaks_later_changes_no_answer(cache: ReplyCache, caplog: 
     cache.close()
     cache.path.write_bytes(b"no database any more, and long enough for SQLite to look at it twice" * 100)
     with caplog.at_level(logging.WARNING, logger="adjudge.cache"):
-        said = [reply.text for reply in ask(cached, ASKED)]
+        texts = [reply.text for reply in ask(cached, ASKED)]
         cache.flush()
-        said += [reply.text for reply in ask(cached, ASKED)]
+        texts += [reply.text for reply in ask(cached, ASKED)]
         cache.flush()
 
-    assert said == ["two", "three"]
+    assert texts == ["two", "three"]
     assert len(caplog.records) == 1
     assert "models are asked instead" in caplog.text
 

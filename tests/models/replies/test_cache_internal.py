@@ -83,9 +83,9 @@ def test_a_function_is_cached_under_an_identity_alone(cache: ReplyCache):
     """Two functions may have one name and a function may change, so its owner says what it is."""
     nameless = CachedModel(as_model(lambda prompt: "yes"), cache)
 
-    said = complaint(Judge(nameless).ask, "Is this safe?")
-    assert "replies of function cannot be cached" in said
-    assert "give an identity" in said
+    message = complaint(Judge(nameless).ask, "Is this safe?")
+    assert "replies of function cannot be cached" in message
+    assert "give an identity" in message
     one, other = (CachedModel(Plain(text), cache, identity=text) for text in ("one", "other"))
     assert [ask(model, ASKED)[0].text for model in (one, other)] == ["one", "other"]
 
@@ -113,7 +113,7 @@ def test_the_model_a_rubric_names_is_asked_through_the_same_layers(cache: ReplyC
     other = resolve_model("groq:b", stack)
     same = resolve_model("c", stack)
 
-    for found, name in ((other, "groq:b"), (same, "openai:c")):
-        assert isinstance(found, CachedModel)
-        assert isinstance(found.model, RecordingModel)
-        assert (found.name, found.seat, found.cache) == (name, 1, cache)
+    for layered, name in ((other, "groq:b"), (same, "openai:c")):
+        assert isinstance(layered, CachedModel)
+        assert isinstance(layered.model, RecordingModel)
+        assert (layered.name, layered.seat, layered.cache) == (name, 1, cache)

@@ -39,9 +39,9 @@ def test_masking_tokens_follows_any_cut(text, cuts):
     whole = f"{text}{token}{text}{token}"
     ends = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
     pieces = [whole[start:end] for start, end in pairwise(ends)]
-    found = tuple(TokenLogprob(token=piece, logprob=-1.0, top=((piece, -1.0),)) for piece in pieces)
-    masked = mask_tokens(found, token)
+    tokens = tuple(TokenLogprob(token=piece, logprob=-1.0, top=((piece, -1.0),)) for piece in pieces)
+    masked = mask_tokens(tokens, token)
 
-    assert unmask_tokens(masked, token) == found
+    assert unmask_tokens(masked, token) == tokens
     assert not any(set("abcdfgh") & set(item.token.replace("token", "")) for item in masked)
     assert "".join(item.token for item in unmask_tokens(masked, "stuvwxyz")) == whole.replace(token, "stuvwxyz")

@@ -27,11 +27,13 @@ def provide_file(tmp_path: Path) -> Path:
     return file
 
 
-def miss(file: Path, content: str = "The secret recipe, part 1.", *, case: str | None = None, judge=None, **how) -> str:
+def miss(
+    file: Path, content: str = "The secret recipe, part 1.", *, case: str | None = None, judge=None, **options
+) -> str:
     """What a result says whose judge finds no reply."""
-    found = judge or Judge(ReplayModel(file))
-    how = {"criteria": "Is polite.", "metadata": {"case": case} if case else {}} | how
-    result = found.evaluate_sync(content, **how)
+    judge_of_file = judge or Judge(ReplayModel(file))
+    options = {"criteria": "Is polite.", "metadata": {"case": case} if case else {}} | options
+    result = judge_of_file.evaluate_sync(content, **options)
     assert result.undecided_because == "error"
     assert "no unused reply" in result.detail
     return result.detail
@@ -39,11 +41,11 @@ def miss(file: Path, content: str = "The secret recipe, part 1.", *, case: str |
 
 def test_other_content_is_named_and_not_quoted(file: Path):
     """Errors are logged, so the piece of data that differs is named and no word of it shown."""
-    said = miss(file, "The secret recipe, part 1, changed.")
+    message = miss(file, "The secret recipe, part 1, changed.")
 
-    assert "line 2" in said
-    assert "its content differs" in said
-    assert "recipe" not in said
+    assert "line 2" in message
+    assert "its content differs" in message
+    assert "recipe" not in message
 
 
 @pytest.mark.parametrize("part", ["task", "context", "reference"])
@@ -59,10 +61,10 @@ def test_another_rubric_is_named_with_its_line(file: Path):
 
 def test_other_parameters_are_named_with_both_values(file: Path):
     """The value that was sent then, and the one that is sent now."""
-    said = miss(file, judge=Judge(ReplayModel(file), temperature=0.5, max_output_tokens=100))
+    message = miss(file, judge=Judge(ReplayModel(file), temperature=0.5, max_output_tokens=100))
 
-    assert "temperature was 0.0 and is 0.5" in said
-    assert "max_output_tokens was 2048 and is 100" in said
+    assert "temperature was 0.0 and is 0.5" in message
+    assert "max_output_tokens was 2048 and is 100" in message
 
 
 def test_a_reply_that_was_used_up_is_said_to_be(file: Path):
@@ -75,9 +77,9 @@ def test_a_reply_that_was_used_up_is_said_to_be(file: Path):
 
 def test_rows_of_another_case_are_compared_too(file: Path):
     """A case that was renamed is found by its content."""
-    said = miss(file, "The secret recipe, part 2.", case="renamed")
+    message = miss(file, "The secret recipe, part 2.", case="renamed")
 
-    assert 'it is of case "c2"' in said
+    assert 'it is of case "c2"' in message
 
 
 def test_rows_written_by_hand_have_nothing_to_compare(tmp_path: Path):
@@ -91,19 +93,19 @@ def test_rows_written_by_hand_have_nothing_to_compare(tmp_path: Path):
 def test_only_the_first_misses_are_compared(file: Path):
     """A data set that misses everywhere reads the file twenty times, and not once a case."""
     judge = Judge(ReplayModel(file))
-    said = [miss(file, f"Nothing {number}", judge=judge) for number in range(22)]
+    messages = [miss(file, f"Nothing {number}", judge=judge) for number in range(22)]
 
-    assert ["nearest" in text for text in said] == [True] * 20 + [False] * 2
+    assert ["nearest" in text for text in messages] == [True] * 20 + [False] * 2
 
 
 def test_a_hostile_name_of_a_case_stays_on_its_line(file: Path):
     """What a file says reaches terminals escaped and cut."""
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     file.write_text(json.dumps({**rows[2], "case": "\x1b[31m\n" + "x" * 500}) + "\n")
-    said = miss(file, "The secret recipe, part 2.", case="mine")
+    message = miss(file, "The secret recipe, part 2.", case="mine")
 
-    assert "\x1b" not in said
-    assert len(said) <= 500
+    assert "\x1b" not in message
+    assert len(message) <= 500
 
 
 @pytest.mark.parametrize("parameters", [["x"], "x", {"temperature": "The secret recipe."}, {"seed": {"a": ["secret"]}}])
@@ -112,11 +114,11 @@ def test_a_file_with_something_else_for_parameters_shows_none_of_it(file: Path, 
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     rows[2]["request"]["parameters"] = parameters
     file.write_text(json.dumps(rows[2]) + "\n")
-    said = miss(file, "Other.")
+    message = miss(file, "Other.")
 
-    assert "no unused reply" in said
-    assert "nearest is line 1" in said
-    assert "secret" not in said
+    assert "no unused reply" in message
+    assert "nearest is line 1" in message
+    assert "secret" not in message
 
 
 def test_a_file_that_became_hostile_leaves_the_miss_as_it_is(file: Path):

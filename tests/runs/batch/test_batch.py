@@ -26,9 +26,9 @@ pytestmark = pytest.mark.timed
 every_provider = pytest.mark.parametrize("kind", PROVIDERS)
 
 
-def live(server: BatchServer, cases: Any, **how: Any) -> Any:
+def live(server: BatchServer, cases: Any, **options: Any) -> Any:
     """The same judged live."""
-    return run(cases, how.pop("judge", None) or Judge(server.open()), criteria="Is good.", **how).finish_sync()
+    return run(cases, options.pop("judge", None) or Judge(server.open()), criteria="Is good.", **options).finish_sync()
 
 
 def leave_soon(server: BatchServer, running: Any) -> Any:
@@ -181,7 +181,7 @@ def test_a_batch_of_which_every_line_failed_has_an_error_file_alone():
 
 def test_a_parameter_that_the_provider_does_not_take_is_left_out_of_the_next_batch():
     """As a live request is sent again without it."""
-    said = {"message": "Unsupported parameter: 'temperature'", "param": "temperature", "code": "unsupported_parameter"}
+    error = {"message": "Unsupported parameter: 'temperature'", "param": "temperature", "code": "unsupported_parameter"}
 
     with serve() as server:
         original = server.answer
@@ -190,7 +190,7 @@ def test_a_parameter_that_the_provider_does_not_take_is_left_out_of_the_next_bat
             def fail(prompt: str) -> tuple[int, dict[str, Any]] | None:
                 job = list(server.jobs.values())[-1]
                 body = next(body for _, body in job.lines if server.read_prompt(body) == prompt)
-                return (400, {"error": said | {"type": "invalid_request_error"}}) if "temperature" in body else None
+                return (400, {"error": error | {"type": "invalid_request_error"}}) if "temperature" in body else None
 
             return fail
 
@@ -551,10 +551,10 @@ def test_options_that_a_folder_names_and_nobody_knows_are_refused(left: tuple[Ba
     server, folder = left
     path = folder / "run.json"
     kept = json.loads(path.read_text("utf-8"))
-    for changes, said in (({"shuffle": True}, "'shuffle'"), ({"size": "many"}, "size")):
+    for changes, message in (({"shuffle": True}, "'shuffle'"), ({"size": "many"}, "size")):
         batch = {**kept["options"]["batch"], **changes}
         path.write_text(json.dumps({**kept, "options": {**kept["options"], "batch": batch}}), encoding="utf-8")
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             run(make_cases(10), Judge(server.open()), criteria="Is good.", out=folder, resume=True).finish_sync()
 
     assert server.creations == 1
@@ -661,8 +661,8 @@ def test_a_run_that_goes_on_holds_what_is_under_way_once(tmp_path: Path):
         judge = Judge(server.open(), max_output_tokens=100)
         cases = make_cases(10)
         for _ in range(3):
-            how: Any = {"batch": options(), "budget": 60.0, "prices": PRICES, "resume": True}
-            running = run(cases, judge, criteria="Is good.", out=tmp_path / "R", **how)
+            settings: Any = {"batch": options(), "budget": 60.0, "prices": PRICES, "resume": True}
+            running = run(cases, judge, criteria="Is good.", out=tmp_path / "R", **settings)
 
             leave_soon(server, running)
 

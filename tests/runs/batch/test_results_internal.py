@@ -44,21 +44,21 @@ def rename(line: bytes) -> bytes:
 
 def change_id(line: bytes) -> bytes:
     """The line of a request that is in no batch of ours."""
-    said = json.loads(line)
-    return json.dumps(said | {name: "nobody" for name in ("custom_id", "key") if name in said}).encode()
+    row = json.loads(line)
+    return json.dumps(row | {name: "nobody" for name in ("custom_id", "key") if name in row}).encode()
 
 
 def make_error(line: bytes) -> bytes:
     """The line of the same request that failed for good."""
-    said = json.loads(line)
-    if "key" in said:
-        return json.dumps({"key": said["key"], "error": {"code": 3, "message": "odd"}}).encode()
-    if "result" in said:
+    row = json.loads(line)
+    if "key" in row:
+        return json.dumps({"key": row["key"], "error": {"code": 3, "message": "odd"}}).encode()
+    if "result" in row:
         error = {"type": "error", "error": {"type": "invalid_request_error", "message": "odd"}}
-        return json.dumps({"custom_id": said["custom_id"], "result": {"type": "errored", "error": error}}).encode()
+        return json.dumps({"custom_id": row["custom_id"], "result": {"type": "errored", "error": error}}).encode()
     body = {"error": {"message": "odd", "type": "invalid_request_error", "code": "bad", "param": None}}
     response = {"status_code": 400, "request_id": "req", "body": body}
-    return json.dumps({"id": "x", "custom_id": said["custom_id"], "response": response, "error": None}).encode()
+    return json.dumps({"id": "x", "custom_id": row["custom_id"], "response": response, "error": None}).encode()
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ def read_message(folder: Path) -> tuple[str, str]:
 @pytest.mark.parametrize("kind", PROVIDERS)
 def test_every_form_of_results_is_judged_once_and_paid_once(tmp_path: Path, kind: str, row: str):
     """What was answered is judged, what is missing is doubtful, and nothing is sent a second time unasked."""
-    wanted, cases, folder = TABLE[row], make_cases(CASES), tmp_path / "R"
-    with serve(kind, edit=wanted.edit, shuffle=False) as server:
-        if wanted.lost:
+    form, cases, folder = TABLE[row], make_cases(CASES), tmp_path / "R"
+    with serve(kind, edit=form.edit, shuffle=False) as server:
+        if form.lost:
             for resume in (False, True):
                 with pytest.raises(AdjudgeError, match=r"doubtful: the provider may have run .*pay_again"):
                     go(server, cases, folder, resume=resume)
@@ -131,12 +131,12 @@ def test_every_form_of_results_is_judged_once_and_paid_once(tmp_path: Path, kind
 
     left = open_run(folder)
     state, message = read_message(folder)
-    found = dict(left.summary["undecided_because"])
-    assert sum(left.counts.values()) == CASES - wanted.lost
-    assert (state, found.get("contradiction", 0), found.get("error", 0)) == (
-        "doubtful" if wanted.lost else "collected", wanted.contradictions, wanted.errors,
+    reasons = dict(left.summary["undecided_because"])
+    assert sum(left.counts.values()) == CASES - form.lost
+    assert (state, reasons.get("contradiction", 0), reasons.get("error", 0)) == (
+        "doubtful" if form.lost else "collected", form.contradictions, form.errors,
     )  # fmt: skip
-    assert wanted.note in message
+    assert form.note in message
     undecided = {item.case.id for item in left.items("undecided")}
     kept = [item for item in list_results(left) if item[2] not in undecided]
     assert [item for item in expected if item[2] in {name for _, _, name, *_ in kept}] == kept
@@ -146,17 +146,17 @@ def test_every_form_of_results_is_judged_once_and_paid_once(tmp_path: Path, kind
 @pytest.mark.parametrize("kind", PROVIDERS)
 def test_what_is_missing_is_sent_again_once_when_that_is_said(tmp_path: Path, kind: str, row: str):
     """Only the requests without an answer; the results are those of a run whose file was whole."""
-    wanted, cases, folder = TABLE[row], make_cases(CASES), tmp_path / "R"
-    with serve(kind, edit=wanted.edit, shuffle=False) as server:
+    form, cases, folder = TABLE[row], make_cases(CASES), tmp_path / "R"
+    with serve(kind, edit=form.edit, shuffle=False) as server:
         with pytest.raises(AdjudgeError, match="doubtful"):
             go(server, cases, folder)
         server.edit = list
         done = go(server, cases, folder, resume=True, batch=options(pay_again=True))
 
-        assert [len(job.lines) for job in server.jobs.values()] == [CASES, wanted.lost]
+        assert [len(job.lines) for job in server.jobs.values()] == [CASES, form.lost]
     assert done.status == "finished"
-    assert done.counts["undecided"] == wanted.contradictions
-    assert done.manifest["paid_again"] == {"requests": wanted.lost, "at_most_usd": None}
+    assert done.counts["undecided"] == form.contradictions
+    assert done.manifest["paid_again"] == {"requests": form.lost, "at_most_usd": None}
     assert read_message(folder)[0] == "collected" or row in ("empty", "strangers' lines alone")
 
 
@@ -264,12 +264,12 @@ def test_a_budget_counts_what_may_be_paid_twice(tmp_path: Path):
     """The most that each request can have cost is gone from the budget."""
     with serve(edit=lambda lines: lines[:-2], shuffle=False) as server:
         judge = server.open()
-        how: dict[str, Any] = {"budget": 500.0, "prices": PRICES}
+        settings: dict[str, Any] = {"budget": 500.0, "prices": PRICES}
         with pytest.raises(AdjudgeError, match="doubtful"):
-            go(server, make_cases(4), tmp_path / "R", judge, **how)
+            go(server, make_cases(4), tmp_path / "R", judge, **settings)
         server.edit = list
         paying = options(pay_again=True)
-        done = go(server, make_cases(4), tmp_path / "R", judge, resume=True, batch=paying, **how)
+        done = go(server, make_cases(4), tmp_path / "R", judge, resume=True, batch=paying, **settings)
 
     assert done.usage.cost_usd == pytest.approx(4 * 0.94)
     extra = done.manifest["paid_again"]["at_most_usd"]

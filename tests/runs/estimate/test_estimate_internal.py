@@ -38,9 +38,9 @@ def test_each_case_is_priced_by_its_own_size():
     assert other.add_up("live_usd") == pytest.approx(other.input_tokens * 1e-5, rel=0.01)
 
     cases = [Case(id=str(n), content=short.content if n % 4 else long.content) for n in range(20)]
-    found = estimate(cases, price)
-    assert found.input_tokens / 20 < 10_000
-    assert found.add_up("live_usd") == pytest.approx(
+    estimated = estimate(cases, price)
+    assert estimated.input_tokens / 20 < 10_000
+    assert estimated.add_up("live_usd") == pytest.approx(
         15 * alone.input_tokens * 1e-6 + 5 * other.input_tokens * 1e-5, rel=0.01
     )
 
@@ -48,9 +48,9 @@ def test_each_case_is_priced_by_its_own_size():
 @given(ratio=st.floats(0.3, 3), sizes=st.lists(st.floats(10, 5_000), min_size=1, max_size=30))
 def test_tokens_for_each_token_of_size_are_an_average(ratio: float, sizes: list[float]):
     """Where all prompts have the same, it is theirs, and nothing is left over."""
-    found, around = measure_ratio([(size, ratio * size) for size in sizes])
+    measured, around = measure_ratio([(size, ratio * size) for size in sizes])
 
-    assert found == pytest.approx(ratio, rel=1e-6)
+    assert measured == pytest.approx(ratio, rel=1e-6)
     assert around == pytest.approx(0, abs=1e-6)
 
 

@@ -49,14 +49,14 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Words]:
         yield served
 
 
-def judge(provider: Provider, **how: Any) -> Judge:
+def judge(provider: Provider, **options: Any) -> Judge:
     """A judge that asks the server."""
-    return Judge(provider.spec, reask=0, **how)
+    return Judge(provider.spec, reask=0, **options)
 
 
-def do(dataset: Any, asked: Any, **how: Any) -> Any:
+def do(dataset: Any, asked: Any, **options: Any) -> Any:
     """A run on Ray to its end."""
-    return run(dataset, asked, criteria=CRITERIA, engine="ray", **{"ray_actors": 2, **how}).finish_sync()
+    return run(dataset, asked, criteria=CRITERIA, engine="ray", **{"ray_actors": 2, **options}).finish_sync()
 
 
 def test_a_run_on_ray_gives_what_a_run_in_one_process_gives(cluster, provider, tmp_path):
@@ -89,7 +89,7 @@ def test_all_actors_fence_the_data_with_the_tokens_of_one_run(cluster, provider)
         prompts = ["\n".join(part["content"] for part in body["messages"]) for body in provider.bodies]
         tokens.append({cli.find_token(prompt) for prompt in prompts})
 
-    assert [len(found) for found in tokens] == [1, 1]
+    assert [len(tokens_of_actor) for tokens_of_actor in tokens] == [1, 1]
     assert tokens[0] != tokens[1]
 
 
@@ -224,7 +224,7 @@ def test_the_command_judges_on_ray(cluster, provider, tmp_path, monkeypatch, cap
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("options", "words"),
     [
         pytest.param({"ray_actors": 2}, ("ray_actors", "engine"), id="actors-without-ray"),
         pytest.param({"ray_address": "auto"}, ("ray_address", "engine"), id="address-without-ray"),
@@ -233,12 +233,12 @@ def test_the_command_judges_on_ray(cluster, provider, tmp_path, monkeypatch, cap
         pytest.param({"engine": "ray", "ray_address": "ray://host:1"}, ("ray://host:1", "HOST:PORT"), id="client"),
     ],
 )
-def test_where_a_run_is_judged_is_checked_at_once(how, said):
+def test_where_a_run_is_judged_is_checked_at_once(options, words):
     """A slip in the engine's options is a usage error before the data are read."""
     with pytest.raises(UsageError) as caught:
-        run(["good"], "rules", criteria=CRITERIA, **how)
+        run(["good"], "rules", criteria=CRITERIA, **options)
 
-    assert names(caught.value, *said)
+    assert names(caught.value, *words)
 
 
 def make_refused(name: str, folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -276,10 +276,10 @@ def says_good(content: str) -> bool:
 @pytest.mark.parametrize("name", ["cache", "recording", "on_result", "concurrency"])
 def test_what_several_processes_cannot_keep_to_is_refused(name, tmp_path):
     """Caches, recordings, hooks and limits of one process are named with what to do instead, and no run is left."""
-    asked, how = make_refused(name, tmp_path)
+    asked, options = make_refused(name, tmp_path)
 
     with pytest.raises(UsageError) as caught:
-        do(["good"], asked, out=tmp_path / "run", **how)
+        do(["good"], asked, out=tmp_path / "run", **options)
 
     assert names(caught.value, "ray", name)
     assert not (tmp_path / "run" / "run.json").exists()

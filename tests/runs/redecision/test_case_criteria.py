@@ -27,8 +27,8 @@ LAX = Rubric(name="lax", passing_threshold=0.5, criteria=[{"name": "facts", "des
 @pytest.fixture(name="done")
 def judge_cases(tmp_path: Path) -> Run:
     """A run that needs 0.85, of cases that all score 0.8."""
-    given: Any = {"criteria": {"facts": "Is true."}, "threshold": 0.85}
-    return run(CASES, Judge(Scores(0.8)), out=tmp_path / "run", **given).finish_sync()
+    options: Any = {"criteria": {"facts": "Is true."}, "threshold": 0.85}
+    return run(CASES, Judge(Scores(0.8)), out=tmp_path / "run", **options).finish_sync()
 
 
 def list_outcomes(folder: Path) -> dict[str, tuple[str, float | None]]:
@@ -38,15 +38,15 @@ def list_outcomes(folder: Path) -> dict[str, tuple[str, float | None]]:
 
 def test_nothing_changes_under_the_run_own_policy(done: Run):
     """Each case is read by what it brought, so redeciding without a policy comes to the same."""
-    found = redecide(done)
+    redecision = redecide(done)
 
-    assert (found.changed, found.unknown, found.kept_own) == (0, 0, 0)
-    assert found.before == found.after == {"passed": 1, "failed": 4, "undecided": 0}
+    assert (redecision.changed, redecision.unknown, redecision.kept_own) == (0, 0, 0)
+    assert redecision.before == redecision.after == {"passed": 1, "failed": 4, "undecided": 0}
 
 
 def test_a_new_rubric_is_for_cases_that_brought_none(done: Run, tmp_path: Path):
     """It replaces that of the run, as if the run had begun with it; the others keep theirs, and how many is said."""
-    found = redecide(done, rubric=LAX, out=tmp_path / "new")
+    redecision = redecide(done, rubric=LAX, out=tmp_path / "new")
 
     assert list_outcomes(tmp_path / "new") == {
         "none": ("passed", 0.5),
@@ -55,7 +55,7 @@ def test_a_new_rubric_is_for_cases_that_brought_none(done: Run, tmp_path: Path):
         "lower": ("passed", 0.1),
         "rules": ("passed", 0.5),
     }
-    assert (found.changed, found.unknown, found.kept_own) == (3, 0, 2)
+    assert (redecision.changed, redecision.unknown, redecision.kept_own) == (3, 0, 2)
 
 
 def test_a_redecided_run_goes_on_with_the_policy_it_was_given(done: Run, tmp_path: Path):
@@ -71,7 +71,7 @@ def test_a_redecided_run_goes_on_with_the_policy_it_was_given(done: Run, tmp_pat
 
 def test_a_new_threshold_leaves_those_of_cases_alone(done: Run, tmp_path: Path):
     """It is that of the run, so it applies to whatever a case brought without a threshold of its own."""
-    found = redecide(done, threshold=0.6, out=tmp_path / "new")
+    redecision = redecide(done, threshold=0.6, out=tmp_path / "new")
 
     assert {name: threshold for name, (_, threshold) in list_outcomes(tmp_path / "new").items()} == {
         "none": 0.6,
@@ -80,20 +80,20 @@ def test_a_new_threshold_leaves_those_of_cases_alone(done: Run, tmp_path: Path):
         "lower": 0.1,
         "rules": 0.6,
     }
-    assert found.kept_own == 1
+    assert redecision.kept_own == 1
     rubrics = [item.rubric for item in open_run(tmp_path / "new").items()]
     assert [rubric.passing_threshold for rubric in rubrics if rubric] == [0.6, 0.6, 0.6, 0.1, 0.6]
 
 
 def test_all_cases_are_meant_only_where_that_is_said(done: Run, tmp_path: Path):
     """Then a threshold is for all, and a rubric too: what was not asked of a case is unknown, and never passed."""
-    found = redecide(done, threshold=0.9, all_cases=True, out=tmp_path / "all")
+    redecision = redecide(done, threshold=0.9, all_cases=True, out=tmp_path / "all")
     asked = redecide(done, rubric=LAX, all_cases=True, out=tmp_path / "rubric")
 
     assert set(list_outcomes(tmp_path / "all").values()) == {("failed", 0.9)}
     assert {item.rubric.passing_threshold for item in open_run(tmp_path / "all").items() if item.rubric} == {0.9}
-    assert (found.kept_own, asked.kept_own) == (0, 0)
-    assert {name: said[0] for name, said in list_outcomes(tmp_path / "rubric").items()} == {
+    assert (redecision.kept_own, asked.kept_own) == (0, 0)
+    assert {name: outcome[0] for name, outcome in list_outcomes(tmp_path / "rubric").items()} == {
         "none": "passed",
         "words": "undecided",
         "rubric": "undecided",
@@ -121,10 +121,10 @@ def test_a_run_redecided_over_its_cases_does_not_go_on(done: Run, tmp_path: Path
 def test_a_run_without_a_rubric_of_its_own_is_redecided(tmp_path: Path):
     """Where each case brought its own, a new threshold is for all that name none."""
     done = run(CASES[1:3], Judge(Scores(0.8)), out=tmp_path / "run").finish_sync()
-    found: Redecision = redecide(done, threshold=0.85)
+    redecision: Redecision = redecide(done, threshold=0.85)
 
     assert done.counts == {"passed": 1, "failed": 1, "undecided": 0}
-    assert found.after == {"passed": 0, "failed": 2, "undecided": 0}
+    assert redecision.after == {"passed": 0, "failed": 2, "undecided": 0}
     assert redecide(done).changed == 0
 
 
@@ -135,13 +135,13 @@ def test_the_command_line_says_which_cases_kept_their_own(
     isolate(monkeypatch, tmp_path)
     feed(monkeypatch)
     line = Line(capsys)
-    said, whole = (
+    ran, whole = (
         line("redecide", "run", "--threshold", "0.9"),
         line("redecide", "run", "--threshold", "0.9", "--all-cases"),
     )
 
-    assert "1 are of cases that keep" in said.err
-    assert "--all-cases" in said.err
-    assert (said.status, whole.status) == (0, 0)
+    assert "1 are of cases that keep" in ran.err
+    assert "--all-cases" in ran.err
+    assert (ran.status, whole.status) == (0, 0)
     assert "keep" not in whole.err
     assert done.status == "finished"

@@ -23,17 +23,17 @@ from kit.runs import STORE
 posix = pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
 
 
-def make_run(tmp_path: Path, judge: Any = None, **how: Any) -> Path:
+def make_run(tmp_path: Path, judge: Any = None, **options: Any) -> Path:
     """A run of two cases, of which the second passes from 0.6 on."""
     judge = judge or Judge(Told("x", {"0": score(a=0.4, b=0.4), "1": score(a=0.6, b=0.6)}))
-    do(make_cases(2), judge, out=tmp_path / "run", **how)
+    do(make_cases(2), judge, out=tmp_path / "run", **options)
     return tmp_path / "run"
 
 
 def test_it_is_a_run_like_any_other(tmp_path: Path):
     """Cases, results and replies are there, with a manifest that says whose they are and by which policy."""
     folder = make_run(tmp_path)
-    found = redecide(folder, threshold=0.3, out=tmp_path / "new", command=["adjudge", "redecide"])
+    redecision = redecide(folder, threshold=0.3, out=tmp_path / "new", command=["adjudge", "redecide"])
 
     source, new = open_run(folder), open_run(tmp_path / "new")
     assert (new.status, new.counts) == ("finished", {"passed": 2, "failed": 0, "undecided": 0})
@@ -41,7 +41,7 @@ def test_it_is_a_run_like_any_other(tmp_path: Path):
     assert list(new.store.replies()) == list(source.store.replies())
     assert new.manifest["redecided"] == {"run": source.id, "policy": {"threshold": 0.3}}
     assert (new.manifest["rubric"]["passing_threshold"], new.manifest["command"]) == (0.3, ["adjudge", "redecide"])
-    assert (new.id != source.id, found.folder) == (True, str(tmp_path / "new"))
+    assert (new.id != source.id, redecision.folder) == (True, str(tmp_path / "new"))
     assert new.manifest["digests"]["rubric"] != source.manifest["digests"]["rubric"]
 
 
@@ -69,8 +69,8 @@ def test_a_run_goes_on_from_it_with_what_is_missing(tmp_path: Path):
     first = Told("x", {"0": score(a=1.0, b=1.0), "1": score(a=0.0, b=0.0)})
     second = Told("y", {"0": score(a=1.0, b=1.0), "1": score(a=1.0, b=1.0)})
     folder = make_run(tmp_path, JudgeChain([first, second]))
-    found = redecide(folder, strategy="consensus", out=tmp_path / "new")
-    assert (found.after, found.unknown) == ({"passed": 0, "failed": 1, "undecided": 1}, 1)
+    redecision = redecide(folder, strategy="consensus", out=tmp_path / "new")
+    assert (redecision.after, redecision.unknown) == ({"passed": 0, "failed": 1, "undecided": 1}, 1)
 
     chain = JudgeChain([first, second], strategy="consensus")
     done = do(make_cases(2), chain, out=tmp_path / "new", resume=True, retry=["error"])
@@ -95,8 +95,8 @@ def test_a_long_list_of_changes_ends(tmp_path: Path):
     model = Told("x", {str(case): score(a=0.5, b=0.5) for case in range(number)})
     do(make_cases(number), Judge(model), out=tmp_path / "run")
 
-    found = redecide(tmp_path / "run", threshold=0.5)
-    assert (found.changed, len(found.changes)) == (number, 2_000)
+    redecision = redecide(tmp_path / "run", threshold=0.5)
+    assert (redecision.changed, len(redecision.changes)) == (number, 2_000)
 
 
 class Named(Told):
@@ -111,8 +111,8 @@ def test_a_model_that_the_rubric_named_is_found(tmp_path: Path):
     model = Named("x", {"0": score(a=0.5, b=0.5), "1": score(a=0.5, b=0.5)})
     do(make_cases(2), Judge(model), replace(RUBRIC, model="other"), out=tmp_path / "run")
 
-    found = redecide(tmp_path / "run", threshold=0.5)
-    assert (found.after["passed"], found.unknown) == (2, 0)
+    redecision = redecide(tmp_path / "run", threshold=0.5)
+    assert (redecision.after["passed"], redecision.unknown) == (2, 0)
 
 
 def test_a_case_that_nobody_could_be_asked_about_stays_so(tmp_path: Path):
@@ -120,8 +120,8 @@ def test_a_case_that_nobody_could_be_asked_about_stays_so(tmp_path: Path):
     do([Case(id="0", content="\ud800")], Judge(Told("x", {"0": score(a=1.0, b=1.0)})), out=tmp_path / "run")
 
     rubric = Rubric(name="New", criteria=[Criterion(name="c", description="Is c.")])
-    found = redecide(tmp_path / "run", rubric=rubric)
-    assert (found.after["undecided"], found.unknown) == (1, 0)
+    redecision = redecide(tmp_path / "run", rubric=rubric)
+    assert (redecision.after["undecided"], redecision.unknown) == (1, 0)
 
 
 def test_somebody_elses_judge_stays_as_it_was(tmp_path: Path):
@@ -129,10 +129,10 @@ def test_somebody_elses_judge_stays_as_it_was(tmp_path: Path):
     folder = make_run(tmp_path, JudgeChain([Seat("failed", name="own")], strategy="majority"))
 
     assert redecide(folder, strategy="consensus").after["failed"] == 2
-    found = redecide(folder, threshold=0.1)
-    ((why, count),) = found.unknown_because.items()
-    assert (found.after["undecided"], count) == (2, 2)
-    assert names(why, "own", "not kept")
+    redecision = redecide(folder, threshold=0.1)
+    ((reason, count),) = redecision.unknown_because.items()
+    assert (redecision.after["undecided"], count) == (2, 2)
+    assert names(reason, "own", "not kept")
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"reply": {"text": 7}}', b'{"case":'])
@@ -143,8 +143,8 @@ def test_a_reply_that_cannot_be_read_is_none(tmp_path: Path, body: bytes):
         connection.execute("UPDATE replies SET body = ?", (body,))
 
     assert redecide(folder).changed == 0
-    found = redecide(folder, threshold=0.1, out=tmp_path / "new")
-    assert (found.after["undecided"], found.unknown) == (2, 2)
+    redecision = redecide(folder, threshold=0.1, out=tmp_path / "new")
+    assert (redecision.after["undecided"], redecision.unknown) == (2, 2)
 
 
 @dataclass
@@ -164,8 +164,8 @@ def test_a_format_of_your_own_is_handed_in_again(tmp_path: Path):
     do(make_cases(2), Judge(model), None, result_format=Verdict, passes=is_good, out=tmp_path / "run")
 
     assert redecide(tmp_path / "run", result_format=Verdict, passes=is_good).changed == 0
-    found = redecide(tmp_path / "run", result_format=Verdict, passes=lambda value: value.good > 0)
-    assert (found.after["passed"], found.policy["result_format"]) == (2, "Verdict")
+    redecision = redecide(tmp_path / "run", result_format=Verdict, passes=lambda value: value.good > 0)
+    assert (redecision.after["passed"], redecision.policy["result_format"]) == (2, "Verdict")
     broken = redecide(tmp_path / "run", result_format=Verdict, passes=lambda value: value.nothing)
     assert broken.after["undecided"] == 2
     with pytest.raises(UsageError) as caught:
@@ -188,13 +188,15 @@ def test_the_last_reply_counts_in_another_format_too(tmp_path: Path):
     model = Told("x", {str(case): [{"mark": 9}, {"good": 1, "mark": 1}] for case in range(2)})
     do(make_cases(2), Judge(model), None, result_format=Verdict, passes=is_good, out=tmp_path / "run")
 
-    found = redecide(tmp_path / "run", result_format=Marked, passes=lambda value: value.mark > 5, out=tmp_path / "new")
-    assert (found.after, found.unknown) == ({"passed": 0, "failed": 2, "undecided": 0}, 0)
+    redecision = redecide(
+        tmp_path / "run", result_format=Marked, passes=lambda value: value.mark > 5, out=tmp_path / "new"
+    )
+    assert (redecision.after, redecision.unknown) == ({"passed": 0, "failed": 2, "undecided": 0}, 0)
     assert {item.result.attempts for item in open_run(tmp_path / "new").items()} == {2}
 
 
 @pytest.mark.parametrize(
-    ("policy", "said"),
+    ("policy", "words"),
     [
         ({"strategy": "consensus"}, ("strategy", "several judges", "one, x")),
         ({"judges": ["x"], "fail_open": True}, ("fail_open, judges", "several judges")),
@@ -204,16 +206,16 @@ def test_the_last_reply_counts_in_another_format_too(tmp_path: Path):
         ({"passes": is_good}, ("passes", "result_format")),
     ],
 )
-def test_what_is_no_policy_of_the_run_is_said(tmp_path: Path, policy: dict[str, Any], said: tuple[str, ...]):
+def test_what_is_no_policy_of_the_run_is_said(tmp_path: Path, policy: dict[str, Any], words: tuple[str, ...]):
     """Before anything is read or written."""
     with pytest.raises(UsageError) as caught:
         redecide(make_run(tmp_path), out=tmp_path / "new", **policy)
-    assert names(caught.value, *said)
+    assert names(caught.value, *words)
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(
-    ("policy", "said"),
+    ("policy", "words"),
     [
         ({"strategy": "hedged"}, ("hedged", "when")),
         ({"strategy": "quorum"}, ("needs quorum",)),
@@ -225,14 +227,14 @@ def test_what_is_no_policy_of_the_run_is_said(tmp_path: Path, policy: dict[str, 
         ({"judges": "x"}, ("judges", "list")),
     ],
 )
-def test_what_is_no_policy_of_a_chain_is_said(tmp_path: Path, policy: dict[str, Any], said: tuple[str, ...]):
+def test_what_is_no_policy_of_a_chain_is_said(tmp_path: Path, policy: dict[str, Any], words: tuple[str, ...]):
     """The chain's own rules hold for it as for one that asks."""
     lines = {"0": score(a=1.0, b=1.0), "1": score(a=1.0, b=1.0)}
     folder = make_run(tmp_path, JudgeChain([Told("x", lines), Told("y", lines)]))
 
     with pytest.raises(UsageError) as caught:
         redecide(folder, **policy)
-    assert names(caught.value, *said)
+    assert names(caught.value, *words)
 
 
 def test_one_name_is_one_criterion(tmp_path: Path):
@@ -244,8 +246,8 @@ def test_one_name_is_one_criterion(tmp_path: Path):
 
 
 def change_manifest(folder: Path, **changes: Any) -> None:
-    said = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(said | changes))
+    manifest = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(manifest | changes))
 
 
 @pytest.mark.parametrize(
@@ -276,9 +278,9 @@ def test_a_manifest_that_tells_of_no_judge_is_an_error(tmp_path: Path, changes: 
 def test_a_manifest_without_a_part_is_an_error(tmp_path: Path, name: str):
     """What is missing is named."""
     folder = make_run(tmp_path)
-    said = json.loads((folder / "run.json").read_text())
-    del said[name]
-    (folder / "run.json").write_text(json.dumps(said))
+    manifest = json.loads((folder / "run.json").read_text())
+    del manifest[name]
+    (folder / "run.json").write_text(json.dumps(manifest))
 
     with pytest.raises(UsageError) as caught:
         redecide(folder, out=tmp_path / "new")
@@ -288,9 +290,9 @@ def test_a_manifest_without_a_part_is_an_error(tmp_path: Path, name: str):
 def test_no_model_is_there_that_could_be_asked(tmp_path: Path):
     """The judge is rebuilt around names: a description that names a provider or code opens and imports nothing."""
     folder = make_run(tmp_path)
-    said = json.loads((folder / "run.json").read_text())["judge"]
+    judge = json.loads((folder / "run.json").read_text())["judge"]
     for name in ("python:os:abort", "openai:gpt-6.1-terra", "replay:/etc/passwd"):
-        change_manifest(folder, judge={**said, "model": {"name": name}, "rubric": {"name": "python"}})
+        change_manifest(folder, judge={**judge, "model": {"name": name}, "rubric": {"name": "python"}})
         assert redecide(folder).changed == 0
 
 

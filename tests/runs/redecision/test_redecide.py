@@ -44,8 +44,8 @@ def panels(draw: st.DrawFn) -> list[Told]:
     """Two to four models that say anything of three cases; two may share a name."""
     number = draw(st.integers(2, 4))
     names = draw(st.lists(st.sampled_from("xyz"), min_size=number, max_size=number))
-    said = st.one_of(lines, st.lists(lines, min_size=2, max_size=2))
-    return [Told(name, {str(case): draw(said) for case in range(3)}) for name in names]
+    replies = st.one_of(lines, st.lists(lines, min_size=2, max_size=2))
+    return [Told(name, {str(case): draw(replies) for case in range(3)}) for name in names]
 
 
 def count_asked(panel: list[Told]) -> int:
@@ -63,9 +63,9 @@ def test_the_same_policy_changes_nothing(
     done = do(make_cases(3), chain, out=folder / "run", repeat=repeat)
     asked = count_asked(panel)
 
-    found = redecide(folder / "run", out=folder / "again")
+    redecision = redecide(folder / "run", out=folder / "again")
     assert tell_all(open_run(folder / "again")) == tell_all(done)
-    assert (found.changed, found.unknown, found.before) == (0, 0, found.after)
+    assert (redecision.changed, redecision.unknown, redecision.before) == (0, 0, redecision.after)
     assert count_asked(panel) == asked
 
 
@@ -81,11 +81,11 @@ def test_another_strategy_is_what_it_would_have_been(
     policy: dict[str, Any] = {"strategy": strategy, "fail_open": fail_open, **STRATEGIES[strategy]}
 
     redecide(folder / "run", out=folder / "again", **policy)
-    told = [item.result for item in open_run(folder / "again").items()]
+    results = [item.result for item in open_run(folder / "again").items()]
     asked = [item.result for item in do(make_cases(3), JudgeChain(panel, **policy)).items()]
     # Not by the reason: a chain that is asked may stop before the gravest has been said.
     decided = [(item.outcome, item.decided_by, item.score) for item in asked]
-    assert [(item.outcome, item.decided_by, item.score) for item in told] == decided
+    assert [(item.outcome, item.decided_by, item.score) for item in results] == decided
 
 
 @pytest.mark.slow
@@ -99,12 +99,12 @@ def test_another_threshold_is_what_it_would_have_been(
     chain = JudgeChain(panel, strategy=strategy, **KEPT[strategy])
     do(make_cases(3), chain, out=folder / "run")
 
-    found = redecide(folder / "run", threshold=threshold, out=folder / "again")
+    redecision = redecide(folder / "run", threshold=threshold, out=folder / "again")
     asked = [item.result.outcome for item in do(make_cases(3), chain, threshold=threshold).items()]
-    told = [item.result for item in open_run(folder / "again").items()]
-    differing = [item for item, outcome in zip(told, asked, strict=True) if item.outcome != outcome]
+    results = [item.result for item in open_run(folder / "again").items()]
+    differing = [item for item, outcome in zip(results, asked, strict=True) if item.outcome != outcome]
     assert all(item.outcome == "undecided" for item in differing)
-    assert len(differing) <= found.unknown
+    assert len(differing) <= redecision.unknown
 
 
 class Exact(Told):
@@ -140,22 +140,24 @@ rubrics = st.builds(
 
 @pytest.mark.slow
 @quick
-@given(rubric=rubrics, said=st.lists(st.fixed_dictionaries({"a": shares, "b": shares}), min_size=3, max_size=3))
+@given(
+    rubric=rubrics, scores_of_cases=st.lists(st.fixed_dictionaries({"a": shares, "b": shares}), min_size=3, max_size=3)
+)
 def test_other_weights_and_fewer_criteria_are_what_they_would_have_been(
-    tmp_path_factory: pytest.TempPathFactory, rubric: Rubric, said: list[dict[str, float]]
+    tmp_path_factory: pytest.TempPathFactory, rubric: Rubric, scores_of_cases: list[dict[str, float]]
 ):
     """Weights, thresholds and left-out criteria decide as if the rubric had been this one from the start."""
     folder = tmp_path_factory.mktemp("runs")
-    model: Any = Exact("x", {str(case): scores for case, scores in enumerate(said)})
+    model: Any = Exact("x", {str(case): scores for case, scores in enumerate(scores_of_cases)})
     do(make_cases(3), Judge(model), out=folder / "run")
 
     redecide(folder / "run", rubric=rubric, out=folder / "again")
-    told = [tell(item.result) for item in open_run(folder / "again").items()]
-    assert told == [tell(item.result) for item in do(make_cases(3), Judge(model), rubric).items()]
+    results = [tell(item.result) for item in open_run(folder / "again").items()]
+    assert results == [tell(item.result) for item in do(make_cases(3), Judge(model), rubric).items()]
 
 
-def make_run(tmp_path: Path, *panel: Told, **how: Any) -> Path:
-    judge = Judge(panel[0]) if len(panel) == 1 else JudgeChain(list(panel), **how)
+def make_run(tmp_path: Path, *panel: Told, **options: Any) -> Path:
+    judge = Judge(panel[0]) if len(panel) == 1 else JudgeChain(list(panel), **options)
     do(make_cases(len(panel[0].lines)), judge, out=tmp_path / "run")
     return tmp_path / "run"
 
@@ -163,20 +165,20 @@ def make_run(tmp_path: Path, *panel: Told, **how: Any) -> Path:
 def see(folder: Path, **policy: Any) -> Any:
     """The one item of a run as it is under a policy."""
     out = folder.parent / f"out-{len(list(folder.parent.iterdir()))}"
-    found = redecide(folder, out=out, **policy)
+    redecision = redecide(folder, out=out, **policy)
     [item] = open_run(out).items()
-    return found, item.result
+    return redecision, item.result
 
 
-def tell_unknown(found: Any) -> tuple[str, str, int]:
+def tell_unknown(redecision: Any) -> tuple[str, str, int]:
     """Whom the one reason names, what became of that seat, and how many judgements it is the reason of."""
-    ((why, count),) = found.unknown_because.items()
-    (what,) = [said for said in ("not asked", "cut short") if said in why]
-    return why.split()[0], what, count
+    ((reason, count),) = redecision.unknown_because.items()
+    (state,) = [text for text in ("not asked", "cut short") if text in reason]
+    return reason.split()[0], state, count
 
 
 @pytest.mark.parametrize(
-    ("criteria", "said"),
+    ("criteria", "detail"),
     [
         ({"c": "Is c."}, "criterion 'c' was not asked then"),
         ({"a": "Is A, mostly."}, "criterion 'a' was asked in other words then"),
@@ -184,16 +186,20 @@ def tell_unknown(found: Any) -> tuple[str, str, int]:
     ],
 )
 @pytest.mark.parametrize("fail_open", [True, False])
-def test_what_was_not_asked_has_no_score(tmp_path: Path, criteria: dict[str, str], said: str, fail_open: bool):
+def test_what_was_not_asked_has_no_score(tmp_path: Path, criteria: dict[str, str], detail: str, fail_open: bool):
     """A criterion nobody was asked about in these words is undecided: missing_criterion, and no policy opens it."""
     panel = [Told(name, {"0": score(a=1.0, b=1.0)}) for name in "xy"]
     folder = make_run(tmp_path, *panel, strategy="consensus", fail_open=fail_open)
     rubric = Rubric(name="New", criteria=[Criterion(name=name, description=text) for name, text in criteria.items()])
 
-    found, result = see(folder, rubric=rubric)
+    redecision, result = see(folder, rubric=rubric)
     assert (result.outcome, result.undecided_because, result.decided_by) == ("undecided", "missing_criterion", "policy")
-    assert result.detail.startswith(said)
-    assert (found.unknown, found.unknown_because, found.changes[0].known) == (1, {result.detail: 1}, False)
+    assert result.detail.startswith(detail)
+    assert (redecision.unknown, redecision.unknown_because, redecision.changes[0].known) == (
+        1,
+        {result.detail: 1},
+        False,
+    )
 
 
 def test_another_scale_is_another_question(tmp_path: Path):
@@ -208,9 +214,9 @@ def test_a_seat_whose_turn_did_not_come_is_unknown(tmp_path: Path):
     """A fallback that stopped at its first seat cannot say what a consensus would have been, unless that one failed."""
     folder = make_run(tmp_path, Told("x", {"0": score(a=1.0, b=0.5)}), Told("y", {"0": score(a=0.0, b=0.0)}))
 
-    found, result = see(folder, strategy="consensus")
+    redecision, result = see(folder, strategy="consensus")
     assert (result.outcome, result.undecided_because) == ("undecided", "error")
-    assert tell_unknown(found) == ("y", "not asked", 1)
+    assert tell_unknown(redecision) == ("y", "not asked", 1)
     assert see(folder, strategy="consensus", fail_open=True)[1].outcome == "undecided"
     assert see(folder, strategy="consensus", threshold=0.8)[1].outcome == "failed"
     assert see(folder, strategy="quorum", quorum=1)[1].outcome == "passed"
@@ -222,8 +228,8 @@ def test_a_seat_that_was_cut_short_is_unknown(tmp_path: Path):
     panel = [Told("x", {"0": score(a=0.0, b=0.0)}), Slow("y", {"0": score(a=1.0, b=1.0)})]
     folder = make_run(tmp_path, *panel, strategy="consensus", timeout=None)
 
-    found, result = see(folder, strategy="majority")
-    assert (result.outcome, tell_unknown(found)) == ("undecided", ("y", "cut short", 1))
+    redecision, result = see(folder, strategy="majority")
+    assert (result.outcome, tell_unknown(redecision)) == ("undecided", ("y", "cut short", 1))
     assert [seat.undecided_because for seat in result.results] == [None, "cancelled"]
     assert see(folder, strategy="majority", threshold=0.0)[1].outcome == "undecided"
 
@@ -243,9 +249,9 @@ def test_what_timed_out_or_broke_stays_so(tmp_path: Path):
     panel = [Slow("x", {"0": None}), Told("y", {"0": RuntimeError("gone")}), Told("z", {"0": score(a=0.5, b=0.5)})]
     folder = make_run(tmp_path, *panel, strategy="fallback", timeout=0.01)
 
-    found, result = see(folder, threshold=0.4)
+    redecision, result = see(folder, threshold=0.4)
     assert [seat.undecided_because for seat in result.results] == ["timeout", "error", None]
-    assert (result.outcome, found.unknown) == ("passed", 0)
+    assert (result.outcome, redecision.unknown) == ("passed", 0)
     silenced = see(folder, judges=["x", "y"], fail_open=True)[1]
     assert (silenced.outcome, silenced.decided_by) == ("passed", "policy")
 
@@ -255,8 +261,8 @@ def test_a_deadline_stays_what_it_was(tmp_path: Path):
     panel = [Slow("x", {"0": None}), Told("y", {"0": score(a=1.0, b=1.0)})]
     folder = make_run(tmp_path, *panel, strategy="fallback", deadline=0.01, timeout=None)
 
-    found, result = see(folder, threshold=0.1)
-    assert (result.undecided_because, found.unknown, len(result.results)) == ("timeout", 0, 1)
+    redecision, result = see(folder, threshold=0.1)
+    assert (result.undecided_because, redecision.unknown, len(result.results)) == ("timeout", 0, 1)
     assert see(folder, strategy="consensus")[0].unknown == 1
 
 
@@ -300,11 +306,11 @@ def test_a_left_out_criterion_is_read_all_the_same(tmp_path: Path):
 def test_quotes_are_looked_up_in_the_kept_content(tmp_path: Path):
     """What a judge quoted stands in the content, or it made it up; then as now."""
     quoting = Rubric(name="Q", criteria=[Criterion(name="a", description="Is a.", quote=True)])
-    for said, outcome in (("text 0", "passed"), ("made up", "undecided")):
-        line = {"criteria": [{"name": "a", "reasoning": "r", "quote": said, "score": 0.6}]}
+    for quote, outcome in (("text 0", "passed"), ("made up", "undecided")):
+        line = {"criteria": [{"name": "a", "reasoning": "r", "quote": quote, "score": 0.6}]}
         do(make_cases(1), Judge(Told("x", {"0": line})), quoting, out=tmp_path / outcome)
-        found = redecide(tmp_path / outcome, threshold=0.5)
-        assert found.after[outcome] == 1
+        redecision = redecide(tmp_path / outcome, threshold=0.5)
+        assert redecision.after[outcome] == 1
 
 
 def test_rules_of_criteria_look_at_the_kept_content(tmp_path: Path):
@@ -326,8 +332,8 @@ def test_a_case_that_rules_had_decided_was_not_asked(tmp_path: Path):
     strict, model = replace(RUBRIC, criteria=(*RUBRIC.criteria, veto)), Told("x", {"0": score(a=1.0, b=1.0)})
     do(make_cases(1), Judge(model), strict, out=tmp_path / "run")
 
-    found, result = see(tmp_path / "run", rubric=RUBRIC)
-    assert (result.undecided_because, tell_unknown(found)) == ("error", ("x", "not asked", 1))
+    redecision, result = see(tmp_path / "run", rubric=RUBRIC)
+    assert (result.undecided_because, tell_unknown(redecision)) == ("error", ("x", "not asked", 1))
     assert see(tmp_path / "run", threshold=0.1)[1].outcome == "failed"
 
 
@@ -391,17 +397,17 @@ def test_every_change_is_told(tmp_path: Path):
     model = Told("x", {str(case): score(a=case / 10, b=case / 10) for case in range(10)})
     do(make_cases(10), Judge(model), repeat=2, out=tmp_path / "run")
 
-    found = redecide(tmp_path / "run", threshold=0.45)
-    assert (found.before, found.after) == (
+    redecision = redecide(tmp_path / "run", threshold=0.45)
+    assert (redecision.before, redecision.after) == (
         {"passed": 8, "failed": 12, "undecided": 0},
         {"passed": 10, "failed": 10, "undecided": 0},
     )
-    assert [(item.case, item.sample, item.before, item.after, item.score_after) for item in found.changes] == [
+    assert [(item.case, item.sample, item.before, item.after, item.score_after) for item in redecision.changes] == [
         ("5", 0, "failed", "passed", 0.5),
         ("5", 1, "failed", "passed", 0.5),
     ]
-    assert found.to_dict()["schema"] == "adjudge/redecision/1"
-    assert found.to_dict()["policy"] == {"threshold": 0.45}
+    assert redecision.to_dict()["schema"] == "adjudge/redecision/1"
+    assert redecision.to_dict()["policy"] == {"threshold": 0.45}
 
 
 def test_an_early_end_hides_those_it_cut_short(tmp_path: Path):
@@ -409,10 +415,10 @@ def test_an_early_end_hides_those_it_cut_short(tmp_path: Path):
     panel = [Told(name, {"0": RuntimeError("gone")}) for name in "xy"]
     folder = make_run(tmp_path, *panel, Slow("z", {"0": None}), strategy="majority", timeout=None)
 
-    found, result = see(folder, threshold=0.1)
-    assert (result.undecided_because, found.unknown) == ("error", 0)
-    found, result = see(folder, fail_open=True)
-    assert (result.outcome, tell_unknown(found)) == ("undecided", ("z", "cut short", 1))
+    redecision, result = see(folder, threshold=0.1)
+    assert (result.undecided_because, redecision.unknown) == ("error", 0)
+    redecision, result = see(folder, fail_open=True)
+    assert (result.outcome, tell_unknown(redecision)) == ("undecided", ("z", "cut short", 1))
 
 
 def test_nobody_is_passed_over(tmp_path: Path):
@@ -422,8 +428,8 @@ def test_nobody_is_passed_over(tmp_path: Path):
 
     for strategy in ("fallback", "cascade"):
         more = {"escalate_below": 0.5} if strategy == "cascade" else {}
-        found, result = see(folder, strategy=strategy, **more)
-        assert (result.outcome, tell_unknown(found)) == ("undecided", ("x", "cut short", 1))
+        redecision, result = see(folder, strategy=strategy, **more)
+        assert (result.outcome, tell_unknown(redecision)) == ("undecided", ("x", "cut short", 1))
     assert see(folder, threshold=0.9)[1].outcome == "passed"
 
 
@@ -456,8 +462,8 @@ def test_nobody_is_stopped_by_redeciding(tmp_path: Path, early: bool):
                       stop_early=early)  # fmt: skip
     [then] = open_run(folder).items()
 
-    found, result = see(folder, threshold=0.4)
-    assert (result.outcome, found.unknown) == ("passed", 0)
+    redecision, result = see(folder, threshold=0.4)
+    assert (result.outcome, redecision.unknown) == ("passed", 0)
     recorded = {seat.judge: seat.created_at for seat in then.result.results}
     assert {seat.judge: seat.created_at for seat in result.results}.items() <= recorded.items()
     assert [seat.judge for seat in result.results] == (["x", "z"] if early else ["x", "y", "z"])
@@ -470,8 +476,8 @@ def test_whom_nobody_heard_cannot_be_guessed(tmp_path: Path):
 
     assert see(folder, strategy="quorum", quorum=1)[1].outcome == "passed"
     assert see(folder, strategy="quorum", quorum=2, fail_open=True)[1].outcome == "passed"
-    found, result = see(folder, strategy="quorum", quorum=3, fail_open=True)
-    assert (result.outcome, tell_unknown(found)) == ("undecided", ("z", "cut short", 1))
+    redecision, result = see(folder, strategy="quorum", quorum=3, fail_open=True)
+    assert (result.outcome, tell_unknown(redecision)) == ("undecided", ("z", "cut short", 1))
 
 
 class Late(Told):

@@ -193,14 +193,14 @@ def test_an_approval_is_listed_for_its_approvers_alone(program, server):
 
 def test_a_judge_of_the_server_is_asked(program):
     """By the server's own rubric, a shipped one, one of the request, or a sentence."""
-    for how in (
+    for options in (
         {"rubric": "own"},
         {"criteria": "It is good."},
         {"rubric": {"name": "R", "criteria": [{"name": "a", "description": "b"}]}},
     ):
-        good = program.post("/v1/evaluate", json={"content": "fine", **how}).json()
-        bad = program.post("/v1/evaluate", json={"content": "bad", **how}).json()
-        assert (good["outcome"], bad["outcome"]) == ("passed", "failed"), how
+        good = program.post("/v1/evaluate", json={"content": "fine", **options}).json()
+        bad = program.post("/v1/evaluate", json={"content": "bad", **options}).json()
+        assert (good["outcome"], bad["outcome"]) == ("passed", "failed"), options
 
 
 def test_a_request_names_no_model_no_address_and_no_file(program, server):
@@ -208,7 +208,7 @@ def test_a_request_names_no_model_no_address_and_no_file(program, server):
     rubric = {"name": "R", "model": "http://127.0.0.1:1/v1#x", "criteria": [{"name": "a", "description": "b"}]}
     assert JudgeResult.from_dict(program.post("/v1/evaluate", json={"content": "x", "rubric": rubric}).json()).passed
 
-    for how in (
+    for options in (
         {"judge": "http://127.0.0.1:1/v1#x", "criteria": "good"},
         {"judge": "python:os:system", "criteria": "good"},
         {"rubric": "own.yaml"},
@@ -217,8 +217,8 @@ def test_a_request_names_no_model_no_address_and_no_file(program, server):
         {"criteria": "good", "rules": [{"python": "os:system"}]},
         {"criteria": "good", "rules": ["python:os:system"]},
     ):
-        answer = program.post("/v1/evaluate", json={"content": "x", **how})
-        assert (answer.status_code, answer.json()["code"]) == (422, "usage"), how
+        answer = program.post("/v1/evaluate", json={"content": "x", **options})
+        assert (answer.status_code, answer.json()["code"]) == (422, "usage"), options
 
 
 def test_firewalls_check_arguments_and_rules(program):
@@ -304,7 +304,7 @@ def test_the_ledger_is_read_verified_and_exported(program, server):
     assert [entry["seq"] for entry in first["entries"]] == [1, 2]
     assert all(entry["seq"] > 2 for entry in rest["entries"])
     head = reader.get("/v1/ledger/head").json()
-    found = reader.get("/v1/ledger/verify", params={"head": f"{head['seq']}:{head['hash']}"}).json()
-    assert (found["valid"], found["pinned_head"]) == (True, True)
+    document = reader.get("/v1/ledger/verify", params={"head": f"{head['seq']}:{head['hash']}"}).json()
+    assert (document["valid"], document["pinned_head"]) == (True, True)
     assert len(reader.get("/v1/ledger/export").text.splitlines()) >= head["seq"]
     assert reader.get("/v1/ledger/verify", params={"head": "/etc/passwd"}).status_code == 422

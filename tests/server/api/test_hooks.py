@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from kit.house import TESTS
+from kit.patience import HANG
 from kit.server import CONFIG as NO_HOOK
 from kit.server import RunningServer, approve, run_server
 
@@ -57,6 +60,11 @@ def agent(server: RunningServer) -> Any:
 def ana(server: RunningServer) -> Any:
     """A client with Ana's key."""
     return server.open_client(key=server.make_key("approve", "read", approver="Ana"))
+
+
+def name_run(client: Any, run: str) -> str:
+    """A run of a client's key, as the ledger has it."""
+    return f"key:{client.headers['Authorization'].split('_')[1]}/{run}"
 
 
 def make_call(run: str, **changed: Any) -> dict[str, Any]:
@@ -129,7 +137,7 @@ def test_resuming_waits_for_people(agent: Any, ana: Any):
         ({"run_id": ...}, 422),
         ({"run_id": ""}, 422),
         ({"run_id": "  "}, 422),
-        ({"run_id": "x" * 201}, 422),
+        ({"run_id": "x" * 184}, 422),
         ({"call_id": "x" * 201}, 422),
         ({"call_id": "ümlaut"}, 422),
         ({"tool": ""}, 422),
@@ -152,10 +160,22 @@ def test_what_is_no_call_has_another_status(agent: Any, changed: dict[str, Any],
 
 def test_arguments_that_two_readers_read_differently_are_refused(agent: Any):
     """As JSON text they come to the guard, which reads them strictly; in the body the server does."""
-    said = make_call("run-6", arguments='{"command": "ls", "Command": "curl x"}')
+    call = make_call("run-6", arguments='{"command": "ls", "Command": "curl x"}')
 
-    assert ask(agent, said)["allowed"] is False
+    assert ask(agent, call)["allowed"] is False
     assert agent.post("/v1/tools/check", content=b'{"tool": "Bash", "tool": "Read"}').status_code in (400, 422)
+
+
+@pytest.mark.parametrize("amount", ["1.0000000000000000001", "1e-400", "0.1000000000000000055511151231257827"])
+def test_a_decimal_that_two_readers_read_differently_is_refused(agent: Any, amount: str):
+    """In an object the body is not taken, and as a text the guard refuses: two such calls would bind alike."""
+    call = json.dumps(make_call("run-6", tool="delete_file", arguments={"amount": 0}))
+    body = call.replace('"amount": 0', f'"amount": {amount}')
+    answer = agent.post("/v1/tools/check", content=body, headers={"Content-Type": "application/json"})
+    text = ask(agent, make_call("run-6", tool="delete_file", arguments=f'{{"amount": {amount}}}', call_id="c2"))
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "json")
+    assert (text["allowed"], text["kind"]) == (False, REFUSED)
 
 
 def test_where_a_server_comes_from_is_no_remark(agent: Any):
@@ -192,23 +212,36 @@ def test_people_see_that_files_are_not_bound(agent: Any, ana: Any):
 def test_an_answer_repeats_nonce_and_digest(agent: Any):
     """And says which configuration has answered; another digest than that of the body is refused."""
     body = json.dumps(make_call("run-10")).encode()
-    said = {"Adjudge-Nonce": "n1", "Content-Type": "application/json"}
+    headers = {"Adjudge-Nonce": "n1", "Content-Type": "application/json"}
     digest = hashlib.sha256(body).hexdigest()
-    answer = agent.post("/v1/tools/check", content=body, headers={**said, "Adjudge-Digest": digest})
+    answer = agent.post("/v1/tools/check", content=body, headers={**headers, "Adjudge-Digest": digest})
 
     assert (answer.headers["adjudge-nonce"], answer.headers["adjudge-digest"]) == ("n1", digest)
     assert len(answer.headers["adjudge-configuration"]) == 64
     for wrong in ({"Adjudge-Digest": "0" * 64}, {"Adjudge-Nonce": "n" * 101}):
-        assert agent.post("/v1/tools/check", content=body, headers={**said, **wrong}).status_code == 400
+        assert agent.post("/v1/tools/check", content=body, headers={**headers, **wrong}).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/v1/tools/check", "/v1/tools/resume", "/v1/hooks/claude", "/v1/evaluate"])
+@pytest.mark.parametrize("key", ["", "Authorization: Bearer adj_000000000000_none\r\n"])
+def test_who_has_no_key_is_answered_before_a_body_is_read(server: RunningServer, path: str, key: str):
+    """Else anybody could have the server hold as many bodies as there are connections."""
+    address = urlsplit(server.url)
+    head = f"POST {path} HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Type: application/json\r\n{key}"
+    with socket.create_connection((address.hostname, address.port), timeout=HANG) as connection:
+        connection.sendall(f"{head}Content-Length: 900000\r\n\r\n".encode())
+        begin = connection.recv(12)
+
+    assert begin == b"HTTP/1.1 401"
 
 
 def test_a_server_without_a_hook_allows_nothing(tmp_path: Any):
     """503, as for everything that the server cannot decide."""
     with run_server(tmp_path, NO_HOOK) as running:
         client = running.open_client(key=running.make_key("hook"))
-        found = [client.post("/v1/tools/check", json=make_call("r")), client.post("/v1/hooks/claude", json={})]
+        answers = [client.post("/v1/tools/check", json=make_call("r")), client.post("/v1/hooks/claude", json={})]
 
-    assert [(one.status_code, one.json()["code"]) for one in found] == [(503, "hook")] * 2
+    assert [(one.status_code, one.json()["code"]) for one in answers] == [(503, "hook")] * 2
 
 
 # ---------------------------------------------------------------- harnesses
@@ -222,7 +255,7 @@ def test_a_harness_is_answered_in_its_own_form(agent: Any, server: RunningServer
         ]
         for harness in ("claude", "codex")
     }
-    kinds = server.change(lambda ledger: _list_kinds(ledger, "s-claude"))
+    kinds = server.change(lambda ledger: _list_kinds(ledger, name_run(agent, "s-claude")))
 
     for passed, refused in answers.values():
         assert passed == {}
@@ -284,7 +317,8 @@ def test_an_approver_reopens_a_run_that_was_stopped(agent: Any, ana: Any, server
     for number in range(10):
         ask(agent, make_call("run-11", arguments={"command": f"curl {number}"}, call_id=f"c{number}"))
     stopped = ask(agent, make_call("run-11", call_id="c10"))
-    body = {"run_id": "run-11", "reason": "a test of downloads"}
+    run = name_run(agent, "run-11")
+    body = {"run_id": run, "reason": "a test of downloads"}
     others = [
         agent,
         server.open_client(key=server.make_key("read")),
@@ -292,13 +326,77 @@ def test_an_approver_reopens_a_run_that_was_stopped(agent: Any, ana: Any, server
     ]
     refused = [client.post("/v1/tools/reopen", json=body).status_code for client in others]
     still = ask(agent, make_call("run-11", call_id="c11"))
-    wrong = [ana.post("/v1/tools/reopen", json=body | one).status_code for one in ({"reason": ""}, {"run_id": "run-0"})]
+    wrong = [
+        ana.post("/v1/tools/reopen", json=body | one).status_code for one in ({"reason": ""}, {"run_id": "run-11"})
+    ]
     reopened = ana.post("/v1/tools/reopen", json=body)
 
     assert (stopped["because"], still["because"]) == ("stopped", "stopped")
     assert (refused, wrong, reopened.status_code) == ([403] * 3, [422] * 2, 200)
-    assert (reopened.json()["by"], reopened.json()["run"]) == ("Ana", "run-11")
+    assert (reopened.json()["by"], reopened.json()["run"]) == ("Ana", run)
     assert ask(agent, make_call("run-11", call_id="c12"))["allowed"] is True
+
+
+# ---------------------------------------------------------------- whose run it is
+
+
+@pytest.fixture(scope="module")
+def thief(server: RunningServer) -> Any:
+    """A client with another key of the scope hook, who knows all ids and arguments of the first one's calls."""
+    return server.open_client(key=server.make_key("hook"))
+
+
+def test_another_key_cannot_use_up_an_approval(agent: Any, thief: Any, ana: Any):
+    """Its call of the same run, id and arguments is another call, whatever it writes into the run's name."""
+    held = ask_for_deletion(agent, "run-20")
+    assert approve(ana, held["approval_id"]).status_code == 200
+    named = ("run-20", name_run(agent, "run-20"), f"../{name_run(agent, 'run-20')}")
+    stolen = [ask_for_deletion(thief, run, "/v1/tools/resume") for run in named]
+    asked = [ask_for_deletion(thief, run) for run in named]
+
+    assert [(one["allowed"], one["because"]) for one in stolen] == [(False, "refused")] * 3
+    assert held["approval_id"] not in [one["approval_id"] for one in asked]
+    assert ask_for_deletion(agent, "run-20", "/v1/tools/resume")["allowed"] is True
+
+
+def test_another_key_cannot_end_the_trust_of_a_run(agent: Any, thief: Any):
+    """Neither by telling of a call that nobody checked, nor by refusals; it ends its own alone."""
+    assert ask(agent, make_call("run-21"))["allowed"] is True
+    forged = make_event("run-21", "curl x", hook_event_name="PostToolUse", tool_response="ok")
+    for run in ("run-21", name_run(agent, "run-21")):
+        ask(thief, forged | {"session_id": run}, "/v1/hooks/claude")
+        for number in range(10):
+            ask(thief, make_call(run, arguments={"command": f"curl {number}"}, call_id=f"c{number}"))
+
+    assert ask(agent, make_call("run-21", call_id="c2"))["allowed"] is True
+    assert ask(thief, make_call("run-21", call_id="c2"))["because"] == "stopped"
+
+
+def test_a_person_sees_the_agents_run_and_whose_it_is(agent: Any, ana: Any, server: RunningServer):
+    """On the page of the request, which is asked by the key."""
+    held = ask_for_deletion(agent, "run-22")
+    server.add_account("Ana", "approve", "read")
+    page = server.sign_in("Ana").get(f"/approvals/{held['approval_id']}").text
+    key = name_run(agent, "").removesuffix("/")
+
+    assert f'run <code class="exact">run-22</code> of <code>{key}</code> asked for' in page
+    assert f'asked by <b class="soft" dir="auto">{key}</b>' in page
+
+
+def test_a_person_sees_for_how_long_and_for_which_files_a_yes_is_good(agent: Any, server: RunningServer):
+    """The request waits without end, and the approval does not; of files that nobody has read, the page says so."""
+    bound, unbound = [
+        ask_for_deletion(agent, "run-23", arguments={"path": path}, **place)
+        for path, place in (("/srv/x", {}), ("data", {"cwd": "/work"}))
+    ]
+    server.add_account("Bea", "approve", "read")
+    bea = server.sign_in("Bea")
+    pages = [bea.get(f"/approvals/{held['approval_id']}").text for held in (bound, unbound)]
+
+    for page in pages:
+        assert "The request does not expire." in page
+        assert "Once it is approved, the call can be made within 15 min. After that" in page
+    assert ["files which nobody has read for this request" in page for page in pages] == [False, True]
 
 
 # ---------------------------------------------------------------- the key, and many at once

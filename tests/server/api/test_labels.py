@@ -86,16 +86,16 @@ def test_people_who_ask_at_the_same_time_get_different_cases(server):
     clients = [server.open_client(key=server.make_key("label", rater=f"Crowd {n}")) for n in range(4)]
     with ThreadPoolExecutor(4) as pool:
         tasks = list(pool.map(lambda client: client.post("/v1/labels/crowd/next", json={}).json()["task"], clients))
-    given = [task["case"] for task in tasks if task is not None]
+    cases = [task["case"] for task in tasks if task is not None]
 
-    assert (len(given), len(set(given))) == (3, 3)
+    assert (len(cases), len(set(cases))) == (3, 3)
 
 
 def test_two_tabs_and_two_keys_of_one_person_leave_one_label(server):
     """Of each person and case, whichever answer came last; another person's label stays beside it."""
     keys = [server.make_key("label", rater=rater) for rater in ("Ana", "Ana", "Ben", "Ben")]
     # Two clients for each key are two tabs: they have one session.
-    clients = [server.open_client(key=key, timeout=30) for key in keys for _ in range(2)]
+    clients = [server.open_client(key=key) for key in keys for _ in range(2)]
     case = clients[0].post("/v1/labels/tabs/next", json={}).json()["task"]["case"]
 
     def label(place):
@@ -229,8 +229,8 @@ def test_a_run_that_is_finished_while_it_is_labelled_is_drawn_from_afterwards(tm
     def label(client):
         task = client.post("/v1/labels/first/next", json={}).json()["task"]
         client.post("/v1/labels/first/labels", json={"case": task["case"], "value": True})
-        found = running.open_client(key=running.make_key("read", "adjudicate")).get("/v1/labels/first/labels")
-        return [item.get("design") for item in found.json()["labels"]]
+        answer = running.open_client(key=running.make_key("read", "adjudicate")).get("/v1/labels/first/labels")
+        return [item.get("design") for item in answer.json()["labels"]]
 
     with run_server(tmp_path, CONFIG + '\n[server]\nruns = "runs"\n') as running:
         client = running.open_client(key=running.make_key("label", rater="Ana"))

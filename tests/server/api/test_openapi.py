@@ -52,11 +52,11 @@ def fuzz(operation: Any, **headers: str) -> int:
     return fitted
 
 
-@pytest.mark.parametrize("who", ["with every scope", "without a key"])
-def test_every_answer_is_one_that_the_description_has(server, who):
+@pytest.mark.parametrize("caller", ["with every scope", "without a key"])
+def test_every_answer_is_one_that_the_description_has(server, caller):
     """Its status, its content type and its form; and nothing that is sent makes the server fail."""
     key = server.make_key(approver="Ana", rater="Ana")
-    headers = {"Authorization": f"Bearer {key}"} if who == "with every scope" else {}
+    headers = {"Authorization": f"Bearer {key}"} if caller == "with every scope" else {}
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
     fitted = {operation.ok().label: fuzz(operation.ok(), **headers) for operation in schema.get_all_operations()}
 

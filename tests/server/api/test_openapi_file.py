@@ -31,12 +31,12 @@ def list_operations(document: dict) -> set[tuple[str, str, tuple[str, ...]]]:
 
 def test_the_file_has_every_address_and_schema():
     """By their names, whichever version of the framework wrote the rest."""
-    written, said = read_file(), serving.make_app().openapi()
+    written, served = read_file(), serving.make_app().openapi()
 
-    assert list_operations(written) == list_operations(said)
+    assert list_operations(written) == list_operations(served)
     members = [
         {name: sorted(schema.get("properties", ())) for name, schema in document["components"]["schemas"].items()}
-        for document in (written, said)
+        for document in (written, served)
     ]
     assert members[0] == members[1]
     assert ("/v1/tools/check", "post", ()) in list_operations(written)

@@ -82,8 +82,8 @@ def test_a_request_is_shown_with_all_that_is_needed_to_decide_it(server: Running
     approval = read_approval(server, ident)
     page = read(ana, ident)
 
-    for said in (approval.subject, "failed with 0.30, needs 0.70", html.escape(REASON), "Ana (you)", "Ben", "59 min"):
-        assert said in page
+    for text in (approval.subject, "failed with 0.30, needs 0.70", html.escape(REASON), "Ana (you)", "Ben", "59 min"):
+        assert text in page
     assert '<mark id="e1">24 hours<a class="ref"' in page
     assert "0 of 2 approvals" in page
     assert "Nothing like this was approved before" in page
@@ -106,9 +106,96 @@ def test_a_json_object_is_shown_as_its_members_exactly(server: RunningServer, an
     """Numbers as they are written, nested values, and a name that is there twice."""
     content = '{"amount": 184.00, "to": {"card": 3304.0, "of": [1e3]}, "amount": 9999}'
     page = read(ana, make_request(server, content, quote=""))
-    shown = read_part(page, '<dl class="facts lead">', "</dl>")
+    shown = read_part(page, '<dl class="call">', '<p class="small quiet section')
 
-    assert shown == 'amount 184.00 to {"card": 3304.0, "of": [1e3]} amount 9999'
+    twice = "this name stands twice : programs take the first or the last"
+    assert shown == f"amount 184.00 {twice} to card 3304.0 of [1e3] amount 9999 {twice}"
+
+
+CALL_ARGUMENTS = {"to": "DE00 1234", "reply": "You will have\nthe money within 24 hours."}
+
+
+def ask_about_call(server: RunningServer, arguments: Any, **options: Any) -> str:
+    """A request about a call of a tool, as a gate makes it."""
+    return make_request(server, {"tool": "payments.refund", "arguments": arguments}, **options)
+
+
+def test_a_call_is_shown_once_with_a_row_for_each_argument(server: RunningServer, ana: Any):
+    """The text in it has its line breaks and the quotation; there is no second copy of the content below."""
+    page = read(ana, ask_about_call(server, CALL_ARGUMENTS))
+    shown = read_part(page, '<dl class="call">', "</dl>")
+
+    assert shown == "to DE00 1234 reply You will have the money within 24 hours quotation 1 ."
+    assert page.partition('<h2 id="what">')[2].count("DE00 1234") == 1
+    assert '<mark id="e1">24 hours<a class="ref"' in page
+    assert 'id="content"' not in page
+
+
+def test_the_title_of_a_call_without_one_is_its_tool_and_how_its_arguments_begin(server: RunningServer, ana: Any):
+    """Not how its JSON begins, which is the same for every call."""
+    page = read(ana, ask_about_call(server, {"to": "Ben"}))
+
+    assert '<h1 class="exact" dir="auto">payments.refund: &#34;to&#34;: &#34;Ben&#34;</h1>' in page
+    assert '<h1 class="exact" dir="auto">payments.refund</h1>' in read(ana, ask_about_call(server, {}, quote=""))
+
+
+def test_what_a_rule_found_stands_beside_its_argument(server: RunningServer, ana: Any):
+    """Of the command, of a text with a secret in it, and of a value that does not fit; the rules are listed as well."""
+    schema = {"properties": {"timeout": {"maximum": 60}}}
+    rules = [
+        {"name": "commands", "never": "rm", "severity": "warning"},
+        {"name": "secrets", "severity": "warning"},
+        {"name": "arguments", "tool": "Bash", "schema": schema, "severity": "warning"},
+    ]
+    arguments = {"command": "rm -rf x", "env": {"KEY": f"AKIA{'Q7' * 8}"}, "timeout": 600}
+    ident = make_request(server, {"tool": "Bash", "arguments": arguments}, quote="", rules=rules)
+    shown = read_part(read(ana, ident), '<dl class="call">', '<p class="small quiet section')
+
+    assert 'rule commands : ran "rm -rf x", which holds a command that may never be run' in shown
+    assert "rule secrets" in shown.partition("KEY")[2].partition("timeout")[0]
+    assert "600 is greater than the maximum of 60" in shown.partition("timeout 600")[2]
+    hidden = server.sign_in("Ana")
+    hidden.cookies.set("judge", "hide")
+    assert "rule commands" not in read(hidden, ident)
+
+
+def test_a_call_is_shown_as_json_too(server: RunningServer, ana: Any):
+    """Letter for letter, with the quotation, and with the way back to its rows; it can be approved there as well."""
+    ident = ask_about_call(server, CALL_ARGUMENTS)
+    page = read(ana, ident, json="true")
+
+    assert f'href="/approvals/{ident}?json=true">as JSON</a>' in read(ana, ident)
+    assert f'href="/approvals/{ident}">as rows</a>' in page
+    assert r"You will have\nthe money within" in html.unescape(page)
+    assert '<mark id="e1">24 hours' in page
+    assert send(ana, ident, "approve", "read it", params={"json": "true"}).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"records": [{"id": number, "to": "x"} for number in range(40)]}, "Not shown yet: 30 records of records."),
+        ({"body": "x y " * 6_000, "to": "ben"}, "Not shown yet: 4,000 characters of body."),
+        ({"bytes_base64": "JVBERi0xLjcK" * 100}, "Not shown yet: 900 bytes of bytes_base64."),
+    ],
+    ids=["records", "text", "bytes"],
+)
+def test_a_call_is_approved_only_where_all_of_it_is_shown(
+    server: RunningServer, ana: Any, arguments: dict[str, Any], said: str
+):
+    """What is not shown is named, and the server refuses; with all of it on the page it can be approved."""
+    ident = ask_about_call(server, arguments, quote="")
+    page = read(ana, ident)
+    button = re.search(r'<button class="btn say-yes".*?>', page)
+    assert button is not None
+    assert "disabled" in button[0]
+    assert said in page
+    assert 'name="seen"' not in page
+    assert send(ana, ident, "approve", "I insist").status_code == 422
+    assert send(ana, ident, "approve", "I insist", seen="0" * 64).status_code in (409, 422)
+
+    assert "Not shown yet" not in read(ana, ident, whole="true")
+    assert send(ana, ident, "approve", "read all of it", params={"whole": "true"}).status_code == 303
 
 
 def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
@@ -233,7 +320,10 @@ def test_nothing_of_what_was_judged_becomes_html(server: RunningServer, ana: Any
     client = server.sign_in("Ben")
     send(client, ident, "comment", HOSTILE)
     send(client, ident, "deny", HOSTILE)
-    for path in (f"/approvals/{ident}", "/approvals", "/approvals/deny"):
+    hostile_call = {HOSTILE: HOSTILE, "b": [HOSTILE], "markdown": f"# {HOSTILE}", "patch": HOSTILE, "command": HOSTILE}
+    call = ask_about_call(server, hostile_call, quote=HOSTILE, metadata=metadata)
+    paths = [f"/approvals/{name}{rest}" for name in (ident, call) for rest in ("", "?whole=true", "?json=true")]
+    for path in (*paths, "/approvals", "/approvals/deny"):
         page = ana.get(path).text
         assert "<script>alert" not in page
         assert "<img" not in page
@@ -328,7 +418,7 @@ def test_decisions_that_can_be_undone_leave_room_for_the_next_request(server: Ru
 def test_a_score_with_nothing_to_reach_has_no_mark(server: RunningServer, ana: Any):
     """A tick beside it would be read as praise."""
     page = read(ana, make_request(server))
-    free = {name: said for name, said in POLICY.items() if name != "threshold"}
+    free = {name: value for name, value in POLICY.items() if name != "threshold"}
     bare = read(ana, make_request(server, rubric={"name": "Replies", "criteria": [free]}))
 
     assert 'class="n last"><span class="state failed">' in page
@@ -365,8 +455,8 @@ def test_who_was_first_is_said_and_nothing_is_recorded(server: RunningServer, an
     answer = ana.post(f"/approvals/{ident}/decide", data=fields | {"vote": "approve", "reason": "my long reason"})
 
     assert answer.status_code == 409
-    for said in ("Somebody decided this first. Your vote was not recorded.", "Ben denied it", "my long reason"):
-        assert said in answer.text
+    for text in ("Somebody decided this first. Your vote was not recorded.", "Ben denied it", "my long reason"):
+        assert text in answer.text
     assert find_form(answer.text).count("vote") == 0
     assert len(read_approval(server, ident).votes) == 1
 
@@ -386,7 +476,7 @@ def test_two_tabs_of_one_person_are_one_vote(server: RunningServer, ana: Any):
 
 
 @pytest.mark.parametrize(
-    ("given", "more", "said"),
+    ("options", "more", "message"),
     [
         ({"show_content": False}, {}, "The content is not kept"),
         ({"content": "x " * 15_000, "quote": ""}, {}, "cut at 20,000 of 30,000 characters"),
@@ -394,17 +484,17 @@ def test_two_tabs_of_one_person_are_one_vote(server: RunningServer, ana: Any):
     ids=["not kept", "cut off"],
 )
 def test_what_is_not_shown_in_full_can_be_denied_only(
-    server: RunningServer, ana: Any, given: dict[str, Any], more: dict[str, Any], said: str
+    server: RunningServer, ana: Any, options: dict[str, Any], more: dict[str, Any], message: str
 ):
     """The button is off with the reason beside it, and the server refuses it too."""
-    content = given.pop("content", CONTENT)
-    ident = make_request(server, content, **given)
+    content = options.pop("content", CONTENT)
+    ident = make_request(server, content, **options)
     page = read(ana, ident)
     button = re.search(r'<button class="btn say-yes".*?>', page)
     assert button is not None
     assert "disabled" in button[0]
     assert 'aria-describedby="not-yet"' in button[0]
-    assert said in page
+    assert message in page
     assert 'name="seen"' not in page
 
     assert send(ana, ident, "approve", "I insist").status_code == 422
@@ -518,8 +608,8 @@ def check_blindness(server: RunningServer, kim: Any) -> None:
     assert answer.headers["location"] == f"/approvals/{ident}"
 
     for text in (read(kim, ident), kim.get("/approvals").text, kim.get("/approvals/deny").text):
-        for said in (*SECRET, "from outside"):
-            assert said not in text, said
+        for secret in (*SECRET, "from outside"):
+            assert secret not in text, secret
     page = read(kim, ident)
     assert "The judge is hidden" in page
     assert "2 approvals needed" in page
@@ -719,11 +809,11 @@ def test_a_link_that_is_opened_again_after_the_decision_shows_it_and_takes_no_vo
 
 def test_the_webhook_of_a_server_has_the_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A program that sends a message needs no command."""
-    got: list[Any] = []
+    deliveries: list[Any] = []
 
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            got.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            deliveries.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             self.send_response(204)
             self.end_headers()
 
@@ -739,8 +829,8 @@ def test_the_webhook_of_a_server_has_the_link(tmp_path: Path, monkeypatch: pytes
             server.add_account("Ana", "approve")
             client = server.open_client(key=server.make_key("judge"))
             client.post("/v1/gates/replies/check", json={"content": "x" * 50})
-            wait_for(lambda: got)
-            link = got[0]["data"]["link"]
+            wait_for(lambda: deliveries)
+            link = deliveries[0]["data"]["link"]
             path = link[link.index("/approvals/") :]
             assert server.sign_in("Ana").get(path).status_code == 200
             assert server.sign_in("Ana").get(f"{path}x").status_code == 403

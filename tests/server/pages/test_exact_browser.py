@@ -63,18 +63,57 @@ def list_marks(place: Any) -> list[tuple[str, str]]:
 def test_a_command_is_shown_as_it_runs(server: RunningServer, page: Any):
     """Each blank, tab and line break is there, is marked, and is copied as it is."""
     page.goto(f"/approvals/{make_request(server, json.dumps(CALL), quote='')}")
-    box = page.locator(".facts.lead dd").nth(1)
+    box = page.locator(".code-lines")
 
     assert box.inner_text() == COMMAND
     assert select(page, box) == COMMAND
     assert list_marks(box) == [
-        ("  ", "dots"), ("   ", "dots"), ("\t", "→"), ("\n", "↵"), ("  ", "dots"), (" ", "dots"), ("\n", "↵"),
-        ("\n", "↵"), ("\u00a0", "U+00A0"), ("\u2003", "U+2003"), (" ", "dots"),
+        ("  ", "dots"), ("   ", "dots"), ("\t", "→"), ("  ", "dots"), (" ", "dots"),
+        ("\u00a0", "U+00A0"), ("\u2003", "U+2003"), (" ", "dots"),
     ]  # fmt: skip
-    said = page.locator(".facts.lead + p").text_content()
-    for words in ("6 runs of blanks", "1 tab", "3 line breaks", "2 other characters"):
-        assert words in said
-    assert page.locator(".facts.lead dd").nth(2).inner_text() == '{"path": "/a  b"}'
+    # A number stands at each line of the text, and at none that is broken by the window.
+    assert box.locator(".at").count() == COMMAND.count("\n") + 1
+    text = page.locator(".beside").last.text_content()
+    for words in ("6 runs of blanks", "1 tab", "2 other characters"):
+        assert words in text
+    assert page.locator(".call .value").first.inner_text() == "/a  b"
+
+
+def test_a_letter_in_a_call_is_shown_and_copied_as_it_is(server: RunningServer, page: Any):
+    """Its line breaks are line breaks, and marked, because a long line is broken by the window too."""
+    page.goto(f"/approvals/{make_request(server, {'tool': 'mail.send', 'arguments': {'body': PROSE}}, quote='')}")
+    box = page.locator(".prose")
+
+    assert (box.inner_text(), select(page, box)) == (PROSE, PROSE)
+    assert ("\n", "↵") in list_marks(box)
+    assert ("  ", "dots") in list_marks(box)
+
+
+CALLS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "data" / "tool_calls.jsonl").read_text("utf-8").splitlines()
+]
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize("call", CALLS, ids=[call["id"] for call in CALLS])
+def test_a_call_of_any_kind_fits_every_screen(server: RunningServer, page: Any, call: dict[str, Any]):
+    """Nothing of it has to be scrolled sideways, and nothing of it runs: it is text."""
+    content = {"tool": call["tool"], "arguments": call["arguments"]}
+    ident = make_request(server, content, quote="", metadata={"title": call["title"]})
+    for width in (1440, 390, 320):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"/approvals/{ident}?whole=true")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert (
+            page.evaluate("""() => Array.from(document.querySelectorAll('.tool-call *'))
+            .filter((one) => one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline')
+            .filter((one) => !one.closest('thead, .unseen')).map((one) => one.outerHTML.slice(0, 80))""")
+            == []
+        )
+        assert page.locator(".tool-call :is(script, img, a:not(.ref), style, iframe)").count() == 0
+        assert all(name.strip() in page.locator(".tool-call").inner_text() for name in call["arguments"])
+    page.set_viewport_size({"width": 1440, "height": 900})
 
 
 @pytest.mark.parametrize("width", [1440, 390])
@@ -83,7 +122,7 @@ def test_each_blank_has_room_of_its_own(server: RunningServer, page: Any, width:
     page.set_viewport_size({"width": width, "height": 900})
     text = " ".join(f"word{number}" + " " * (1 + number % 5) for number in range(60))
     page.goto(f"/approvals/{make_request(server, json.dumps({'command': text}), quote='')}")
-    box = page.locator(".facts.lead dd").first
+    box = page.locator(".code-lines")
     widths = box.evaluate("""it => Array.from(it.querySelectorAll('.ws.blanks'), (mark) => {
         const boxes = Array.from(mark.getClientRects());
         return [mark.textContent.length, boxes.reduce((sum, one) => sum + one.width, 0)];

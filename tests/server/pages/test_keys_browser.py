@@ -12,7 +12,6 @@ from adjudge.labels import open_label_queue
 from kit.approval_pages import CONFIG, decide, list_kinds, make_request, read_approval
 from kit.browser import open_chromium
 from kit.labels import make_run
-from kit.patience import HANG
 from kit.server import PASSWORD, RunningServer, run_server
 
 pytestmark = pytest.mark.integration
@@ -68,7 +67,6 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         context = browser.new_context(base_url=server.url)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(1_000 * HANG)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(f"/signin?next={path}")
         page.fill("#name", name)
@@ -159,13 +157,13 @@ def test_where_nothing_can_be_decided_text_goes_nowhere(
         decide(server, ident, "Ben", False)
     kinds = list_kinds(server, ident)
     page = visit("Ana", f"/approvals/{ident}")
-    address, why = page.url, {"another's": "Ana is not one of its approvers", "decided": "It is denied"}[state]
+    address, reason = page.url, {"another's": "Ana is not one of its approvers", "decided": "It is denied"}[state]
     for number, sentence in enumerate(SENTENCES):
         page.goto(address)
         if number % 2:  # a blank would press it
             page.get_by_text("Hide the judge until I decide").focus()
         page.keyboard.press("adc"[number % 3])
-        assert why in read_message(page)
+        assert reason in read_message(page)
         page.keyboard.type(sentence)
         look_unchanged(page, address)
         page.keyboard.press("Control+Enter")
@@ -342,9 +340,9 @@ def test_an_input_method_at_work_sends_nothing(server: RunningServer, visit: Vis
 def test_keys_with_nothing_to_do_say_so(server: RunningServer, visit: Visit):
     """And the keys after them work."""
     page = visit("Zoe", f"/approvals/{make_request(server, quote='', approvers=['Ana'])}")
-    for key, said in (("n", "No quotation is marked"), ("u", "Nothing can be undone")):
+    for key, message in (("n", "No quotation is marked"), ("u", "Nothing can be undone")):
         page.keyboard.press(key)
-        assert said in read_message(page)
+        assert message in read_message(page)
     with page.expect_navigation():
         page.keyboard.press("h")
 

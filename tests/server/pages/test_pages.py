@@ -137,8 +137,10 @@ def test_an_id_is_found_wherever_it_is_in_the_ledger(tmp_path_factory: pytest.Te
             await into.append(first, kind="decision")
             for number in range(3):
                 quotes = {"id": first.id, "other": [good.id, first.approval_id]}
-                said = Decision(gate="refunds", allowed=False, decided_by="policy", metadata={"n": number, **quotes})
-                await into.append(said, kind="decision")
+                decision = Decision(
+                    gate="refunds", allowed=False, decided_by="policy", metadata={"n": number, **quotes}
+                )
+                await into.append(decision, kind="decision")
 
         server.change(write)
         client = server.sign_in("Ana")
@@ -166,11 +168,11 @@ def test_a_result_tells_its_whole_story(server: RunningServer):
     assert 'href="#e1"' in page.text
     for seat in ("openai:gpt-6.1-terra", "anthropic:claude-haiku-5-5", "local:qwen3-8b"):
         assert seat in text
-    found = client.get(f"/v1/results/{place}").json()
-    votes = [entry["payload"]["by"] for entry in found["entries"] if entry["kind"] == "approval.voted"]
+    document = client.get(f"/v1/results/{place}").json()
+    votes = [entry["payload"]["by"] for entry in document["entries"] if entry["kind"] == "approval.voted"]
     assert votes == ["Ben Okafor", "Chiara Conti"]
-    assert found["entries"][-1]["seq"] == found["result"]["seq"] == place
-    for ident in (found["result"]["id"], found["result"]["result_id"]):
+    assert document["entries"][-1]["seq"] == document["result"]["seq"] == place
+    for ident in (document["result"]["id"], document["result"]["result_id"]):
         assert client.get(f"/results/{ident}").status_code == 200
 
 
@@ -204,8 +206,8 @@ def test_one_entry_is_shown_with_all_that_it_says(server: RunningServer):
     (entry,) = client.get("/v1/ledger?after=1&limit=1").json()["entries"]
     page = client.get("/ledger/2").text
 
-    for said in (entry["hash"], entry["payload_hash"], entry["prev"], 'href="/ledger/1"', 'href="/ledger/3"'):
-        assert said in page
+    for text in (entry["hash"], entry["payload_hash"], entry["prev"], 'href="/ledger/1"', 'href="/ledger/3"'):
+        assert text in page
     assert client.get("/ledger/99999").status_code == 404
     last = re.findall(r'href="/ledger/(\d+)">The last entry', client.get("/ledger").text)
     assert [client.get(f"/ledger/{place}").status_code for place in last] == [200]
@@ -286,7 +288,7 @@ def test_static_files_are_known_by_name_and_kept_by_their_digest(server: Running
 @pytest.mark.slow
 def test_hostile_text_changes_no_page(tmp_path_factory: pytest.TempPathFactory):
     """In every field of a decision, a vote and a run: the same elements, and each text is read as it was written."""
-    found: dict[str, list[Reader]] = {}
+    readers: dict[str, list[Reader]] = {}
     for text in ("x", HOSTILE):
         folder = tmp_path_factory.mktemp("hostile")
         place = asyncio.run(server_demo.tell_story(folder, text=text, content=f"begin {text} end"))
@@ -297,11 +299,11 @@ def test_hostile_text_changes_no_page(tmp_path_factory: pytest.TempPathFactory):
                 page = client.get(path)
                 assert page.status_code == 200, path
                 assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", page.text), path
-                found.setdefault(path, []).append(Reader(page.text))
-    for path, (plain, hostile) in found.items():
+                readers.setdefault(path, []).append(Reader(page.text))
+    for path, (plain, hostile) in readers.items():
         assert hostile.elements == plain.elements, path
-    told = found[f"/results/{place}"][1].text
-    assert told.count("<script>alert(1)</script><img src=x onerror=alert(2)>") > 15
+    shown = readers[f"/results/{place}"][1].text
+    assert shown.count("<script>alert(1)</script><img src=x onerror=alert(2)>") > 15
 
 
 def test_an_entry_that_is_none_of_ours_is_left_out_and_not_a_failure(tmp_path_factory: pytest.TempPathFactory):
@@ -311,8 +313,8 @@ def test_an_entry_that_is_none_of_ours_is_left_out_and_not_a_failure(tmp_path_fa
         server.add_account("Ana")
 
         async def write(ledger: object) -> None:
-            for said in ({"gate": 7, "allowed": "yes"}, {"schema": "adjudge/decision/1"}, {"result": [[[]]]}):
-                await ledger.append(said, kind="decision")  # type: ignore[attr-defined] - a ledger
+            for payload in ({"gate": 7, "allowed": "yes"}, {"schema": "adjudge/decision/1"}, {"result": [[[]]]}):
+                await ledger.append(payload, kind="decision")  # type: ignore[attr-defined] - a ledger
             good = JudgeResult(outcome="passed", judge="careful", score=0.9)
             await ledger.append(
                 Decision(gate="replies", allowed=True, decided_by="judge", result=good), kind="decision"

@@ -13,7 +13,6 @@ from adjudge.labels import open_label_queue
 from kit.approval_pages import CONFIG, list_kinds, make_request, read_approval
 from kit.browser import open_chromium
 from kit.labels import make_run
-from kit.patience import HANG
 from kit.server import PASSWORD, RunningServer, run_server
 
 pytestmark = pytest.mark.integration
@@ -22,6 +21,15 @@ pytestmark = pytest.mark.integration
 HOSTILE = (
     "</textarea></title></div><script>alert(1)</script>\"'><img src=x onerror=alert(1)><b hx-get=/x hx-trigger=load>"
 )
+
+HOOK = """
+[gates.deletes]
+rules = [{contains = "scratch"}]
+on_rule = "ask"
+
+[hook]
+tools = {"delete_*" = "deletes"}
+"""
 
 Visit = Callable[..., Any]
 
@@ -32,7 +40,7 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSe
     (folder / "runs").mkdir()
     make_run(folder / "runs" / "monday", 4)
     make_run(folder / "runs" / "hostile", [Case(id="x", content=HOSTILE, task=HOSTILE, reference=HOSTILE)])
-    config = CONFIG.replace("undo_seconds = 30", 'undo_seconds = 30\nruns = "runs"\nlabels_per_case = 2')
+    config = CONFIG.replace("undo_seconds = 30", 'undo_seconds = 30\nruns = "runs"\nlabels_per_case = 2') + HOOK
     with run_server(folder, config=config) as running:
         for name in ("Ana", "Ben"):
             running.add_account(name)
@@ -55,10 +63,9 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         context = browser.new_context(base_url=server.url)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(1_000 * HANG)
         page.on("dialog", lambda dialog: (wrong.append("a dialog"), dialog.dismiss()))
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
+        page.on("console", lambda message: wrong.append(message.text) if "Content Security" in message.text else None)
         page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith(server.url) else None)
         page.goto(f"/signin?next={path}")
         page.fill("#name", name)
@@ -157,8 +164,8 @@ def test_what_is_new_is_announced_without_moving_anything(server: RunningServer,
 def test_stored_attacks_run_nowhere(server: RunningServer, visit: Visit):
     """Through every text that a model, a program or a person can set; nothing is asked of the server for them."""
     metadata = {"title": HOSTILE, "agent": HOSTILE, "tool": HOSTILE}
-    how: dict[str, Any] = {"quote": HOSTILE, "reason": HOSTILE, "metadata": metadata, "judge": "<img src=x>"}
-    ident = make_request(server, f"{HOSTILE} {HOSTILE}", **how)
+    options: dict[str, Any] = {"quote": HOSTILE, "reason": HOSTILE, "metadata": metadata, "judge": "<img src=x>"}
+    ident = make_request(server, f"{HOSTILE} {HOSTILE}", **options)
     page = visit("Ben", f"/approvals/{ident}")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -243,3 +250,23 @@ def test_an_undo_that_is_over_goes_away_by_itself(tmp_path: Path, browser: Any):
             page.locator(".toast").wait_for(state="detached")
             page.get_by_text("Ana (you) denied it").first.wait_for()
             assert page.locator(".toast").count() == 0
+
+
+def test_a_run_that_was_stopped_goes_on_by_a_button(server: RunningServer, visit: Visit):
+    """The page asks for a reason first; afterwards it says nothing of the run any more."""
+    agent = server.open_client(key=server.make_key("hook"))
+    call = {"tool": "delete_file", "arguments": {"path": "/srv"}, "call_id": "c1", "run_id": "run-1"}
+    held = agent.post("/v1/tools/check", json=call).json()
+    made = {"tool_name": "delete_file", "tool_input": {"path": "/etc"}, "tool_use_id": "t1", "tool_response": "ok"}
+    event = {"session_id": "run-1", "cwd": "/work", "hook_event_name": "PostToolUse", **made}
+    assert agent.post("/v1/hooks/claude", json=event).status_code == 200
+    page = visit("Ana", f"/approvals/{held['approval_id']}")
+
+    button = page.get_by_role("button", name="Let this run go on")
+    button.click()
+    assert page.get_by_role("heading", name="The trust of this run has ended").is_visible()
+    page.fill("#go-on", "it was my own hook")
+    with page.expect_navigation():
+        button.click()
+    assert page.url.endswith(held["approval_id"])
+    assert page.get_by_role("heading", name="The trust of this run has ended").count() == 0

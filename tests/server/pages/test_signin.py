@@ -110,14 +110,14 @@ def test_a_program_without_a_key_is_told_so(server):
 
 def test_a_wrong_password_begins_no_session(server):
     """A wrong password and an unknown name are answered alike."""
-    said = []
+    answers = []
     for name in ("Ana", "nobody"):
         client = server.open_client()
         form = {"name": name, "password": "wrong", "csrf_token": find_token(client)}
         answer = client.post("/signin", data=form)
-        said.append((answer.status_code, "adjudge" in answer.cookies, answer.text.count("do not belong together")))
+        answers.append((answer.status_code, "adjudge" in answer.cookies, answer.text.count("do not belong together")))
 
-    assert said == [(403, False, 1)] * 2
+    assert answers == [(403, False, 1)] * 2
 
 
 def test_a_server_says_that_it_runs_and_is_ready(server):

@@ -110,7 +110,6 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         context = browser.new_context(base_url=server.url, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(1_000 * HANG)
         page.goto(f"/signin?next={path}")
         page.get_by_label("Name").fill(name)
         page.get_by_label("Password").fill(PASSWORD)
@@ -140,8 +139,8 @@ def check_account(page: Any, server: RunningServer, decision: Decision, content:
     assert page.locator("mark").inner_text().startswith(QUOTE)
     assert content in story
 
-    found = page.request.get(f"/v1/results/{decision.id}").json()
-    kinds = {entry["kind"] for entry in found["entries"]}
+    document = page.request.get(f"/v1/results/{decision.id}").json()
+    kinds = {entry["kind"] for entry in document["entries"]}
     assert {"approval.requested", "approval.vote_pending", "approval.voted", "approval.closed", "override"} <= kinds
     page.goto("/ledger")
     page.get_by_role("button", name="Verify now").click()
@@ -158,22 +157,22 @@ def test_a_reply_that_is_held_goes_out_after_somebody_read_why_and_approved_by_k
     assert "Nothing waits for approval" in read_text(page)
 
     content = "You will have the money within 24 hours."
-    told = program.send(content)
+    future = program.send(content)
     page.locator("#news").get_by_text("1 new").wait_for()  # nobody touched the page
     page.locator("#news a").click()
     page.locator("h1", has_text=content).wait_for()
-    said = read_text(page)
-    assert "failed with 0.20" in said
-    assert WHY in said
+    text = read_text(page)
+    assert "failed with 0.20" in text
+    assert WHY in text
     assert page.locator("mark").inner_text().startswith(QUOTE)
 
     page.keyboard.press("a")
     page.keyboard.type(REASON)
-    assert not told.done()
+    assert not future.done()
     with page.expect_navigation():
         page.keyboard.press("Control+Enter")
     page.locator(".toast").get_by_role("button", name="Undo").wait_for()
-    decision = told.result(timeout=HANG)
+    decision = future.result(timeout=HANG)
 
     assert decision.allowed
     assert decision.decided_by == "human"
@@ -194,30 +193,30 @@ def test_two_people_label_twenty_cases_blind_and_see_how_far_they_agree(server: 
 
     with open_label_queue(Path(server.folder) / "runs" / "twenty") as queue:
         labels = [label for label in queue.labels() if label.kind == "person"]
-    found = compute_label_agreement(labels)
+    agreement = compute_label_agreement(labels)
     by_case: dict[str, set[Any]] = {}
     for label in labels:
         by_case.setdefault(label.case, set()).add(label.value)
     assert len(labels) == 40
-    assert (found.agreed.count, found.agreed.of) == (sum(len(said) == 1 for said in by_case.values()), 20)
+    assert (agreement.agreed.count, agreement.agreed.of) == (sum(len(values) == 1 for values in by_case.values()), 20)
     for page in (ana, ben):
-        said = read_text(page)
-        assert f"People agree on {100 * found.agreed.count / 20:.0f}" in said
-        assert f"{found.agreed.count} of 20" in said
-        assert found.ac1 is not None
-        assert f"AC1 {found.ac1:.2f}" in said
+        shown = read_text(page)
+        assert f"People agree on {100 * agreement.agreed.count / 20:.0f}" in shown
+        assert f"{agreement.agreed.count} of 20" in shown
+        assert agreement.ac1 is not None
+        assert f"AC1 {agreement.ac1:.2f}" in shown
 
 
 def test_both_are_possible_without_javascript(server: RunningServer, program: Program, visit: Visit):
     """With links and buttons alone: approving what is held, and labelling."""
     page = visit("Ana", "/approvals", java_script_enabled=False)
     content = "The money comes within 24 hours, as I said."
-    told = program.send(content)
+    future = program.send(content)
     wait_for(lambda: page.goto("/approvals") and page.get_by_role("heading", name=content).count())
     page.get_by_label("Your reason").fill(REASON)
     page.get_by_role("button", name="Approve").click()
     page.locator(".toast").get_by_role("button", name="Undo").wait_for()
-    decision = told.result(timeout=HANG)
+    decision = future.result(timeout=HANG)
     assert decision.allowed
     check_account(page, server, decision, content)
 

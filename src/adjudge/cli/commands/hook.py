@@ -227,8 +227,8 @@ def reopen(
 ) -> int:
     """Let a session go on that was stopped after refusals, or after a call that was not checked. For people.
 
-    RUN is the session's id, as adjudge ledger list shows it. The ledger records who reopened it: the account that this
-    runs under, which has to be one of the approvers of [approvals].
+    RUN is the session's id; behind a server, key:PREFIX/ID, with the prefix of the key that asked. The ledger records
+    who reopened it: the account that this runs under, which has to be one of the approvers of [approvals].
 
     The agent could run this command too, so it needs command = true under [approvals] of the configuration. Without
     it, ask the server with an approver's key (POST /v1/tools/reopen).

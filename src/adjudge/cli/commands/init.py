@@ -35,12 +35,12 @@ def init(folder: Annotated[Path | None, typer.Argument(metavar="DIR", hidden=Tru
     Exit status: 0 written, or everything was there; 2 a file could not be written.
     """
     root = folder or Path()
-    judge, why = next(find_configured(), ("", ""))
+    judge, reason = next(find_configured(), ("", ""))
     written = [name for name, text in _make_files(judge) if _write_new(root / name, text)]
     for name in _FILES:
         print_line(f"{'wrote' if name in written else 'kept '}  {root / name}")
     if "adjudge.toml" in written:
-        note(_describe_judge(judge, why))
+        note(_describe_judge(judge, reason))
     for line in _NEXT:
         note(line)
     return 0
@@ -69,9 +69,9 @@ def _write_new(path: Path, text: str) -> bool:
     return True
 
 
-def _describe_judge(judge: str, why: str) -> str:
+def _describe_judge(judge: str, reason: str) -> str:
     if judge:
-        return f"\nThe judge is {judge}, because {why}."
+        return f"\nThe judge is {judge}, because {reason}."
     return "\nNo judge is named yet: set one in adjudge.toml, or see `adjudge doctor` for what this machine has."
 
 

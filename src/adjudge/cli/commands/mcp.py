@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.mcp_servers import check_installed, read_server
 from adjudge.cli.output import note, print_line, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_seconds
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import show
 
 if TYPE_CHECKING:
     from adjudge.mcp.pins import Pins
@@ -90,7 +90,7 @@ def serve(
     Exit status: 0 the client left, or the server was stopped, 2 a configuration or an address that cannot be used, 3
     the ledger cannot be used, 130 interrupted.
     """
-    _check_installed()
+    check_installed()
     if not http and (host is not None or port is not None or allow_anonymous):
         raise UsageError("--host, --port and --allow-anonymous are for a server over HTTP; give --http")
     from adjudge.server.mcp_serving import serve_mcp
@@ -111,30 +111,6 @@ def serve(
     return 0
 
 
-async def read_server(words: list[str], timeout: float) -> Pins:
-    """Connect to a server, read what it offers and leave it; raises ``UsageError`` if that cannot be done."""
-    _check_installed()
-    from mcp import Client, StdioServerParameters
-    from mcp.client.stdio import stdio_client
-
-    from adjudge.mcp.client import read_pins
-    from adjudge.mcp.pins import name_source
-
-    is_address = len(words) == 1 and words[0].startswith(("http://", "https://"))
-    source = name_source(words[0]) if is_address else shlex.join(words)
-    # A type of its own in every version: one of them takes no parameters of a command.
-    target: Any = words[0] if is_address else stdio_client(StdioServerParameters(command=words[0], args=words[1:]))
-    try:
-        async with asyncio.timeout(timeout), Client(target) as client:
-            return await read_pins(client, source=source)
-    except Exception as error:  # noqa: BLE001 - what a transport raises is its own, and may come in a group
-        reason = _find_first(error)
-        kind = str(reason) if isinstance(reason, UsageError) else type(reason).__name__
-        raise UsageError(
-            f"the MCP server {show(flatten(source, 200))} cannot be read: {kind}", argument="server"
-        ) from None
-
-
 def describe_changes(pins: Pins, offered: Pins) -> list[str]:
     """Describe what a server offers otherwise than it was pinned, a line for each."""
     lines = [f"changed: {name}" for name in pins.list_changes(offered)]
@@ -146,23 +122,6 @@ def describe_changes(pins: Pins, offered: Pins) -> list[str]:
             lines.append(f"changed: tool {show(tool['name'])}")
     known = {tool["name"] for tool in pins.tools}
     return lines + [f"new: tool {show(tool['name'])}" for tool in offered.tools if tool["name"] not in known]
-
-
-def _find_first(error: BaseException) -> BaseException:
-    """Return the first error of a group, or the error itself."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _check_installed() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("mcp") is None or find_spec("mcp_types") is None:
-        raise UsageError(
-            "this command needs the package mcp, 2.0 or later, which this installation does not have; to have it, "
-            "pip install 'adjudge[mcp]'"
-        )
 
 
 mcp_app = make_group(

@@ -132,10 +132,10 @@ def _check_within(within: float | None) -> float | None:
     return within / 100
 
 
-def _refuse(options: dict[str, object], why: str = "is about the cases of a run; name the folder of one") -> None:
+def _refuse(options: dict[str, object], reason: str = "is about the cases of a run; name the folder of one") -> None:
     named = next((name for name, value in options.items() if value not in (None, [])), None)
     if named is not None:
-        raise UsageError(f"{named} {why}")
+        raise UsageError(f"{named} {reason}")
 
 
 def _find_plan(run: Run, draw: Mapping[str, Any], labels: Sequence[Label], per_case: int) -> LabelPlan:

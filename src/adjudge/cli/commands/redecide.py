@@ -85,8 +85,8 @@ def draw_redecision(redecision: Redecision) -> None:
     show_drawing(table)
     if redecision.changes:
         _draw_changes(redecision)
-    for why, number in redecision.unknown_because.items():
-        note(f"not known for {number:,}: {why}")
+    for reason, number in redecision.unknown_because.items():
+        note(f"not known for {number:,}: {reason}")
     if redecision.kept_own:
         note(f"{redecision.kept_own:,} are of cases that keep criteria or thresholds of their own; see --all-cases")
     if redecision.folder is not None:

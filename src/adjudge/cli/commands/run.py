@@ -448,8 +448,8 @@ def _describe_first_of_each(done: Run) -> Iterator[str]:
                 break
     for name in wanted:
         if (item := firsts.get(name)) is not None:
-            why = clean(item.result.explain(), keep_lines=False).removeprefix(f"undecided: {name}; ")[:400]
-            yield f"the first {name}, of case {show(item.case.id)}: {why}"
+            reason = clean(item.result.explain(), keep_lines=False).removeprefix(f"undecided: {name}; ")[:400]
+            yield f"the first {name}, of case {show(item.case.id)}: {reason}"
 
 
 def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:

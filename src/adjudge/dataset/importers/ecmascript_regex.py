@@ -90,8 +90,8 @@ class _Translator:
         self.at = token.end()
         return token
 
-    def _make_error(self, why: str) -> UsageError:
-        return UsageError(f"the pattern {quote(self.pattern)} {why}")
+    def _make_error(self, reason: str) -> UsageError:
+        return UsageError(f"the pattern {quote(self.pattern)} {reason}")
 
     def _translate_other(self, char: str) -> str:
         if char == ".":

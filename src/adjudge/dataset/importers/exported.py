@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from adjudge.dataset.case import check_text
@@ -99,25 +98,6 @@ def _open_cell(name: str, cell: Any, shape: Shape) -> Any:
         return cell
 
 
-def find_part(row: Mapping[str, Any], name: str, *separators: str) -> Any:
-    """Find a part of a row: its member of that name, or all that begin with the name and one of the separators."""
-    if row.get(name) not in (None, {}, ""):
-        return row[name]
-    for separator in separators:
-        start = name + separator
-        members = {key.removeprefix(start): value for key, value in row.items() if key.startswith(start)}
-        members = {key: value for key, value in members.items() if value is not None}
-        if members:
-            return members
-    return None
-
-
-def find_members(row: Mapping[str, Any], name: str, *separators: str) -> dict[str, Any]:
-    """Find a part of a row that has to be an object; anything else is an empty one."""
-    part = find_part(row, name, *separators)
-    return part if isinstance(part, dict) else {}
-
-
 def unwrap_single(value: Any) -> Any:
     """Return the value of an object's only member, where that can be judged by itself; anything else as it is.
 
@@ -160,19 +140,6 @@ def check_answer(value: Any, name: str) -> Any:
     if value is None or value in ({}, []):
         raise UsageError(f"the {name} has no output; leave it out of the export, or run it again")
     return value
-
-
-def read_time(value: Any) -> datetime | None:
-    """Read a time of a tool: a text, without a zone in UTC, or milliseconds since 1970; ``None`` for anything else."""
-    try:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value / 1000, UTC)
-        if not isinstance(value, str):
-            return None
-        moment = datetime.fromisoformat(value.strip())
-        return moment.replace(tzinfo=UTC) if moment.utcoffset() is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def read_text(value: Any) -> str | None:

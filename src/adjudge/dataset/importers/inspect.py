@@ -176,8 +176,10 @@ def _find_answer(sample: dict[str, Any]) -> str:
     output = output if isinstance(output, dict) else {}
     error = sample.get("error") or output.get("error")
     if error:
-        why = error.get("message") if isinstance(error, dict) else error
-        raise UsageError(f"the sample {name} of the log ended with an error ({flatten(str(why))[:200]}); run it again")
+        reason = error.get("message") if isinstance(error, dict) else error
+        raise UsageError(
+            f"the sample {name} of the log ended with an error ({flatten(str(reason))[:200]}); run it again"
+        )
     choices = output.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None

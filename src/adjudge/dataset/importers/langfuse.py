@@ -14,11 +14,11 @@ from adjudge.dataset.importers.exported import (
     find_answer,
     make_metadata,
     read_text,
-    read_time,
     unwrap_single,
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
+from adjudge.formats.exported import read_time
 from adjudge.formats.text import flatten, list_names, show
 
 _OF_ITEMS = ("expectedOutput", "datasetId", "datasetName")
@@ -62,8 +62,8 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
         add_note(notes, "item without an answer: its input is the content")
         return case | {"content": check_answer(task, f"item {show(name)} without an input")}
     if row.get("level") == "ERROR" and row.get("type"):
-        why = flatten(str(row.get("statusMessage") or "no message"))[:200]
-        raise UsageError(f"the observation {show(name)} ended with an error ({why}); run it again")
+        reason = flatten(str(row.get("statusMessage") or "no message"))[:200]
+        raise UsageError(f"the observation {show(name)} ended with an error ({reason}); run it again")
     answer = check_answer(find_answer(row.get("output")), f"trace or observation {show(name)}")
     return case | {"content": answer, "task": task}
 

@@ -12,16 +12,14 @@ from adjudge.dataset.importers.exported import (
     Shape,
     check_answer,
     find_answer,
-    find_members,
-    find_part,
     make_metadata,
     read_text,
-    read_time,
     select_members,
     unwrap_single,
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
+from adjudge.formats.exported import find_members, find_part, read_time
 from adjudge.formats.text import flatten, list_names, show
 
 _KEPT = (
@@ -67,8 +65,8 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
         content = check_answer(unwrap_single(inputs), f"example {show(name)} without an input")
         return case | {"content": content, "reference": unwrap_single(outputs)}
     if row.get("error"):
-        why = flatten(str(row["error"]))[:200]
-        raise UsageError(f"the run {show(name)} ended with an error ({why}); run it again")
+        reason = flatten(str(row["error"]))[:200]
+        raise UsageError(f"the run {show(name)} ended with an error ({reason}); run it again")
     answer = check_answer(find_answer(outputs), f"run {show(name)}")
     return case | {"content": answer, "task": unwrap_single(inputs), "reference": unwrap_single(_find_reference(row))}
 

@@ -14,12 +14,12 @@ from adjudge.dataset.importers.exported import (
     find_answer,
     make_metadata,
     read_text,
-    read_time,
     select_members,
     unwrap_single,
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
+from adjudge.formats.exported import read_time
 from adjudge.formats.json import read_json
 from adjudge.formats.text import list_names, show
 

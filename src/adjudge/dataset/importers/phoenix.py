@@ -13,16 +13,14 @@ from adjudge.dataset.importers.exported import (
     Shape,
     check_answer,
     find_answer,
-    find_members,
-    find_part,
     make_metadata,
     read_text,
-    read_time,
     select_members,
     unwrap_single,
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
+from adjudge.formats.exported import find_members, find_part, read_time
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, list_names, show
 
@@ -84,8 +82,8 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
 def _open_span(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     attributes = find_members(row, "attributes", ".")
     if row.get("status_code") == "ERROR":
-        why = flatten(str(row.get("status_message") or "no message"))[:200]
-        raise UsageError(f"the span {show(name)} ended with an error ({why}); run it again")
+        reason = flatten(str(row.get("status_message") or "no message"))[:200]
+        raise UsageError(f"the span {show(name)} ended with an error ({reason}); run it again")
     extras = select_members(row, ("name", "span_kind", "start_time", "annotations"))
     extras |= {"trace_id": trace} if (trace := read_text(_find_context(row, "trace_id"))) else {}
     return {

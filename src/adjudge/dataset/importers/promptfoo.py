@@ -60,8 +60,8 @@ def open_result(result: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str,
     response = response if isinstance(response, dict) else {}
     error = response.get("error") or (result.get("error") if result.get("failureReason") == _ERROR else None)
     if error or response.get("output") is None:
-        why = f" ({flatten(str(error))[:200]})" if error else ""
-        raise UsageError(f"the result of {place} has no answer{why}; run it again")
+        reason = f" ({flatten(str(error))[:200]})" if error else ""
+        raise UsageError(f"the result of {place} has no answer{reason}; run it again")
     prompt = result.get("prompt")
     prompt_text = prompt.get("raw") if isinstance(prompt, dict) else prompt
     parts = {"task": prompt_text, "label": _find_label(result.get("gradingResult"))}

@@ -156,9 +156,9 @@ def _has_own_prompt(test: Mapping[str, Any]) -> bool:
     return isinstance(options, Mapping) and bool(options.get("rubricPrompt"))
 
 
-def _describe_dropped(assertion: Any, why: str) -> str:
+def _describe_dropped(assertion: Any, reason: str) -> str:
     kind = assertion.get("type") if isinstance(assertion, Mapping) else None
-    return f"assertion {show(kind)} not applied: {why}"
+    return f"assertion {show(kind)} not applied: {reason}"
 
 
 def _explain_inapplicable(test: Mapping[str, Any]) -> str | None:

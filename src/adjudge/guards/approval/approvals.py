@@ -215,8 +215,9 @@ class Approvals:
         ``content`` is stored for the people to read, until ``forget``. ``first`` is a judge, or anything that ``Judge``
         takes as its model. It is asked about the content before the people and can approve in their place, with a
         pass at a confidence of at least 0.7; it cannot deny. It is not asked if the result says ``tampering`` or
-        ``contradiction``. ``most_open`` refuses the request where as many are open: of its ``gate``, or of the agent's
-        ``run`` that its metadata name. Both are counted in the transaction that makes the request.
+        ``contradiction``. ``most_open`` refuses the request where as many are open: of its ``gate``, of the agent's
+        ``run`` that its metadata name, or of all runs of the ``key`` of a server that this run belongs to. They are
+        counted in the transaction that makes the request.
 
         Raises ``UsageError`` at once for a request that could never be decided, and ``LedgerError`` when the store
         fails.

@@ -41,7 +41,16 @@ from adjudge.guards.approval.tables import (
 from adjudge.guards.approval.voting import count_vote, drop_pending, find_final_at, find_final_vote, find_refusal
 from adjudge.guards.decision import Decision
 from adjudge.guards.held_request import is_single_use
-from adjudge.ledger.columns import ENTRY_COLUMNS, ENTRY_NAMES, find_run, is_part, make_column_tables, name_asked
+from adjudge.ledger.columns import (
+    ENTRY_COLUMNS,
+    ENTRY_NAMES,
+    find_run,
+    is_part,
+    make_column_tables,
+    name_counted,
+    name_owned,
+    split_run,
+)
 from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import Draft, can_store
@@ -594,12 +603,14 @@ def count_open(connection: Connection, *, approver: str, gates: Collection[str] 
 
 
 def check_room(connection: Connection, approval: Approval, most_open: Mapping[str, int], now: datetime) -> None:
-    """Raise ``UsageError`` if as many requests of an approval's run or gate wait for people already."""
+    """Raise ``UsageError`` if as many requests of an approval's run, its key or its gate wait for people already."""
     from sqlalchemy import func, select
 
     run, table, columns = find_run(approval.metadata), _approvals(), make_tables().tables[REQUEST_COLUMNS]
+    owner = None if run is None else split_run(run)[0]
     ids = {
-        "run": None if run is None else _select_asked_by(run),
+        "run": None if run is None else _select_named(name_counted(run, approval.metadata)),
+        "key": None if owner is None else _select_named(name_owned(owner)),
         "gate": select(columns.c.approval).where(columns.c.gate == approval.gate),
     }
     is_open = (table.c.status == "open") & (table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now)))
@@ -614,13 +625,13 @@ def check_room(connection: Connection, approval: Approval, most_open: Mapping[st
             )
 
 
-def _select_asked_by(run: str) -> Select[Any]:
-    """Select the ids of the requests that an agent's run has made."""
+def _select_named(name: str) -> Select[Any]:
+    """Select the ids of the requests that the ledger has under a name of an agent's run, or of its key."""
     from sqlalchemy import select
 
     tables = make_column_tables().tables
     names, columns = tables[ENTRY_NAMES], tables[ENTRY_COLUMNS]
-    places = select(names.c.seq).where((names.c.value == name_asked(run)) & (names.c.name == "run"))
+    places = select(names.c.seq).where((names.c.value == name) & (names.c.name == "run"))
     return select(columns.c.approval).where(columns.c.seq.in_(places))
 
 

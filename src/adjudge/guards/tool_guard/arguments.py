@@ -12,8 +12,13 @@ from typing import Any
 
 from adjudge.content import read_content
 from adjudge.errors import UsageError
-from adjudge.formats.json import read_json
+from adjudge.formats.extent import find_excess
+from adjudge.formats.json import check_decimals, read_json
 from adjudge.formats.text import quote
+
+LARGEST_ARGUMENTS = 1_000_000
+"""Characters of indented JSON that arguments may come to. To read, write and digest them takes its time at one go, in
+which nothing ends by its timeout and nobody else is answered."""
 
 LARGEST_WHOLE = 2**53 - 1
 """The largest whole number that JavaScript and Python read alike (ECMAScript, ``Number.MAX_SAFE_INTEGER``)."""
@@ -23,20 +28,33 @@ def read_arguments(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     """Copy arguments into plain JSON values.
 
     Raises ``UsageError`` for what is no mapping, for a name that stands twice in one object (also where only case or
-    the Unicode form differ) or is ``__proto__``, for a number beyond 2^53 or none, and for NUL and halves of
-    surrogate pairs.
+    the Unicode form differ) or is ``__proto__``, for a number beyond 2^53 or none, for a decimal in a text that a float
+    does not hold as it is written, for more than ``LARGEST_ARGUMENTS``, and for NUL and halves of surrogate pairs.
     """
+    if isinstance(arguments, str) and len(arguments) > LARGEST_ARGUMENTS:
+        raise _make_size_error()
     try:
         value = read_json(arguments) if isinstance(arguments, str) else arguments
+        if isinstance(arguments, str):
+            check_decimals(arguments)
     except ValueError as error:
         raise UsageError(f"the arguments are no JSON: {error}", argument="arguments") from None
     if not isinstance(value, Mapping):
         raise UsageError(
             f"arguments must be a mapping of names to values, got {type(value).__name__}", argument="arguments"
         )
+    if find_excess(value, LARGEST_ARGUMENTS) == "long":
+        raise _make_size_error()
     plain: dict[str, Any] = read_content(value, label="arguments")
     _check_values(plain)
     return plain
+
+
+def _make_size_error() -> UsageError:
+    return UsageError(
+        f"the arguments come to more than {LARGEST_ARGUMENTS:,} characters; write them in parts, or name a file",
+        argument="arguments",
+    )
 
 
 def _check_values(top: Any) -> None:

@@ -33,7 +33,7 @@ from adjudge.guards.tool_guard.files import NamedFiles, read_named_files
 from adjudge.guards.tool_guard.held_call import HeldCall
 from adjudge.guards.tool_guard.patterns import ToolKey, ToolPatterns
 from adjudge.guards.tool_guard.screens import CallScreen, ResultScreen, Screened, make_screened
-from adjudge.guards.tool_guard.trust import RunTrust, TrustReader, reopen_run
+from adjudge.guards.tool_guard.trust import MOST_DENIALS, MOST_REFUSALS, RunTrust, TrustReader, reopen_run
 from adjudge.hooks import logger
 from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, name_call
 from adjudge.ledger.database import IN_MEMORY
@@ -64,7 +64,7 @@ _FINAL: dict[str, CallRefusedBecause] = {"denied": "denied", "blocked": "refused
 _ENDED: dict[str, CallRefusedBecause] = _FINAL | {"used": "used"}
 """The same where calls have ids: a call that was made is not made again."""
 
-_LIMITS = {"run": 10, "gate": 100}
+_LIMITS = {"run": 10, "key": 50, "gate": 100}
 
 _LONGEST_REMARK = 300
 
@@ -79,6 +79,15 @@ _OTHER_TEXTS = {
 
 WITHHELD = "The result was withheld."
 """The sentence for an agent whose tool returned what may not reach it."""
+
+FILES_NOT_BOUND = "files_not_bound"
+"""The member of a call's text that says that it may use files which an approval is not bound to."""
+
+USE_WITHIN = "use_within"
+"""The member of a request's metadata that says, in seconds, for how long its approval can be used."""
+
+NOT_CHECKED = "The call was not made: it could not be checked."
+"""The sentence for an agent whose call an integration could not hand to a guard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +135,9 @@ class ToolGuard(ReadOnly):
         use_within: Seconds after a person's vote in which an approval can be used.
         most_refusals: Refusals by rules and judges after which a run is stopped.
         most_denials: Denials by people after which a run is stopped.
-        most_open: Requests that may wait for people at once, of a ``run`` and of a ``gate``; 10 and 100 by default.
+        most_open: Requests that may wait for people at once: of a ``run``, of a ``key`` of a server, and of a ``gate``;
+            10, 50 and 100 by default. In a run, those about calls and those about results, answers and prompts are
+            counted apart.
         bind_files: Read the files that a call names in its folder, and bind the approval to what they hold.
         unsafe: Exceptions, each ``gate.option``: ``sample`` below 1, ``on_undecided="allow"``, an ``on_expiry`` of
             ``"approve"``, and asking people without ``show_content``.
@@ -150,8 +161,8 @@ class ToolGuard(ReadOnly):
         pass_answers: bool = False,
         reading: Collection[ToolKey] = (),
         use_within: float = 900.0,
-        most_refusals: int = 10,
-        most_denials: int = 3,
+        most_refusals: int = MOST_REFUSALS,
+        most_denials: int = MOST_DENIALS,
         most_open: Mapping[str, int] | None = None,
         bind_files: bool = True,
         unsafe: Collection[str] = (),
@@ -291,7 +302,7 @@ class ToolGuard(ReadOnly):
 
         Raises ``UsageError`` for a call that cannot be read, and ``LedgerError``.
         """
-        digest, described = _describe_made(call)
+        digest, described = _digest_made(call), _describe_tool(call)
         decision = None if verdict.decision is None else verdict.decision.id
         entry = {"schema": "adjudge/call-passed/1", **described, "because": verdict.because, "decision": decision}
         await self.ledger.append(entry, kind=CALL_PASSED, subject=digest)
@@ -300,10 +311,15 @@ class ToolGuard(ReadOnly):
         """Record that a call was made, and return whether ``record_pass`` had recorded it just as it was made.
 
         One that nobody let pass ends the run's trust: every further call of the run is refused until people reopen it.
-        So does one that has ``exposed`` the agent to a result that it may not read.
-        Raises ``UsageError`` for a call that cannot be read, and ``LedgerError``.
+        So does one that has ``exposed`` the agent to a result that it may not read, and one that cannot be read, which
+        nobody can have let pass. Raises ``LedgerError``.
         """
-        digest, described = _describe_made(call)
+        described = _describe_tool(call)
+        try:
+            digest = _digest_made(call)
+        except AdjudgeError:
+            # Else whoever rewrites a call could write it so that nothing tells of it.
+            digest = sha256(json.dumps(described).encode()).hexdigest()
         await self.ledger.prepare()
         entry = {"schema": "adjudge/call-ran/1", **described, "failed": failed, "exposed": exposed}
         was_passed = await self._count_unused_passes(call, digest) > 0
@@ -424,21 +440,17 @@ class ToolGuard(ReadOnly):
 
     async def _check_trust(self, trust: RunTrust, question: _Question, call: ToolCall) -> ToolVerdict | None:
         """Return the refusal of a call that was refused before, and of any in a run that was stopped."""
+        end = trust.explain_end(most_refusals=self.most_refusals, most_denials=self.most_denials)
         if trust.unchecked:
-            # Something beside this guard changes or makes calls, so an answer of it means nothing in this run.
-            return await self._record_refusal(
-                "stopped", call, "the run made a call that was not checked as it was made"
-            )
+            return await self._record_refusal("stopped", call, end)
         if question.subject in trust.denied:
             denied = await self._record_refusal("denied", call, "people denied this call before in this run")
             return self._add_answer(denied, trust.denied[question.subject])
         if question.subject in trust.refused:
             # Else a judge who is right nine times of ten is asked ten times.
             return await self._record_refusal("refused_before", call, "this call was refused before in this run")
-        is_stopped = trust.denials >= self.most_denials or trust.refusals >= self.most_refusals
-        if is_stopped and not self._reading.fits(call.tool, call.server):
-            counted = f"{trust.denials} denials and {trust.refusals} refusals"
-            return await self._record_refusal("stopped", call, f"the run was stopped after {counted}")
+        if end and not self._reading.fits(call.tool, call.server):
+            return await self._record_refusal("stopped", call, end)
         return None
 
     async def _check_screens(self, _trust: RunTrust, question: _Question, call: ToolCall) -> ToolVerdict | None:
@@ -461,7 +473,7 @@ class ToolGuard(ReadOnly):
         if files.links:
             content["links"] = dict(files.links)
         if not files.is_complete:
-            content["files_not_bound"] = True
+            content[FILES_NOT_BOUND] = True
         check_extent(content, "call")
         text, _ = write_plain(content, label="call")
         label = call.tool if call.server is None else f"{call.server}: {call.tool}"
@@ -552,8 +564,10 @@ class ToolGuard(ReadOnly):
         self, gate: Gate, question: _Question, held: HeldCall, task: object, before: Mapping[str, Any]
     ) -> ToolVerdict:
         # By this word people find the request that the agent speaks of.
-        title = f"{question.label} ({held.make_word(gate.name)})" if can_repeat(gate) else question.label
-        metadata = {"title": title, **question.more, **before, **self._bind(question)}
+        title, terms = question.label, {}
+        if can_repeat(gate):
+            title, terms = f"{title} ({held.make_word(gate.name)})", {USE_WITHIN: self.use_within}
+        metadata = {"title": title, **terms, **question.more, **before, **self._bind(question)}
         # What people were asked about once is for people: else a judge who errs would be asked until it passes.
         was_asked = can_repeat(gate) and (
             held.number > 1 or await self._trust.was_asked(question.run_id, question.subject)
@@ -681,12 +695,12 @@ class ToolGuard(ReadOnly):
         decision = await self._append(decision)
         return ToolVerdict("allow", decision=decision) if decision.allowed else self._refuse("refused", decision)
 
-    async def _record_repeated(self, because: CallRefusedBecause, question: _Question, why: str) -> ToolVerdict:
+    async def _record_repeated(self, because: CallRefusedBecause, question: _Question, reason: str) -> ToolVerdict:
         decision = Decision(
             gate=self.name,
             allowed=False,
             decided_by="policy",
-            detail=f"the call was refused: {why}",
+            detail=f"the call was refused: {reason}",
             subject=question.subject,
             metadata={"title": question.label, **self._bind(question)},
         )
@@ -794,17 +808,21 @@ def _read_most_open(most_open: Mapping[str, int] | None) -> dict[str, int]:
     limits = _LIMITS | dict(most_open or {})
     for name, most in limits.items():
         if name not in _LIMITS:
-            raise UsageError(f"most_open has a run and a gate, got {show(name)}", argument="most_open")
+            raise UsageError(f"most_open has run, key and gate, got {show(name)}", argument="most_open")
         check_whole_number("most_open", most, least=1)
     return limits
 
 
-def _describe_made(call: ToolCall) -> tuple[str, dict[str, Any]]:
-    """Digest and describe a call as it is made: folder and files may have changed since it was checked."""
+def _digest_made(call: ToolCall) -> str:
+    """Digest a call as it is made: folder and files may have changed since it was checked."""
     plain = {"tool": call.tool, "server": call.server, "agent": call.agent, "arguments": read_arguments(call.arguments)}
-    described: dict[str, Any] = {"run": call.run_id, "call": call.call_id, "tool": flatten(call.tool, 200)}
-    described |= {"server": None if call.server is None else flatten(call.server, 200), "agent": call.agent}
-    return digest_text(write_plain(plain, label="call")[0]), described
+    return digest_text(write_plain(plain, label="call")[0])
+
+
+def _describe_tool(call: ToolCall) -> dict[str, Any]:
+    server = None if call.server is None else flatten(call.server, 200)
+    tool = {"tool": flatten(call.tool, 200), "server": server, "agent": call.agent}
+    return {"run": call.run_id, "call": call.call_id, **tool}
 
 
 def _read_remarks(remarks: Mapping[str, Any]) -> dict[str, str]:

@@ -47,7 +47,7 @@ class HeldCall:
         return sha256(json.dumps(parts).encode()).hexdigest()
 
     def limit_open(self) -> Mapping[str, int]:
-        """Return the most requests of this run, and of this gate, that may be open."""
+        """Return the most requests of this run, its key and its gate that may be open."""
         return self.most_open
 
     def make_word(self, gate: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from adjudge.formats.text import flatten
 from adjudge.guards.approval.approval import Approval
-from adjudge.ledger.columns import find_run, name_asked
+from adjudge.ledger.columns import find_run, name_asked, split_run
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 
@@ -40,6 +40,7 @@ class CallHistory:
     """The circumstances of a call, for the people who decide it."""
 
     run_id: str
+    """The run as the ledger has it."""
     requests: int
     """Requests for approval of the run in the hour before this one, this one not counted."""
     allowed: tuple[AllowedCall, ...]
@@ -48,6 +49,16 @@ class CallHistory:
     """What became of the request about this very call before this one, in words; empty if there was none."""
     remarks: Mapping[str, str]
     """What the agent says about the call."""
+
+    @property
+    def owner(self) -> str | None:
+        """The key of a server that made the run, like ``key:54343b4accb3``; ``None`` for a run of no server."""
+        return split_run(self.run_id)[0]
+
+    @property
+    def session(self) -> str:
+        """The program's own name of the run."""
+        return split_run(self.run_id)[1]
 
 
 async def read_call_history(ledger: Ledger, approval: Approval) -> CallHistory | None:

@@ -24,6 +24,9 @@ _ANY = "any"
 _CALLS_TOOLS = frozenset({"multl_tool_use_parallel", "batch", "batch_tool", "batchtool", "parallel"})
 """Folded names of tools that call other tools, which no guard sees: they have to be named exactly."""
 
+_JOINED = "mcp__"
+"""The beginning of the names that harnesses give to tools of MCP, before server and tool."""
+
 _SEPARATORS = re.compile(r"__|[./:]")
 
 _ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l"})
@@ -157,12 +160,26 @@ class ToolPatterns(Generic[T]):
 
 def _read_key(key: ToolKey) -> list[Pattern]:
     if isinstance(key, str):
+        for text in key.split("|"):
+            _check_own_name(text.strip())
         words = [_read_word(text.strip(), key) for text in key.split("|")]
         return [Pattern(_ANY if word == Word("", is_prefix=True) else _OWN, word, key) for word in words]
     if isinstance(key, tuple) and len(key) == 2 and all(isinstance(part, str) for part in key):
         server = _read_word(key[0], key)
         return [Pattern(server, _read_word(text.strip(), key), key) for text in key[1].split("|")]
     raise UsageError(f"tools are named by a text, or by a server and a tool, got {show(key)}", argument="tools")
+
+
+def _check_own_name(text: str) -> None:
+    """Raise ``UsageError`` for a tool of MCP as harnesses write it: a call of it comes with server and tool apart."""
+    if text.startswith(_JOINED):
+        server, _, tool = text.removeprefix(_JOINED).partition("__")
+        server, tool = (server or "*", tool or "*")
+        raise UsageError(
+            f"{show(text)} is how a harness writes a tool of MCP, and no call has that name; write "
+            f"{show((server, tool))}, or in [hook] mcp = [{{server = {show(server)}, tool = {show(tool)}}}]",
+            argument="tools",
+        )
 
 
 def _read_word(text: str, key: ToolKey) -> Word:

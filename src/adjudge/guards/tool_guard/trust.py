@@ -13,9 +13,12 @@ from adjudge.content import digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_label
 from adjudge.formats.text import show
-from adjudge.ledger.columns import CALL_UNCHECKED, RUN_REOPENED, name_asked, name_trust
+from adjudge.ledger.columns import CALL_UNCHECKED, RUN_REOPENED, name_asked, name_trust, split_run
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
+
+MOST_REFUSALS, MOST_DENIALS = 10, 3
+"""Refusals by rules and judges, and denials by people, after which a run is stopped, unless a guard says otherwise."""
 
 _MOST_UNDECIDED = 3
 """Checks of one call that no judge could decide, after which it counts as refused."""
@@ -70,6 +73,15 @@ class RunTrust:
         self.undecided[entry.subject] += 1
         return self.undecided[entry.subject] >= _MOST_UNDECIDED
 
+    def explain_end(self, *, most_refusals: int = MOST_REFUSALS, most_denials: int = MOST_DENIALS) -> str:
+        """Say why the run is stopped, in a part of a sentence; empty where it goes on."""
+        if self.unchecked:
+            # Something beside the guard changes or makes calls, so an answer of it means nothing in this run.
+            return "the run made a call that was not checked as it was made"
+        if self.denials >= most_denials or self.refusals >= most_refusals:
+            return f"the run was stopped after {self.denials} denials and {self.refusals} refusals"
+        return ""
+
     @property
     def is_clean(self) -> bool:
         """Return whether nothing was refused, denied or unchecked, so that there is nothing to reopen."""
@@ -90,7 +102,9 @@ async def reopen_run(ledger: Ledger, run_id: str, *, by: str, reason: str) -> in
 async def reopen_stopped_run(ledger: Ledger, run_id: str, *, by: str, reason: str) -> int:
     """Do as ``reopen_run``, for a person who types the run's name; ``UsageError`` where nothing was refused in it."""
     if (await TrustReader(ledger).read(run_id)).is_clean:
-        raise UsageError(f"nothing of the run {show(run_id)} was refused, so it is not stopped", argument="run_id")
+        hint = "; behind a server its name begins with its key, like key:54343b4accb3/RUN"
+        problem = f"nothing of the run {show(run_id)} was refused, so it is not stopped"
+        raise UsageError(problem + hint * (split_run(run_id)[0] is None), argument="run_id")
     return await reopen_run(ledger, run_id, by=by, reason=reason)
 
 

@@ -127,7 +127,9 @@ class HttpModel:
         access, url = self.access, self._find_url(self.access)
         refused = self._refused
         user = _encode(request.user)
-        for _ in range(_ADAPTATIONS + 1):
+        attempts = 0
+        while True:
+            attempts += 1
             head, tail = self._find_frame(request, refused)
             status, headers, content = await self.transport.post(
                 url, access.headers, head + user + tail, secrets=access.secrets, call=request.call
@@ -139,7 +141,7 @@ class HttpModel:
             newly_refused = (
                 find_refused(complaint, self._list_sent(request, refused)) if status in (400, 422) else frozenset()
             )
-            if not newly_refused:
+            if not newly_refused or attempts > _ADAPTATIONS:
                 break
             refused |= newly_refused
         if status == 401:

@@ -87,8 +87,8 @@ def _check_path(path: Path) -> None:
         create_private(path)
         status = path.stat()
     except (OSError, ValueError) as error:  # ValueError: a path with NUL in it
-        why = clean(f"the cache {path} cannot be opened: {getattr(error, 'strerror', None) or error}")
-        raise UsageError(f"{why}; name another file") from None
+        reason = clean(f"the cache {path} cannot be opened: {getattr(error, 'strerror', None) or error}")
+        raise UsageError(f"{reason}; name another file") from None
     if not stat.S_ISREG(status.st_mode):
         raise UsageError(f"the cache {path} is not a regular file; name another", argument="path")
     # Otherwise anybody on the machine could write what a judge is to have said.
@@ -308,8 +308,8 @@ class ReplyCache:
     def _complain(self, action: str, error: Exception) -> None:
         if not self._complained:
             self._complained = True
-            why = clean(str(error), keep_lines=False)
-            _log.warning("the cache %s cannot be %s (%s); models are asked instead", self.path, action, why)
+            reason = clean(str(error), keep_lines=False)
+            _log.warning("the cache %s cannot be %s (%s); models are asked instead", self.path, action, reason)
 
 
 def _measure(connection: sqlite3.Connection) -> int:

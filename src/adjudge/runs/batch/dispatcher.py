@@ -41,8 +41,8 @@ from adjudge.runs.batch.store import OPEN, BatchStore, KeptBatch, KeptRequest, L
 _log = logging.getLogger("adjudge")
 
 QUIET = 0.5
-"""Seconds without another request after which those that wait are sent, if no judgement is about to ask; at most the
-first wait between two polls of a job."""
+"""Seconds without another request after which those that wait are sent, if no judgement is about to ask. At most the
+first wait between two polls of a job, where every judgement under way waits for a request."""
 
 TURNS = 50
 """Turns of the event loop for which it has to stay so."""
@@ -111,8 +111,9 @@ class BatchDispatcher:
     """Sends the requests of a run as batches, and hands each its outcome.
 
     ``fetch`` is for any number of tasks; ``work`` is the one that sends and collects. ``is_all_asked`` says that nobody
-    will ask more until something is answered. ``on_change`` is called when something was sent or came back,
-    ``on_paid_twice`` with the dollars of requests that are sent again though a provider may run them.
+    will ask more until something is answered, and ``count_judging`` how many judgements are under way. ``on_change`` is
+    called when something was sent or came back, ``on_paid_twice`` with the dollars of requests that are sent again
+    though a provider may run them.
     """
 
     def __init__(
@@ -121,11 +122,13 @@ class BatchDispatcher:
         options: BatchOptions,
         *,
         is_all_asked: Callable[[], bool] = lambda: True,
+        count_judging: Callable[[], int] = lambda: 0,
         on_change: Callable[[], None] = lambda: None,
         on_paid_twice: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._store, self._options = store, options
-        self._is_all_asked, self._on_change, self._on_paid_twice = is_all_asked, on_change, on_paid_twice
+        self._is_all_asked, self._count_judging = is_all_asked, count_judging
+        self._on_change, self._on_paid_twice = on_change, on_paid_twice
         self._apis: dict[str, BatchApi] = {}
         """By the model's name."""
         self._models: dict[str, HttpModel] = {}
@@ -323,13 +326,13 @@ class BatchDispatcher:
             else:
                 self._next_polls[batch.number] = _NextPoll(now, self._options.poll)
 
-    def _mark_doubtful(self, number: int, why: str) -> None:
+    def _mark_doubtful(self, number: int, reason: str) -> None:
         """Note that it is not known whether a job was created, and have the provider's jobs searched for it."""
-        self._store.change(number, state="doubtful", message=why)
+        self._store.change(number, state="doubtful", message=reason)
         self._doubtful_since[number] = time.monotonic()
         self._next_polls[number] = _NextPoll(time.monotonic() + self._grace, self._grace)
         batch = self._store.find_batch(number)
-        _log.warning("batch %s (%s, %s requests) is doubtful: %s", number, batch.model, batch.requests, why)
+        _log.warning("batch %s (%s, %s requests) is doubtful: %s", number, batch.model, batch.requests, reason)
 
     @property
     def _grace(self) -> float:
@@ -430,8 +433,8 @@ class BatchDispatcher:
             remark = "its requests without an answer were sent again"
             self._requeue(batch.number, f"{batch.message}; {remark}".removeprefix("; "), state="collected")
             return
-        why = "it could not be told whether it was created" if not batch.job else "it was overdue, or lacked answers"
-        self._requeue(batch.number, f"{why}; its requests were sent again")
+        reason = "it could not be told whether it was created" if not batch.job else "it was overdue, or lacked answers"
+        self._requeue(batch.number, f"{reason}; its requests were sent again")
 
     def _adopt_job(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
         """Wait for a job that was found at the provider to be this doubtful batch."""
@@ -442,13 +445,13 @@ class BatchDispatcher:
         self._unsearchable.discard(batch.number)
         self._on_change()
 
-    def _requeue(self, number: int, why: str, *, state: State = "refused") -> None:
+    def _requeue(self, number: int, reason: str, *, state: State = "refused") -> None:
         """Put the requests of a job that have no outcome back among those that are sent in another one.
 
         Only for a job that certainly never ran, or with ``pay_again``: whatever else it is called for is paid twice.
         """
         names = [name for name, _ in self._store.list_sent(number)]
-        self._store.forget_requests(number, state, why)
+        self._store.forget_requests(number, state, reason)
         self._next_polls.pop(number, None)
         self._doubtful_since.pop(number, None)
         self._unsearchable.discard(number)
@@ -598,7 +601,10 @@ class BatchDispatcher:
             await self._send_requests(name, api)
 
     def _is_quiet(self) -> bool:
-        return time.monotonic() - self._last >= min(QUIET, self._options.poll) and self._is_all_asked()
+        # A judgement that waits for no request may be about to ask, in a thread that had no turn yet.
+        have_asked = self._count_judging() <= self.unsent + len(self._sent)
+        quiet = min(QUIET, self._options.poll) if have_asked else QUIET
+        return time.monotonic() - self._last >= quiet and self._is_all_asked()
 
     async def _stays_quiet(self) -> bool:
         """Return whether nobody asks for a while, and for some turns of the loop.

@@ -34,6 +34,7 @@ class BatchExecutor:
             prices=work.plan.prices,
             timeout=find_timeout(work.judge),
             is_all_asked=self._is_all_asked,
+            count_judging=lambda: 0 if self._pool is None else self._pool.under_way,
             on_paid_twice=work.layers.note_paid,
         )
         checked = work.done if not self._session.store.list_batches() else options.check

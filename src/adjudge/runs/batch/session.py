@@ -122,6 +122,7 @@ class BatchSession:
         prices: Prices | None,
         timeout: float | None,
         is_all_asked: Callable[[], bool],
+        count_judging: Callable[[], int],
         on_paid_twice: Callable[[float], None],
     ) -> None:
         self.options = options
@@ -137,6 +138,7 @@ class BatchSession:
             self.store,
             options,
             is_all_asked=is_all_asked,
+            count_judging=count_judging,
             on_change=self._forget_counts,
             on_paid_twice=on_paid_twice,
         )

@@ -159,10 +159,10 @@ class RayDriver:
     def _handle_secret(self, ticket: int, _sender: str) -> None:
         self._reply(ticket, self._secret)
 
-    def _handle_unfit(self, ticket: int, sender: str, why: str) -> None:
+    def _handle_unfit(self, ticket: int, sender: str, reason: str) -> None:
         self._reply(ticket, None)
         self._actors.setdefault(sender, _ActorState()).idle = True
-        self.fail(UsageError(f"an actor of Ray cannot judge: {clean(why, keep_lines=False)}"))
+        self.fail(UsageError(f"an actor of Ray cannot judge: {clean(reason, keep_lines=False)}"))
 
     def _handle_claim(self, ticket: int, _sender: str, numbers: list[int]) -> None:
         todo: dict[int, dict[str, bytes]] = {}

@@ -242,7 +242,7 @@ class _RunRedecision:
             reading=reading,
             question=question,
             find=find,
-            settled=self.policy.keeps_judges,
+            keeps_judges=self.policy.keeps_judges,
             named=self._named or (item.rubric is not None and item.rubric.model is not None),
         )
         return await replayer.replay(self.judge, result, self.judge.name)

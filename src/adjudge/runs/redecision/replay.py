@@ -76,7 +76,7 @@ class Replayer:
     reading: Reading
     question: Question
     find: FindRow
-    settled: bool = False
+    keeps_judges: bool = False
     """True if the chains are under the policy that they had."""
     named: bool = False
     """True if the run named the model, so that a result is called by it."""
@@ -146,7 +146,7 @@ class Replayer:
         recorded = (seat_result for seat_result in replayed if seat_result.result is not None)
         if (
             self.reading.same
-            and self.settled
+            and self.keeps_judges
             and all(seats[seat_result.result.judge] is seat_result.result for seat_result in recorded)
         ):
             # The same answers under the same policy: whatever came together then, and first, has had its say.
@@ -160,18 +160,18 @@ class Replayer:
         threshold = self.question.threshold if result.undecided_because is not None else result.threshold
         return ReplayedResult(result=result if threshold == result.threshold else replace(result, threshold=threshold))
 
-    def _leave_open(self, result: JudgeResult, why: str, because: Reason = "error") -> ReplayedResult:
-        open_result = renew_result(leave_open(result, self.question, why, because), result)
-        return ReplayedResult(result=open_result, unknown=why, because=because)
+    def _leave_open(self, result: JudgeResult, reason: str, because: Reason = "error") -> ReplayedResult:
+        open_result = renew_result(leave_open(result, self.question, reason, because), result)
+        return ReplayedResult(result=open_result, unknown=reason, because=because)
 
 
-def leave_open(result: JudgeResult, question: Question, why: str, because: Reason) -> JudgeResult:
+def leave_open(result: JudgeResult, question: Question, reason: str, because: Reason) -> JudgeResult:
     """A result about which nothing is known any more but the reply it came with."""
     return replace(
         result,
         outcome="undecided",
         undecided_because=because,
-        detail=why,
+        detail=reason,
         decided_by="policy" if isinstance(result, JudgeChainResult) else "judge",
         score=None,
         threshold=question.threshold,
@@ -275,11 +275,13 @@ async def replay_chain(chain: JudgeChain, question: Question, replayed: Sequence
     }
     if verdict is not None:
         return ReplayedResult(result=replace(run.make_result(verdict), duration_ms=0.0), hidden=hidden)
-    why = "; ".join(dict.fromkeys(seat_answer.unknown for seat_answer in unknown)) or "a seat inside was not asked then"
+    reason = (
+        "; ".join(dict.fromkeys(seat_answer.unknown for seat_answer in unknown)) or "a seat inside was not asked then"
+    )
     because = find_gravest([seat_answer.because for seat_answer in unknown]) or "error"
     concluded = replace(run.make_result(Verdict(outcome="undecided", because=because)), duration_ms=0.0)
     return ReplayedResult(
-        result=leave_open(concluded, run.question, why, because), unknown=why, because=because, hidden=True
+        result=leave_open(concluded, run.question, reason, because), unknown=reason, because=because, hidden=True
     )
 
 

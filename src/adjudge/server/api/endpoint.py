@@ -18,6 +18,7 @@ from adjudge.config.server import ServerSettings
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten
+from adjudge.server.caller import identify_caller
 from adjudge.server.problem import Problem, logger
 from adjudge.server.state import ServerState, get_state
 
@@ -93,6 +94,7 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def read(request: Request) -> Response:
+            await identify_caller(request)
             strict = StrictRequest(request.scope, request.receive)
             if len(await strict.body()) > LARGEST_FORM:
                 raise Problem(413, f"the body is larger than {LARGEST_FORM:,} bytes", code="too_large")
@@ -109,6 +111,7 @@ class JudgingRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def read(request: Request) -> Response:
+            await identify_caller(request)
             strict = request if isinstance(request, StrictRequest) else StrictRequest(request.scope, request.receive)
             if await _is_expensive(strict):
                 return await get_state(request).work.run(handle(strict))

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from adjudge.config.server import MOST_LISTED, ServerSettings
 from adjudge.rules.shipped import as_rule
+from adjudge.server.api.content import ContentBody
 from adjudge.server.api.endpoint import (
-    StrictModel,
     answer,
     check_content,
     check_counts,
@@ -32,10 +32,9 @@ router = make_router("judges", judges=True)
 Few = MaxLen(MOST_LISTED)
 
 
-class EvaluateBody(StrictModel):
+class EvaluateBody(ContentBody):
     """Content to judge, and its judge; ``rubric`` or ``criteria`` says what good means."""
 
-    content: Any
     rubric: str | dict[str, Any] | None = Field(
         default=None, description="A rubric of the server by name, a shipped one, or the members of a rubric file."
     )
@@ -70,6 +69,7 @@ async def evaluate(
     It is recorded in the ledger; where that fails, the answer is 503 and there is no result.
     """
     _check_size(body, state.settings)
+    content = body.open_content()
     with explaining_usage():
         judge = state.judges.find_judge(body.judge)
         rubric = state.judges.find_rubric(body.rubric)
@@ -79,7 +79,7 @@ async def evaluate(
         async with state.queue.enter(caller.identity):
             with explaining_usage():
                 result = await judge.evaluate(
-                    body.content,
+                    content,
                     rubric,
                     criteria=body.criteria,
                     threshold=body.threshold,
@@ -99,7 +99,7 @@ async def evaluate(
 def _check_size(body: EvaluateBody, settings: ServerSettings) -> None:
     """Raise ``Problem`` (413) for more content, rules or criteria than the settings allow."""
     names = ("content", "task", "context", "reference", "instructions")
-    check_content(settings, {name: getattr(body, name) for name in names})
+    check_content(settings, {"run": body.dump_run(), **{name: getattr(body, name) for name in names}})
     rubric_value = body.rubric.get("criteria") if isinstance(body.rubric, dict) else None
     rubric_criteria = rubric_value if isinstance(rubric_value, list) else []
     criterion_rules = [

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from adjudge.formats.text import show
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
+from adjudge.server.api.content import ContentBody
 from adjudge.server.api.endpoint import (
-    StrictModel,
     answer,
     check_content,
     explaining_usage,
@@ -38,21 +38,19 @@ CALLER = "adjudge_caller"
 Judging = Annotated[Caller, Depends(require("judge", by_gate=True))]
 
 
-class CheckBody(StrictModel):
-    """Content for a gate; each member may be any JSON value."""
+class CheckBody(ContentBody):
+    """Content for a gate, or a run; the other members may be any JSON value."""
 
-    content: Any = Field(description="What is judged.")
     task: Any = Field(default=None, description="What was asked for.")
     context: Any = Field(default=None, description="What may be relied on.")
     reference: Any = Field(default=None, description="A known good answer.")
     metadata: dict[str, Any] = Field(default_factory=dict, description="Copied to the decision; never sent to a model.")
 
 
-class ResumeBody(StrictModel):
+class ResumeBody(ContentBody):
     """A decision that waits for people. What is given beside it has to be what was held back."""
 
     approval: str = Field(max_length=200, description="The approval_id of the pending decision.")
-    content: Any = None
     task: Any = None
     context: Any = None
     reference: Any = None
@@ -73,18 +71,13 @@ async def check_gate(request: Request, gate: str, body: CheckBody, state: Curren
     With an ``Idempotency-Key``, a request that is sent again is not judged again, and gets the same decision.
     """
     opened = find_gate(gate, state)
-    parts = {"content": body.content, "task": body.task, "context": body.context, "reference": body.reference}
-    check_content(state.settings, parts)
+    context = {"task": body.task, "context": body.context, "reference": body.reference}
+    check_content(state.settings, {"content": body.content, "run": body.dump_run(), **context})
+    content = body.open_content()
 
     async def check() -> Response:
         async with state.queue.enter(caller.identity):
-            decision = await opened.check(
-                body.content,
-                task=body.task,
-                context=body.context,
-                reference=body.reference,
-                metadata=_name_caller(body.metadata, caller),
-            )
+            decision = await opened.check(content, **context, metadata=_name_caller(body.metadata, caller))
         log_troubles(state)
         get_metrics(request).count_decision(decision)
         return answer(decision.to_dict())
@@ -97,8 +90,9 @@ async def resume_gate(request: Request, gate: str, body: ResumeBody, state: Curr
     """Return the decision that replaces a pending one, once people have decided; until then the pending one."""
     opened = find_gate(gate, state)
     pending = await _find_pending(opened, body.approval, state)
-    names = ("content", "task", "context", "reference")
+    names = ("task", "context", "reference")
     parts = {name: getattr(body, name) for name in names if name in body.model_fields_set}
+    parts |= {"content": body.open_content()} if body.has_content else {}
     decision = pending
     # Half of the deadline is left for what follows: an answer that comes too late would be lost, and be recorded.
     longest = min(body.wait, state.settings.deadline / 2)

@@ -16,10 +16,13 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from adjudge.formats.json import check_decimals
+from adjudge.formats.text import flatten
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.guards.tool_guard.call import LONGEST_ID, CallRefusedBecause, ToolCall, ToolVerdict, ToolVerdictKind
 from adjudge.guards.tool_guard.trust import reopen_stopped_run
 from adjudge.harness.events import SOURCE, Harness, RanEvent, read_event_object
+from adjudge.ledger.columns import name_owned_run
 from adjudge.server.api.endpoint import (
     JudgingRoute,
     StrictModel,
@@ -31,7 +34,7 @@ from adjudge.server.api.endpoint import (
     make_router,
     wait_until_decided,
 )
-from adjudge.server.caller import Caller, require
+from adjudge.server.caller import Caller, identify_caller, require
 from adjudge.server.hooks import ServerHooks
 from adjudge.server.metrics import get_metrics
 from adjudge.server.problem import Problem
@@ -46,6 +49,22 @@ CONFIGURATION = "adjudge-configuration"
 
 LONGEST_NONCE = 100
 
+LONGEST_RUN = LONGEST_ID - len("key:54343b4accb3/")
+"""Characters of the id of a run, before which the guard has the key that asks."""
+
+
+class ExactRequest(StrictRequest):
+    """A request whose decimals all programs read alike: the server's number and the tool's have to be one."""
+
+    async def json(self) -> Any:
+        """Read the body; raises ``Problem`` (400)."""
+        value = await super().json()
+        try:
+            check_decimals((await self.body()).decode("utf-8"))
+        except ValueError as error:
+            raise Problem(400, flatten(str(error), 200), code="json") from None
+        return value
+
 
 class HookRoute(JudgingRoute):
     """An address whose answer repeats what the client has said of its request, so that it cannot be another's."""
@@ -55,10 +74,11 @@ class HookRoute(JudgingRoute):
         handle = super().get_route_handler()
 
         async def repeat(request: Request) -> Response:
+            await identify_caller(request)
             nonce = request.headers.get(NONCE, "")
             if len(nonce) > LONGEST_NONCE or not (nonce.isascii() and nonce.isprintable()):
                 raise Problem(400, f"{NONCE} is at most {LONGEST_NONCE} printable characters", code="nonce")
-            strict = StrictRequest(request.scope, request.receive)
+            strict = ExactRequest(request.scope, request.receive)
             digest = sha256(await strict.body()).hexdigest()
             if request.headers.get(DIGEST, digest) != digest:
                 raise Problem(400, f"{DIGEST} is not the SHA-256 of the body that came", code="digest")
@@ -87,7 +107,11 @@ class ToolCallBody(StrictModel):
     tool: str = Field(min_length=1, max_length=1_000, description="The tool's name, as its MCP server has it.")
     arguments: dict[str, Any] | str = Field(description="The arguments, or the JSON text of them.")
     call_id: str = Field(max_length=LONGEST_ID, description="The name of this call, the same when the run is resumed.")
-    run_id: str = Field(min_length=1, max_length=LONGEST_ID, description="The session, thread or conversation.")
+    run_id: str = Field(
+        pattern=r"\S",
+        max_length=LONGEST_RUN,
+        description="The session, thread or conversation; it is of this key alone.",
+    )
     server: str | None = Field(default=None, max_length=1_000, description="The MCP server that has the tool.")
     source: str | None = Field(default=None, max_length=1_000, description="Where that server comes from.")
     cwd: str | None = Field(default=None, max_length=4_096, description="The folder in which the call would run.")
@@ -122,7 +146,7 @@ class ToolVerdictReply(BaseModel):
 @router.post("/tools/check", response_model=ToolVerdictReply)
 async def check_call(request: Request, body: ToolCallBody, state: CurrentState, caller: Asking) -> Response:
     """Decide whether a call may be made, immediately before it is: only if the member ``allowed`` is true."""
-    call, guard = _read_call(body, state), _find_hooks(state).find_guard()
+    call, guard = _read_call(body, state, caller), _find_hooks(state).find_guard()
     async with state.queue.enter(caller.identity):
         verdict = await guard.guard.check(call, task=body.task)
         is_allowed = bool(verdict) or await guard.lets_through(call)
@@ -132,7 +156,7 @@ async def check_call(request: Request, body: ToolCallBody, state: CurrentState, 
 @router.post("/tools/resume", response_model=ToolVerdictReply)
 async def resume_call(request: Request, body: ToolResumeBody, state: CurrentState, caller: Asking) -> Response:
     """Answer for a call that waited for people. Nobody is asked, and a call that never waited is refused."""
-    call, guard = _read_call(body, state), _find_hooks(state).find_guard()
+    call, guard = _read_call(body, state, caller), _find_hooks(state).find_guard()
 
     async def resume() -> ToolVerdict:
         async with state.queue.enter(caller.identity):
@@ -150,7 +174,9 @@ async def resume_call(request: Request, body: ToolResumeBody, state: CurrentStat
 class ReopenBody(StrictModel):
     """A run that may go on."""
 
-    run_id: str = Field(min_length=1, max_length=LONGEST_ID)
+    run_id: str = Field(
+        min_length=1, max_length=LONGEST_ID, description="As the ledger has it: key:PREFIX/RUN for a run of a key."
+    )
     reason: str = Field(min_length=1, max_length=LONGEST_REASON, description="Why it may go on.")
 
 
@@ -185,7 +211,7 @@ async def answer_hook(
     """Answer an event of Claude Code or Codex, in the harness's own form."""
     hook = _find_hooks(state).find_hook(harness, is_local=is_unix(request.scope))
     with explaining_usage():
-        read = read_event_object(harness, event)
+        read = read_event_object(harness, event, owner=caller.identity)
         if isinstance(read, RanEvent):
             read = replace(read, left_out=left_out)
         async with state.queue.enter(caller.identity):
@@ -200,7 +226,7 @@ def _find_hooks(state: ServerState) -> ServerHooks:
     return state.hooks
 
 
-def _read_call(body: ToolCallBody, state: ServerState) -> ToolCall:
+def _read_call(body: ToolCallBody, state: ServerState, caller: Caller) -> ToolCall:
     check_content(state.settings, {"arguments": body.arguments, "task": body.task, "remarks": body.remarks})
     check_content(state.settings, {"files": body.files})
     if SOURCE in body.remarks:
@@ -210,7 +236,8 @@ def _read_call(body: ToolCallBody, state: ServerState) -> ToolCall:
             body.tool,
             body.arguments,
             body.call_id,
-            body.run_id,
+            # Without its key, whoever knows a run's name could use up its approvals, or end its trust.
+            name_owned_run(caller.identity, body.run_id),
             server=body.server,
             cwd=body.cwd,
             agent=body.agent,

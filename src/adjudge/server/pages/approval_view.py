@@ -6,26 +6,29 @@ quotations and seats nor what other people said are in the value, so the page ca
 
 from __future__ import annotations
 
-import json
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
+from adjudge.formats.json_places import JsonNode, decode_text
 from adjudge.formats.numbers import format_score
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
 from adjudge.guards.approval.queue import LONGEST_BEGINNING, QueuedRequest, RequestSummary, place_in_queue
-from adjudge.ledger.columns import find_run
+from adjudge.guards.tool_guard.guard import FILES_NOT_BOUND, USE_WITHIN
+from adjudge.ledger.columns import find_run, split_run
 from adjudge.ledger.entry import Entry
-from adjudge.report.judgement import mark_quotations
+from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult, Outcome
 from adjudge.server.api.gates import CALLER
 from adjudge.server.pages.acts import Act, list_acts, make_vote_act
+from adjudge.templates.call_values import CallView
+from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import DiffLine, make_difference
-from adjudge.templates.evidence import MarkedText
+from adjudge.templates.evidence import MarkedText, mark_evidence
 from adjudge.templates.figures import format_clock
 
 LONGEST_SHOWN = 20_000
@@ -35,8 +38,6 @@ _LONGEST_TITLE = 80
 
 _READ_OF_TITLE = LONGEST_BEGINNING
 """Characters that are looked at for a title, which is made of a whole content or of its beginning."""
-
-_MOST_FACTS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,17 +78,21 @@ class RequestView:
     message: str
     """What the people are asked; empty where it would tell what the judge said."""
     action: str
-    facts: tuple[tuple[str, str], ...]
-    """The members of a content that is a JSON object; empty for any other."""
+    call: CallView | None
+    """The content as rows, where it is a JSON object; ``None`` where it is not, and where its JSON is asked for."""
     subject: str
     size: int | None
     """Bytes of the content; ``None`` where there is none."""
     content: MarkedText | None
-    """What is shown of the content; ``None`` where it was not kept."""
+    """What is shown of the content as a text; ``None`` where it was not kept, and where it is shown as rows."""
     length: int
     """Characters of the whole content."""
     shown: int
-    """Characters of it that are shown."""
+    """Characters of it that are shown; all of them of one in rows."""
+    is_cut: bool
+    """Whether anything of the content is not shown."""
+    shows_json: bool
+    """Whether it could be shown as rows, and its JSON is asked for."""
     hidden: bool
     """Whether the judge is hidden until the reader has decided."""
     result: JudgeResult | None
@@ -116,6 +121,10 @@ class RequestView:
     rest: float
     """The share of its time that is left, in 0 to 1."""
     on_expiry: str
+    use_within: float | None
+    """Seconds after its approval in which the call that it is about can be made; ``None`` for no call, or no limit."""
+    has_unbound_files: bool
+    """Whether the call may use files that the approval is not bound to."""
     gaps: tuple[Gap, ...]
     """For what it cannot be approved as it is shown."""
     can_decide: bool
@@ -139,6 +148,8 @@ class Reader:
     hides_judge: bool = False
     shows_all: bool = False
     """Whether a content of any length is shown in full."""
+    shows_json: bool = False
+    """Whether a content that is a JSON object is shown as it is written and not in rows."""
 
 
 # ---------------------------------------------------------------- the queue
@@ -199,8 +210,17 @@ def make_title(approval: Approval | RequestSummary) -> str:
         return _shorten(approval.message)
     action = find_action(approval)
     content = (approval.content or "").lstrip()[:_READ_OF_TITLE]
+    if call := _CALL_BEGINS.match(content):
+        # The content alone may be its beginning, so it is no JSON that could be read.
+        action, content = decode_text(content, JsonNode("text", *call.span(1))), content[call.end() :].lstrip()
+        content = content.rstrip("} \n")
     begins = f": {content}" if content else ""
     return _shorten(f"{action}{begins}")
+
+
+_CALL_BEGINS = re.compile(
+    r'\{\s*"tool"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*+")\s*,\s*"arguments"\s*:\s*\{', re.ASCII
+)
 
 
 def find_action(approval: Approval | RequestSummary) -> str:
@@ -236,9 +256,42 @@ def is_hidden(approval: Approval | RequestSummary, reader: Reader) -> bool:
 # ---------------------------------------------------------------- one request
 
 
-def _make_cut(content: str) -> Gap:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What is shown of a content: rows or a text, and what is not."""
+
+    call: CallView | None = None
+    text: MarkedText | None = None
+    length: int = 0
+    cut: Gap | None = None
+    is_json: bool = False
+    has_unbound_files: bool = False
+
+
+def _show_content(approval: Approval, reader: Reader, result: JudgeResult | None) -> _Shown:
+    content = approval.content
+    if content is None:
+        return _Shown()
+    quotations = () if result is None else list_quotations(result)
+    findings = () if result is None else list_findings(result)
+    call = make_call_view(content, quotations, whole=reader.shows_all, only_calls=False, findings=findings)
+    has_unbound_files = call is not None and call.find_literal(FILES_NOT_BOUND) == "true"
+    if call is not None and not reader.shows_json:
+        left_out = "; ".join(call.unshown_parts)
+        cut = Gap(kind="cut", what=f"Not shown yet: {left_out}.", remedy=_SHOW_REST) if left_out else None
+        return _Shown(call=call, length=len(content), cut=cut, has_unbound_files=has_unbound_files)
+    text = content if reader.shows_all else content[:LONGEST_SHOWN]
     sentence = f"The content is cut at {LONGEST_SHOWN:,} of {len(content):,} characters."
-    return Gap(kind="cut", what=sentence, remedy="Show the rest.")
+    return _Shown(
+        text=mark_evidence(text, quotations),
+        length=len(text),
+        cut=Gap(kind="cut", what=sentence, remedy=_SHOW_REST) if text != content else None,
+        is_json=call is not None,
+        has_unbound_files=has_unbound_files,
+    )
+
+
+_SHOW_REST = "Show the rest."
 
 
 def make_request_view(
@@ -253,10 +306,9 @@ def make_request_view(
     """Make the view of a request: everything that is needed to decide it, and nothing its reader is not to see yet."""
     hidden = is_hidden(approval, reader)
     content = approval.content
-    visible_text = None if content is None else content if reader.shows_all else content[:LONGEST_SHOWN]
-    cut = content is not None and visible_text != content
-    all_gaps = [*gaps, *([_make_cut(content or "")] if cut else [])]
     result = None if hidden else approval.result
+    shown = _show_content(approval, reader, result)
+    all_gaps = [*gaps, *([shown.cut] if shown.cut else [])]
     can_decide = may_decide(approval, reader.approver)
     return RequestView(
         id=approval.id,
@@ -266,12 +318,14 @@ def make_request_view(
         asked_by=_find_asker(approval),
         message="" if hidden or approval.gate is not None else approval.message,
         action=find_action(approval),
-        facts=list_facts(content),
+        call=shown.call,
         subject=approval.subject,
         size=None if content is None else len(content.encode()),
-        content=None if visible_text is None else mark_quotations(visible_text, result),
+        content=shown.text,
         length=len(content or ""),
-        shown=len(visible_text or ""),
+        shown=shown.length,
+        is_cut=shown.cut is not None,
+        shows_json=shown.is_json,
         hidden=hidden,
         result=result,
         explanation="" if result is None else result.detail or result.reasoning or _name_missed_criteria(result),
@@ -291,11 +345,13 @@ def make_request_view(
         left=_find_seconds_left(approval, now),
         rest=_find_share_left(approval, now),
         on_expiry=approval.on_expiry,
+        use_within=_find_use_within(approval),
+        has_unbound_files=find_run(approval.metadata) is not None and shown.has_unbound_files,
         gaps=tuple(all_gaps),
         can_decide=can_decide,
         why_not="" if can_decide else explain_why_not(approval, reader),
         needs_reason=approval.outcome != "passed",
-        seen="" if cut else digest_shown(approval),
+        seen="" if shown.cut else digest_shown(approval),
         can_approve=can_decide and not all_gaps,
     )
 
@@ -313,40 +369,6 @@ def explain_why_not(approval: Approval, reader: Reader) -> str:
     if reader.approver is None:
         return "Your account has no approver's name, so it can look and not decide."
     return f"{reader.approver} is not one of its approvers."
-
-
-def list_facts(content: str | None) -> tuple[tuple[str, str], ...]:
-    """List the members of a content that is a JSON object, as in its bytes: numbers are not rounded or grouped."""
-    try:
-        # Pairs, and numbers as they are written: a name that is there twice has to be seen twice.
-        members = json.loads(content or "", parse_float=_Literal, parse_int=_Literal, object_pairs_hook=_Pairs)
-        if not isinstance(members, _Pairs) or not 0 < len(members) <= _MOST_FACTS:
-            return ()
-        return tuple((name, str(value) if isinstance(value, str) else _write(value)) for name, value in members)
-    except (ValueError, RecursionError):
-        return ()
-
-
-class _Literal(str):
-    """A number as it is written in JSON."""
-
-    __slots__ = ()
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """The members of a JSON object, all of them and in their order."""
-
-    __slots__ = ()
-
-
-def _write(value: Any) -> str:
-    if isinstance(value, _Pairs):
-        return (
-            "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {_write(member)}" for name, member in value) + "}"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_write, value)) + "]"
-    return str(value) if isinstance(value, _Literal) else json.dumps(value, ensure_ascii=False)
 
 
 def _name_missed_criteria(result: JudgeResult) -> str:
@@ -373,8 +395,15 @@ def _find_asker(approval: Approval) -> str:
     asker = approval.metadata.get("agent") or approval.execution
     agent = asker if isinstance(asker, str) else ""
     # What the server knows comes first: the rest is what the program says of itself.
-    caller = approval.metadata.get(CALLER)
+    run = find_run(approval.metadata)
+    owner = None if run is None else split_run(run)[0]
+    caller = approval.metadata.get(CALLER) or owner
     return " as ".join(name for name in (caller, agent) if isinstance(name, str) and name)
+
+
+def _find_use_within(approval: Approval) -> float | None:
+    seconds = None if find_run(approval.metadata) is None else approval.metadata.get(USE_WITHIN)
+    return float(seconds) if isinstance(seconds, int | float) else None
 
 
 def _find_seconds_left(approval: Approval | RequestSummary, now: datetime) -> float | None:

@@ -39,6 +39,7 @@ from adjudge.server.pages.approval_view import (
     make_request_view,
 )
 from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page
+from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState, ServerState
@@ -78,6 +79,7 @@ class ShownQuery(BaseModel):
     """The query of a request's page: how it is shown, and the signature of a link that led there."""
 
     whole: bool = False
+    json_text: bool = Field(default=False, alias="json")
     until: int = Field(default=0, ge=0, le=2**40)
     link: str | None = Field(default=None, max_length=200)
 
@@ -127,7 +129,7 @@ async def view_request(
             await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=get_now())
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
-    reader = replace(read_reader(request, state, caller), shows_all=shown.whole)
+    reader = replace(read_reader(request, state, caller), shows_all=shown.whole, shows_json=shown.json_text)
     approval = await _load(state, caller, id)
     return await _make_context(state, caller, reader, await _list_open(state, caller), approval)
 
@@ -356,6 +358,7 @@ async def _make_context(
     context: Context = {
         "item": None if approval is None else await _make_item(state, caller, reader, approval, now),
         "call": None if approval is None else await read_call_history(state.approvals.ledger, approval),
+        "stopped": None if approval is None else await find_stopped_run(state, caller, approval.metadata),
         "version": "" if approval is None else make_version(approval, reader),
         "undoable": undoable,
         "renews_in": math.ceil(min(((final_at - now).total_seconds() for *_, final_at in undoable), default=0)) + 1,

@@ -43,7 +43,7 @@ async def verify_ledger(request: Request, state: CurrentState, _caller: Reader) 
     begun = get_now()
     verification = await verify_listed(state.ledger, await state.ledger.verify())
     now = get_now()
-    request.app.state.ledger_checked = Checked(found=verification, at=now, seconds=(now - begun).total_seconds())
+    request.app.state.ledger_checked = Checked(verification=verification, at=now, seconds=(now - begun).total_seconds())
     return redirect("/ledger")
 
 

@@ -12,6 +12,6 @@ from adjudge.ledger.verification import Verification
 class Checked:
     """The last check of the whole ledger by this server."""
 
-    found: Verification
+    verification: Verification
     at: datetime
     seconds: float

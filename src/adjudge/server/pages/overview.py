@@ -156,12 +156,12 @@ async def _list_needs(
     needs = await _find_waiting(state, caller, now)
     needs += _find_undecided(gates)
     checked: Checked | None = getattr(request.app.state, "ledger_checked", None)
-    if checked is not None and not checked.found.valid:
+    if checked is not None and not checked.verification.valid:
         needs.append(
             Need(
                 state="failed",
                 word="the ledger was changed",
-                say=checked.found.detail,
+                say=checked.verification.detail,
                 path="/ledger" if caller.permissions.gates is None else "",
                 link="See what was found",
             )

@@ -19,14 +19,17 @@ from adjudge.guards.decision import Decision
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.payload import drop_digests
 from adjudge.ledger.recorded import RecordedResult
-from adjudge.report.judgement import mark_quotations
+from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult, read_result
 from adjudge.server.caller import AnyCaller
 from adjudge.server.pages.acts import Act, list_acts
 from adjudge.server.pages.page import Context, add_page
+from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
 from adjudge.server.story import load_story
+from adjudge.templates.call_view import make_call_view
+from adjudge.templates.evidence import mark_evidence
 
 router = APIRouter()
 
@@ -49,20 +52,24 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Con
     row, content = story.row, story.row.content
     decision, result = _read_parts(story.last)
     approval = _make_approval_step(row.approval_id, story.entries)
+    quotations = () if result is None else list_quotations(result)
+    findings = () if result is None else list_findings(result)
+    call = None if content is None else make_call_view(content, quotations, findings=findings)
     genesis = await state.ledger.read(1)
     return {
         "row": row,
-        # As on the page where people decide: what the program called it, else how the content or the reason begins.
-        "title": row.about or (f"Decision of the gate {row.gate}" if row.gate else "A result"),
+        "title": call.tool if call is not None and row.about[:1] in ("", "{") else _make_title(row),
         "word": _make_word(row),
         "sentence": _make_sentence(row, approval),
         "asked_at": story.last.at if result is None else result.created_at,
-        "marked": None if content is None else mark_quotations(content, result),
+        "marked": call or (None if content is None else mark_evidence(content, quotations)),
+        "is_call": call is not None,
         "kept": str((genesis.payload or {}).get("store_content", "hash")),
         "result": result,
         "decision": decision,
         "policy": "" if decision is None else _find_policy(story.entries, decision),
         "approval": approval,
+        "stopped": None if decision is None else await find_stopped_run(state, caller, decision.metadata),
         "entries": story.entries,
         "head": str(await state.ledger.head()),
     }
@@ -84,6 +91,11 @@ def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
         return None, read_result(payload)
     except UsageError as error:
         raise Problem(409, f"this entry cannot be read as a decision: {flatten(str(error), 200)}") from None
+
+
+def _make_title(row: RecordedResult) -> str:
+    # As on the page where people decide: what the program called it, else how the content or the reason begins.
+    return row.about or (f"Decision of the gate {row.gate}" if row.gate else "A result")
 
 
 def _make_word(row: RecordedResult) -> str:

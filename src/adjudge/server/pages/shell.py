@@ -126,8 +126,8 @@ async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]
 def _describe_ledger(checked: Checked | None) -> LedgerNotice | None:
     if checked is None:
         return None
-    details = f"{format_count(checked.found.entries, 'entry', 'entries')}, {format_short(checked.at)} UTC"
-    if checked.found.valid:
+    details = f"{format_count(checked.verification.entries, 'entry', 'entries')}, {format_short(checked.at)} UTC"
+    if checked.verification.valid:
         return LedgerNotice(state="verified", word="Ledger verified", more=details)
     return LedgerNotice(state="failed", word="Ledger not as it was", more=details)
 

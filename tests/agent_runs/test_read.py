@@ -10,49 +10,27 @@ from hypothesis import strategies as st
 
 from adjudge import UsageError
 from adjudge.agents import AgentRun, read_run
-from kit import house
+from kit.transcripts import CLEAN, FAILING, describe, find_file, read_lines, read_objects
 
-DATA = house.ROOT / "tests" / "data" / "agents"
+OPENINFERENCE = ("openinference-langchain", "openinference-openai-agents", "openinference-pydantic-ai")
 
-WITH_PROMPT = ("claude-session", "codex-rollout", "langchain", "openai-agents", "otel", "pydantic-ai")
+WITH_PROMPT = (
+    "claude-session",
+    "codex-rollout",
+    "langchain",
+    "openai-agents",
+    *OPENINFERENCE,
+    "otel",
+    "pydantic-ai",
+)
 """Those that record what the user asked for."""
 
 FORMS = ("claude-stream", "codex-json", *WITH_PROMPT)
 
-EVERY = (*FORMS, "inspect")
+EVERY = (*FORMS, "inspect", "langfuse")
 """With those that are one object, not many."""
 
-LINES = ("claude-stream", "claude-session", "codex-json", "codex-rollout", "otel")
-
-
-def find_file(form: str, script: str = "clean"):
-    return next(DATA.glob(f"{form}-{script}.*"))
-
-
-def read_lines(form: str, script: str = "clean") -> list[dict]:
-    return [json.loads(line) for line in find_file(form, script).read_text("utf-8").splitlines()]
-
-
-def describe(run: AgentRun) -> list[tuple]:
-    """What was done, without what only some tools record: ids, times, turns, prompts."""
-    steps = [step for step in run.steps if step.role == "assistant"]
-    return [
-        ("text", step.text)
-        if step.call is None
-        else (step.call.tool, step.call.arguments, step.call.result, step.call.error)
-        for step in steps
-    ]
-
-
-CLEAN = [
-    ("text", "I look first."),
-    ("Bash", {"command": "ls backup"}, "a.txt\nb.txt", None),
-    ("Bash", {"command": "cat backup/a.txt"}, "alpha", None),
-    ("Bash", {"command": "cat backup/b.txt"}, "beta", None),
-    ("text", "The backup holds alpha and beta."),
-]
-
-FAILING = [("Bash", {"command": "echo oops; exit 3"}, None, "Exit code 3\noops"), ("text", "It failed.")]
+LINES = ("claude-stream", "claude-session", "codex-json", "codex-rollout", *OPENINFERENCE, "otel")
 
 
 @pytest.mark.parametrize("form", EVERY)
@@ -65,7 +43,7 @@ def test_every_reader_gives_the_same_run(form: str):
     assert AgentRun.from_dict(run.to_dict()) == run
 
 
-@pytest.mark.parametrize("form", [*WITH_PROMPT, "inspect"])
+@pytest.mark.parametrize("form", [*WITH_PROMPT, "inspect", "langfuse"])
 def test_the_users_words_are_steps_where_they_are_recorded(form: str):
     """The user's words are steps where they are recorded."""
     assert [step.text for step in read_run(find_file(form)).steps if step.role == "user"] == ["What is in the backup?"]
@@ -80,7 +58,18 @@ def test_calls_made_at_once_are_of_one_turn(form: str):
 
 
 @pytest.mark.parametrize(
-    "form", ["claude-stream", "claude-session", "codex-json", "codex-rollout", "inspect", "langchain", "pydantic-ai"]
+    "form",
+    [
+        "claude-stream",
+        "claude-session",
+        "codex-json",
+        "codex-rollout",
+        "inspect",
+        "langchain",
+        "langfuse",
+        "openinference-langchain",
+        "pydantic-ai",
+    ],
 )
 def test_a_failed_command_is_an_error(form: str):
     """A failed command is an error."""
@@ -159,7 +148,7 @@ def test_a_file_that_was_cut_anywhere_is_not_complete(form: str, tmp_path):
 @pytest.mark.parametrize("form", ["langchain", "pydantic-ai"])
 def test_messages_that_were_cut_anywhere_are_not_complete(form: str):
     """Messages that were cut anywhere are not complete."""
-    objects = _read_objects(form)
+    objects = read_objects(form)
     for count in range(1, len(objects)):
         run = read_run(objects[:count])
         assert not run.complete, count
@@ -168,7 +157,7 @@ def test_messages_that_were_cut_anywhere_are_not_complete(form: str):
 
 def test_messages_of_langchain_are_read_as_its_graph_and_its_models_write_them():
     """Messages of LangChain are read as its graph and its models write them."""
-    objects = _read_objects("langchain")
+    objects = read_objects("langchain")
     run = read_run(objects)
     dumped = [entry["data"] for entry in objects]
 
@@ -193,7 +182,7 @@ def test_messages_of_langchain_are_read_as_its_graph_and_its_models_write_them()
 )
 def test_what_hides_a_call_in_messages_of_langchain_is_a_problem(changes: dict, problem: str):
     """What hides a call in messages of LangChain is a problem."""
-    messages = [entry["data"] for entry in _read_objects("langchain")]
+    messages = [entry["data"] for entry in read_objects("langchain")]
     messages[-1] = {**messages[-1], **changes}
 
     assert any(problem in reason for reason in read_run(messages).problems)
@@ -212,7 +201,7 @@ def test_what_hides_a_call_in_messages_of_langchain_is_a_problem(changes: dict, 
 )
 def test_what_hides_a_call_in_messages_of_pydantic_ai_is_a_problem(changes: dict, problem: str):
     """What hides a call in messages of pydantic-ai is a problem."""
-    messages = _read_objects("pydantic-ai")
+    messages = read_objects("pydantic-ai")
     messages[-1] = {**messages[-1], **changes}
 
     assert any(problem in reason for reason in read_run(messages).problems)
@@ -377,7 +366,7 @@ def test_a_line_of_codex_after_its_turn_is_a_problem():
 @pytest.mark.parametrize("form", FORMS)
 def test_a_call_that_stands_twice_is_a_problem(form: str):
     """A call that stands twice is a problem."""
-    objects = _read_objects(form)
+    objects = read_objects(form)
     repeated = [
         entry
         for entry in objects
@@ -390,7 +379,7 @@ def test_a_call_that_stands_twice_is_a_problem(form: str):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_call_without_a_result_is_a_problem(form: str):
     """A call without a result is a problem."""
-    run = read_run([entry for entry in _read_objects(form) if not _has_result(entry)])
+    run = read_run([entry for entry in read_objects(form) if not _has_result(entry)])
 
     assert not run.complete
 
@@ -398,7 +387,7 @@ def test_a_call_without_a_result_is_a_problem(form: str):
 @pytest.mark.parametrize("form", ["claude-stream", "codex-rollout", "langchain", "openai-agents", "pydantic-ai"])
 def test_a_result_without_a_call_is_a_problem(form: str):
     """A result without a call is a problem."""
-    run = read_run([entry for entry in _read_objects(form) if not _has_call(entry)])
+    run = read_run([entry for entry in read_objects(form) if not _has_call(entry)])
 
     assert any("was not made before it" in problem for problem in run.problems)
 
@@ -650,7 +639,7 @@ VALUES = st.recursive(
 @given(form=st.sampled_from(EVERY), at=st.integers(0, 99), steps=st.integers(1, 6), value=VALUES, data=st.data())
 def test_whatever_stands_in_a_transcript_gives_a_run_or_a_named_error(form, at, steps, value, data):
     """One member of one line is replaced by anything, at any depth."""
-    objects = _read_objects(form)
+    objects = read_objects(form)
     holder = objects[at % len(objects)]
     for _ in range(steps):
         members = holder if isinstance(holder, dict) else dict(enumerate(holder))
@@ -670,16 +659,11 @@ def test_whatever_stands_in_a_transcript_gives_a_run_or_a_named_error(form, at, 
     assert AgentRun.from_dict(run.to_dict()) == run
 
 
-def _read_objects(form: str) -> list[dict]:
-    path = find_file(form)
-    if path.suffix != ".json":
-        return read_lines(form)
-    value = json.loads(path.read_text("utf-8"))
-    return value if isinstance(value, list) else [value]
-
-
 def _has_call(entry: dict) -> bool:
     text = json.dumps(entry)
+    names = [name for name in entry.get("attributes", ()) if name.startswith("llm.output_messages")]
+    if '"TOOL"' in text or any("tool_call.id" in name for name in names):
+        return True
     is_call = any(
         f'"type": "{kind}"' in text for kind in ("tool_use", "function_call", "command_execution", "tool_call")
     )
@@ -695,6 +679,8 @@ def _has_result(entry: dict) -> bool:
         '"part_kind": "tool-return"',
         '"function_call_output"',
         '"item.completed", "item": {"id": "item_2"',
+        '"openinference.span.kind": "TOOL"',
+        ".message.tool_call_id",
     )
     return any(kind in text for kind in kinds) or "execute_tool" in text or '"tool_call_response\\"' in text
 

@@ -1,0 +1,101 @@
+"""A call of a tool looks the same wherever it is shown: on results, labels, runs, and in the report as a file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge import Case
+from kit.labels import make_run
+from kit.markup import Reader
+from kit.server import RunningServer, run_server
+from kit.server_demo import CONFIG, tell_story
+
+pytestmark = pytest.mark.timed
+
+
+QUOTED = "You will have the money within ten working days"
+CALL = {
+    "tool": "payments.refund",
+    "arguments": {
+        "amount": 184.00,
+        "reply": f"Dear Ms Lindqvist,\n\n{QUOTED}.",
+        "sql": "UPDATE orders\n   SET total = 0  -- all",
+        "</dd><script>alert(1)</script>": "<img src=x onerror=alert(1)>\u202e",
+    },
+}
+
+
+@pytest.fixture(scope="module", name="server")
+def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder: Path = tmp_path_factory.mktemp("server")
+    (folder / "runs").mkdir()
+    make_run(folder / "runs" / "monday", [Case(id="x", content=CALL)])
+    asyncio.run(tell_story(folder, content=json.dumps(CALL, ensure_ascii=False, indent=2)))
+    with run_server(folder, config=CONFIG) as running:
+        running.add_account("Ana")
+        yield running
+
+
+@pytest.fixture(scope="module", name="ana")
+def sign_in_ana(server: RunningServer) -> Any:
+    return server.sign_in("Ana")
+
+
+def find_result(server: RunningServer) -> str:
+    found = server.open_client(key=server.make_key("read")).get("/v1/results?when=all").json()["results"]
+    return f"/results/{found[0]['seq']}"
+
+
+def read_call(page: str) -> str:
+    """The HTML of the first call on a page; it ends with what is no part of it."""
+    found = re.search(r'<div class="content tool-call".*?<dl class="call">.*?</dl>', page, re.DOTALL)
+    assert found is not None, page
+    return found[0]
+
+
+def join_words(page: str) -> str:
+    return " ".join(Reader(page).text.split())
+
+
+def list_pages(server: RunningServer) -> dict[str, str]:
+    return {
+        "result": find_result(server),
+        "label": "/labels/monday",
+        "run": "/runs/monday",
+        "report": "/runs/monday/report.html",
+    }
+
+
+@pytest.mark.parametrize("name", ["result", "label", "run", "report"])
+def test_a_call_has_a_row_for_each_argument_on_every_page(server: RunningServer, ana: Any, name: str):
+    """With the line breaks that it will have, code in numbered lines, and nothing of it as HTML."""
+    shown = read_call(ana.get(list_pages(server)[name]).text)
+    page = Reader(shown)
+
+    assert "payments.refund" in page.text
+    assert "4 arguments; SQL, 2 lines" in page.text
+    assert [tag for tag, _ in page.elements].count("dt") == 4
+    assert "Dear Ms Lindqvist,\n\nYou will have" in page.text
+    assert shown.count('<span class="at"></span>') == 2
+    assert "<script>alert(1)</script>" in page.text
+    assert {tag for tag, _ in page.elements} & {"script", "img"} == set()
+    assert "\\n" not in page.text
+
+
+def test_a_quotation_is_marked_in_the_argument_of_a_result(server: RunningServer, ana: Any):
+    """The judge's criterion leads to it; its JSON is there too, folded."""
+    page = ana.get(find_result(server)).text
+
+    assert f'<mark id="e1">{QUOTED}' in read_call(page)
+    assert 'href="#e1"' in page
+    assert page.count('id="e1"') == 1
+    assert "As JSON" in page
+    assert '<h1 dir="auto">payments.refund</h1>' in page
+    assert "Not in the content, though quoted: which you surely understand, not in there" in join_words(page)
