@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -23,6 +23,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds
 from adjudge.formats.text import show
 from adjudge.guards.gate import Gate
+from adjudge.guards.tool_guard.effects import read_effects
 from adjudge.guards.tool_guard.guard import CallMatch, ToolGuard
 from adjudge.guards.tool_guard.patterns import ToolKey
 from adjudge.harness.checking import CallGuard, HookGuard, KnownSources, PendingAnswer
@@ -37,7 +38,7 @@ LONGEST_OBSERVATION = timedelta(days=30)
 
 HookMode = Literal["enforce", "observe"]
 
-_SERVER = ("server", "tool", "gate", "source")
+_SERVER = ("server", "tool", "gate", "source", "effects")
 
 _SQLITE = "sqlite:///"
 
@@ -48,8 +49,11 @@ class HookSettings:
 
     tools: Mapping[str, str] = field(default_factory=dict)
     """Gates by the names of the agent's own tools, or how they begin."""
-    mcp: tuple[Mapping[str, str], ...] = ()
-    """Tools of MCP: ``server``, ``tool``, ``gate``, and ``source``, where the harness has to have the server from."""
+    mcp: tuple[Mapping[str, Any], ...] = ()
+    """Tools of MCP: ``server``, ``tool``, ``gate``, ``effects``, and ``source``, where the harness has to have the
+    server from."""
+    effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What calls of the agent's own tools do, by their names or how they begin, for the people who are asked."""
     unchecked: tuple[str, ...] = ()
     """Tools that nothing checks, by exact names."""
     answers: str | None = None
@@ -122,20 +126,31 @@ def _read_value(name: str, value: Any) -> Any:
         raise UsageError(f'tools must be a table like {{"Bash" = "shell"}}, got {show(value)}', argument="tools")
     if name == "mcp":
         return _read_servers(value)
+    if name == "effects":
+        return _read_effects_of_tools(value)
     if name == "until" and (isinstance(value, datetime) or not isinstance(value, date)):
         raise UsageError(f"until must be a day like 2026-12-01, without quotes, got {show(value)}", argument="until")
     return value
 
 
-def _read_servers(value: Any) -> tuple[Mapping[str, str], ...]:
+def _read_effects_of_tools(value: Any) -> Mapping[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        example = '{"refund" = ["cannot be taken back", "money leaves"]}'
+        raise UsageError(f"effects must be a table like {example}, got {show(value)}", argument="effects")
+    return {tool: read_effects(declared) for tool, declared in value.items()}
+
+
+def _read_servers(value: Any) -> tuple[Mapping[str, Any], ...]:
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         example = '[{server = "bank", tool = "pay*", gate = "payments"}]'
         raise UsageError(f"mcp must be a list like {example}, got {show(value)}", argument="mcp")
     for entry in value:
         check_keys(entry, _SERVER, "mcp")
-        if not all(isinstance(text, str) and text for text in entry.values()) or not {"server", "tool"} <= entry.keys():
+        texts = [text for name, text in entry.items() if name != "effects"]
+        if not all(isinstance(text, str) and text for text in texts) or not {"server", "tool"} <= entry.keys():
             raise UsageError(f"mcp needs server and tool, in quotes, got {show(entry)}", argument="mcp")
-    return tuple(value)
+    # A copy, in which the effects are read.
+    return tuple(entry | {name: read_effects(entry[name]) for name in entry if name == "effects"} for entry in value)
 
 
 def _check_settings(settings: HookSettings) -> None:
@@ -366,6 +381,7 @@ class GuardMaker:
             timeout=settings.timeout,
             show_reasons=settings.show_reasons,
             reading=settings.reading,
+            effects=self._list_effects(),
             bind_files=bind_files,
             unsafe=self._list_unsafe(gates),
             screens=screens,
@@ -385,6 +401,11 @@ class GuardMaker:
                 raise UsageError(f"{show(name)} has a gate and is unchecked; take it out of one", argument="unchecked")
             tools[name] = None
         return tools
+
+    def _list_effects(self) -> dict[ToolKey, Sequence[str]]:
+        effects: dict[ToolKey, Sequence[str]] = dict(self.settings.effects)
+        named = [entry for entry in self.settings.mcp if "effects" in entry]
+        return effects | {(entry["server"], entry["tool"]): entry["effects"] for entry in named}
 
     def _list_unsafe(self, gates: Mapping[str, Gate]) -> list[str]:
         """List the exceptions: those that are written, and, until observing ends, that the gates which are open do."""

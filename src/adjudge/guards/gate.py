@@ -251,7 +251,7 @@ class Check:
             # Without a digest an approval is bound to nothing, and could be used for anything else that has none.
             return replace(blocked, detail="nobody was asked: content that cannot be read cannot be told apart")
         message = f"gate {gate.name!r} held this back: {result.explain()}"
-        content = await self._read_shown_content()
+        shown = await self._read_shown()
         basis = self._make_basis(self.digests)
         limits: dict[str, Any] = {}
         if self.request is not None:
@@ -266,7 +266,7 @@ class Check:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - metadata of somebody's own may be anything
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
         approval_id, error = await call_safely(
-            gate.approvals.request, blocked, message, **content, **limits, **gate.ask
+            gate.approvals.request, blocked, message, **shown, **limits, **gate.ask
         )
         if isinstance(error, RequestExists) and self.request is not None and self.request.joins:
             # Checked twice at once, or on two machines. One approval holds both; neither goes on before it is used.
@@ -285,14 +285,24 @@ class Check:
         is_open, _ = await call_safely(store.is_open, approval_id)
         return is_open is False
 
-    async def _read_shown_content(self) -> dict[str, Any]:
-        """Return the content for whoever is asked, where the gate shows it: redacted, since it leaves the gate."""
+    async def _read_shown(self) -> dict[str, Any]:
+        """Return what people read, where the gate shows it: the content, and to approvals what it was judged with."""
         if not self.gate.show_content or self.content is None:
             return {}
+        parts = {"content": self.content}
+        # An asker of the program's own is handed the content alone, as it always was.
+        parts |= self.context if self.gate.pending_store is not None else {}
+        shown = {name: await self._redact_shown(value) for name, value in parts.items()}
+        shown = {name: value for name, value in shown.items() if value is not None}
+        content = {"content": shown.pop("content")} if "content" in shown else {}
+        return content | ({"texts": shown} if shown else {})
+
+    async def _redact_shown(self, value: object) -> object:
+        """Return what people may read of a value, redacted, since it leaves the gate; ``None`` where that fails."""
         if self.gate.redact is None:
-            return {"content": copy_plain(self.content)}
-        redacted, error = await call_safely(self.gate.redact, _open_run(copy_plain(self.content)))
-        return {} if error is not None or redacted is None else {"content": redacted}
+            return copy_plain(value)
+        redacted, error = await call_safely(self.gate.redact, _open_run(copy_plain(value)))
+        return None if error is not None else redacted
 
     async def _apply_answer(self, pending: Decision) -> Decision:
         """Wait for the answer and apply it; anything but a plain yes to this request blocks. See ``resume``."""

@@ -68,7 +68,7 @@ class Approval:
     """A request for approval in its current state: the question, the approvers, the votes and the outcome."""
 
     schema: ClassVar[str] = "adjudge/approval/1"
-    _layout: ClassVar[Layout] = Layout(readers={"result": read_result, "first": read_result}, omitted=("answer",))
+    _layout: ClassVar[Layout] = Layout(readers={"result": read_result, "first": read_result}, omitted=("answer", "texts"))
 
     id: str
     message: str
@@ -95,6 +95,9 @@ class Approval:
     """The result they are asked about, without the replies it was read from; ``None`` where it could not be kept."""
     content: str | None = None
     """The content as it was handed over for the people to read; ``None`` where it was not, or is forgotten."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """``task``, ``context`` and ``reference`` with which it was judged, as far as they were handed over for the people
+    to read; the content is not among them."""
     gate: str | None = None
     request: str | None = None
     """Digest of all that is asked, terms included; ``None`` where no gate asked."""
@@ -175,7 +178,8 @@ class Approval:
 
     def forget(self) -> Approval:
         """Return the same request without what can quote the content."""
-        return replace(self, message="", reason="", content=None, result=_strip(self.result), first=_strip(self.first))
+        results = {"result": _strip(self.result), "first": _strip(self.first)}
+        return replace(self, message="", reason="", content=None, texts={}, **results)
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data that JSON can hold; ``from_dict`` reads it back."""

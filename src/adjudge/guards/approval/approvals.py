@@ -34,6 +34,7 @@ from adjudge.guards.approval.pending import (
     PendingDecision,
     find_by_key,
     list_unused,
+    load_judged_with,
     load_pending,
     read_pending,
 )
@@ -205,6 +206,7 @@ class Approvals:
         first: JudgeLike | ModelSource | None = None,
         execution: str | None = None,
         content: object = None,
+        texts: Mapping[str, object] | None = None,
         metadata: Mapping[str, Any] | None = None,
         most_open: Mapping[str, int] | None = None,
     ) -> str:
@@ -212,7 +214,8 @@ class Approvals:
 
         ``required`` different people of ``approvers`` have to approve; one denial ends the request. After
         ``expires_in`` seconds (``None``: never) it is denied, or approved by policy with ``on_expiry="approve"``.
-        ``content`` is stored for the people to read, until ``forget``. ``first`` is a judge, or anything that ``Judge``
+        ``content`` is stored for the people to read, until ``forget``, and so are the ``task``, ``context`` and
+        ``reference`` of ``texts``, with which it was judged. ``first`` is a judge, or anything that ``Judge``
         takes as its model. It is asked about the content before the people and can approve in their place, with a
         pass at a confidence of at least 0.7; it cannot deny. It is not asked if the result says ``tampering`` or
         ``contradiction``. ``most_open`` refuses the request where as many are open: of its ``gate``, of the agent's
@@ -231,7 +234,7 @@ class Approvals:
             execution=execution,
             metadata=metadata or {},
         )
-        approval, result = make_approval(about, message, content, terms, self._time())
+        approval, result = make_approval(about, message, content, terms, self._time(), texts=texts or {})
         judged = await self._ask_first(approval, result, terms)
         pending = make_pending_row(self.ledger, about, judged)
         approval = await self._change(lambda step: step.open(judged, result, pending, most_open or {}))
@@ -513,7 +516,8 @@ class Approvals:
         ``decide(..., require_complete=True)`` refuses to approve it then. A denial always works.
         """
         approval = await self._load(id)
-        return find_gaps(approval, await self._look_up(partial(read_shown, approval=approval)))
+        judged_with = await self._look_up(partial(load_judged_with, ident=approval.id))
+        return find_gaps(approval, await self._look_up(partial(read_shown, approval=approval)), judged_with)
 
     async def find_earlier(self, id: str) -> Approval | None:  # noqa: A002 - as in decide
         """Return the last request like this one that people approved before it, with its content; ``None`` without one.

@@ -6,6 +6,7 @@ Approving what is cut off, missing or changed would approve something that nobod
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
@@ -31,7 +32,7 @@ class Gap:
 
 
 def digest_shown(approval: Approval) -> str:
-    """Digest all that a request shows: message, content, result and what they are bound to, as sorted JSON.
+    """Digest all that a request shows, as sorted JSON: message, content, task, context, result, what they are bound to.
 
     Who may decide and how many of them is not in it: the ledger's entry says that in full, and ``wait`` compares it.
     The ledger's entry of the request holds it, and a page sends back the digest of what it showed.
@@ -40,17 +41,22 @@ def digest_shown(approval: Approval) -> str:
     members = {name: getattr(approval, name) for name in names}
     results = {"result": approval.result, "first": approval.first}
     members |= {name: None if result is None else result.to_dict() for name, result in results.items()}
+    # Only where there are any: requests that were made before they were kept have the same digest as then.
+    members |= {"texts": dict(approval.texts)} if approval.texts else {}
     # Not as the ledger encodes a payload: that has a size limit, and a long content must still be asked about.
     return sha256(json.dumps(members, sort_keys=True).encode()).hexdigest()
 
 
-def find_gaps(approval: Approval, recorded: str | None) -> tuple[Gap, ...]:
+def find_gaps(
+    approval: Approval, recorded: str | None, judged_with: Mapping[str, str] | None = None
+) -> tuple[Gap, ...]:
     """Find what is cut off, missing or changed in a request, so that it cannot be approved as it is shown.
 
     ``recorded`` is the digest of what people are shown as the ledger's entry of the request has it; ``None`` where the
-    entry has none, or cannot be read.
+    entry has none, or cannot be read. ``judged_with`` are the digests of task, context and reference that a gate
+    judged it with; ``None`` where no gate asks.
     """
-    gaps = [_find_content_gap(approval)]
+    gaps = [_find_content_gap(approval), *_list_text_gaps(approval, judged_with or {})]
     if approval.result is None:
         problem = "The judge's result could not be kept, so its reasons are missing."
         gaps.append(Gap(kind="missing", what=problem, remedy=_AGAIN))
@@ -66,6 +72,15 @@ def find_gaps(approval: Approval, recorded: str | None) -> tuple[Gap, ...]:
 
 
 _AGAIN = "Put the content through the gate again."
+
+
+def _list_text_gaps(approval: Approval, judged_with: Mapping[str, str]) -> list[Gap]:
+    """List what it was judged with and nobody can read. A text that was redacted is none: the judge read it so too."""
+    if approval.content is None:  # said of the content already, and of all of it
+        return []
+    missing = [name for name in judged_with if name not in approval.texts]
+    problem = "The {} with which it was judged is not kept with the request, so nobody can read it."
+    return [Gap(kind="missing", what=problem.format(name), remedy=_AGAIN) for name in missing]
 
 
 def _find_content_gap(approval: Approval) -> Gap | None:

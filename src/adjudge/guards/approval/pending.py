@@ -8,6 +8,7 @@ says that the approval is used.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.errors import LedgerError, RequestExists
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.tables import PENDING, make_tables
+from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.decision import Decision
 from adjudge.guards.held_request import find_key
 from adjudge.ledger.entry import Entry, format_time
@@ -108,6 +110,20 @@ def load_pending(connection: Connection, ident: str) -> Row[Any] | None:
         return None
     row = connection.execute(_table().select().where(_table().c.approval == ident)).one_or_none()
     return row if row is not None and row.decision else None
+
+
+def load_judged_with(connection: Connection, ident: str) -> Mapping[str, str] | None:
+    """Load the digests of task, context and reference that an approval's content was judged with.
+
+    ``None`` where no gate asked, and where what it held back is forgotten.
+    """
+    row = load_pending(connection, ident)
+    return None if row is None else list_judged_with(json.loads(row.decision).get("basis") or {})
+
+
+def list_judged_with(basis: Mapping[str, Any]) -> Mapping[str, str]:
+    """List the digests of task, context and reference in the basis of a decision, without those that it had not."""
+    return {name: digest for name in CONTEXT if isinstance(digest := basis.get(name), str)}
 
 
 def find_by_key(connection: Connection, key: str) -> str | None:

@@ -16,7 +16,7 @@ from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean, show
 from adjudge.guards.approval.approval import Approval, OnExpiry, make_approval_id, read_name
-from adjudge.guards.approval_digest import describe_terms, digest_request
+from adjudge.guards.approval_digest import CONTEXT, describe_terms, digest_request
 from adjudge.guards.decision import Decision
 from adjudge.hooks import call_within, logger
 from adjudge.judges.chain_outcome import has_stopped_seat, is_sure
@@ -184,7 +184,13 @@ class Terms:
 
 
 def make_approval(
-    about: JudgeResult | Decision, message: str, content: object, terms: Terms, now: datetime
+    about: JudgeResult | Decision,
+    message: str,
+    content: object,
+    terms: Terms,
+    now: datetime,
+    *,
+    texts: Mapping[str, object],
 ) -> tuple[Approval, JudgeResult]:
     """Make an open request and return it with the result it is about; raise ``UsageError`` for what cannot be asked."""
     result = about.result if isinstance(about, Decision) else about
@@ -223,6 +229,7 @@ def make_approval(
         # Something to find the entries by, where nobody knows what was judged.
         subject=decision_subject or result.subject or (approval_id if text is None else digest_text(text)),
         content=text,
+        texts=_read_texts(texts),
         gate=about.gate if isinstance(about, Decision) else None,
         request=_digest(about, terms) if isinstance(about, Decision) else None,
         execution=terms.execution,
@@ -230,6 +237,13 @@ def make_approval(
     )
     # A number of somebody's that JSON has not (a threshold that is NaN) would make a request nobody can read again.
     return Approval.from_dict(approval.to_dict()), result
+
+
+def _read_texts(texts: Mapping[str, object]) -> dict[str, str]:
+    """Read what a content was judged with; raises ``UsageError`` for another name, and as ``content_text`` does."""
+    for name in texts:
+        check_choice("texts", name, CONTEXT)
+    return {name: content_text(value, label=name) for name, value in texts.items() if value is not None}
 
 
 def _digest(about: Decision, terms: Terms) -> str:

@@ -25,6 +25,7 @@ from adjudge.guards.approval.pending import (
     PendingRow,
     forget_pending,
     insert_pending,
+    load_judged_with,
     load_pending,
     mark_used,
     was_used,
@@ -392,7 +393,10 @@ class ApprovalTransaction:
             return "changed"
         if given_vote.seen is not None and given_vote.seen != current:
             return "changed"
-        return "incomplete" if given_vote.require_complete and find_gaps(approval, recorded) else None
+        if not given_vote.require_complete:
+            return None
+        judged_with = load_judged_with(self.transaction.connection, approval.id)
+        return "incomplete" if find_gaps(approval, recorded, judged_with) else None
 
     def _end(self, approval: Approval, vote: Vote | None = None) -> Approval:
         # What was pending when somebody else closed it never counts, and the ledger says so.

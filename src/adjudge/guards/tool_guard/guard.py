@@ -29,6 +29,7 @@ from adjudge.guards.gate import Gate
 from adjudge.guards.repeated_request import can_repeat, check_request, find_repeated, repeat_request
 from adjudge.guards.tool_guard.arguments import read_arguments
 from adjudge.guards.tool_guard.call import CallRefusedBecause, ToolCall, ToolVerdict
+from adjudge.guards.tool_guard.effects import EFFECTS, list_effects, read_effects
 from adjudge.guards.tool_guard.files import NamedFiles, read_named_files
 from adjudge.guards.tool_guard.held_call import HeldCall
 from adjudge.guards.tool_guard.patterns import ToolKey, ToolPatterns
@@ -106,6 +107,8 @@ class _Question:
     start: str = "The call was not made"
     more: Mapping[str, Any]
     """Metadata that an approval is not bound to."""
+    effects: tuple[str, ...] = ()
+    """What the operator declares that a call of this tool does."""
 
 
 class ToolGuard(ReadOnly):
@@ -132,6 +135,9 @@ class ToolGuard(ReadOnly):
         show_reasons: Tell the agent what the failed rules are for, in the words of their ``description``.
         pass_answers: Tell the agent the line that a person wrote for it who denied its call, as a quotation.
         reading: Names of tools, as in ``tools``, that may go on when a run was stopped.
+        effects: What calls of a tool do, in your words, such as ``("cannot be taken back", "money leaves")``; tools are
+            named as in ``tools``. People read them beside the call, and their approval is bound to them: after a change
+            they are asked again.
         use_within: Seconds after a person's vote in which an approval can be used.
         most_refusals: Refusals by rules and judges after which a run is stopped.
         most_denials: Denials by people after which a run is stopped.
@@ -160,6 +166,7 @@ class ToolGuard(ReadOnly):
         show_reasons: bool = False,
         pass_answers: bool = False,
         reading: Collection[ToolKey] = (),
+        effects: Mapping[ToolKey, Sequence[str]] | None = None,
         use_within: float = 900.0,
         most_refusals: int = MOST_REFUSALS,
         most_denials: int = MOST_DENIALS,
@@ -200,6 +207,7 @@ class ToolGuard(ReadOnly):
         self._tools = ToolPatterns({key: _replace(value, prepared) for key, value in written.items()})
         _check_checkers(self._tools)
         self._reading = ToolPatterns(dict.fromkeys(reading))
+        self._effects = ToolPatterns({key: read_effects(declared) for key, declared in (effects or {}).items()})
         self._screens = tuple(screens)
         self.harness = harness
         self.answers = _replace(answers, prepared)
@@ -485,6 +493,7 @@ class ToolGuard(ReadOnly):
             about=self._describe(call),
             label=flatten(label, 200),
             more={"remarks": remarks} if (remarks := _read_remarks(call.remarks)) else {},
+            effects=() if (declared := self._effects.find(call.tool, call.server)) is None else declared[1],
         )
 
     def _describe(self, call: ToolCall) -> dict[str, Any]:
@@ -520,7 +529,7 @@ class ToolGuard(ReadOnly):
         if approval_id is not None and gate.pending_store is not None:
             stored = await gate.pending_store.pending(approval_id)
             status = "unknown" if stored is None else "changed" if stored.used_at is None else "used"
-            if stored is not None and status == "changed" and _is_same_task(stored.decision, task):
+            if stored is not None and status == "changed" and _is_same_question(stored.decision, task, question):
                 metadata = {**stored.decision.metadata, **self._bind(question)}
                 repetition = await repeat_request(
                     gate, approval_id, held, question.content, within=self.use_within, task=task, metadata=metadata
@@ -590,8 +599,11 @@ class ToolGuard(ReadOnly):
 
     def _bind(self, question: _Question) -> dict[str, Any]:
         """Return the metadata that an approval is bound to: the present ones are compared with those it was given."""
-        asked_by = {} if self.harness is None else {"harness": self.harness}
-        return {"tool": question.about.get("tool"), "call": {**question.about, **asked_by}}
+        more: dict[str, Any] = {} if self.harness is None else {"harness": self.harness}
+        # Bound, although they change nothing of the call: who said yes before "money leaves" was declared has not
+        # said yes to that.
+        more |= {EFFECTS: list(question.effects)} if question.effects else {}
+        return {"tool": question.about.get("tool"), "call": {**question.about, **more}}
 
     # ---------------------------------------------------------------- what is no call
 
@@ -829,6 +841,11 @@ def _read_remarks(remarks: Mapping[str, Any]) -> dict[str, str]:
     """Read what the agent says about a call, as texts of one line each."""
     pairs = list(remarks.items())[:10]
     return {flatten(str(name), 60): flatten(str(text), _LONGEST_REMARK) for name, text in pairs}
+
+
+def _is_same_question(pending: Decision, task: object, question: _Question) -> bool:
+    """Return whether people were asked with this task and these effects; else they are asked again."""
+    return list_effects(pending.metadata) == question.effects and _is_same_task(pending, task)
 
 
 def _is_same_task(pending: Decision, task: object) -> bool:
