@@ -1,8 +1,8 @@
 """Messages to and from models as traces keep them: words, calls and results, in the forms of several makers.
 
 Sources: the messages of OpenTelemetry's conventions for generative AI (``parts``), of Chat Completions (``content``,
-``tool_calls``) and of LangChain (``args`` in place of a function), the blocks of Anthropic's content, and the items of
-OpenAI's Responses.
+``tool_calls``) and of LangChain (``args`` in place of a function), the blocks of Anthropic's content, the items of OpenAI's
+Responses, and the messages and calls of the Model Context Protocol (specification 2025-11-25).
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Message:
 
     role: Role
     parts: tuple[MessagePart, ...]
+    speaker: str = ""
+    """The role as it stands there; empty where none does."""
 
 
 _ROLES: Mapping[str, Role] = {
@@ -133,12 +135,14 @@ def _is_message(value: dict[str, Any]) -> bool:
     is_message = "role" in value and (
         "content" in value or "tool_calls" in value or isinstance(value.get("parts"), list)
     )
-    return is_message or bool(read_kind(value))
+    return is_message or bool(read_kind(value)) or value.get("jsonrpc") == "2.0"
 
 
 def _read_message(message: dict[str, Any], default: str) -> Message:
     name = read_kind(message, "role")
     role = _find_role(name or default)
+    if message.get("jsonrpc") == "2.0" and "role" not in message:
+        return _read_rpc(message)
     if "role" not in message and read_kind(message) != "message":
         return Message(role, tuple(_read_part(message, frozenset())))
     if name in ("tool", "function") and "parts" not in message:
@@ -147,11 +151,12 @@ def _read_message(message: dict[str, Any], default: str) -> Message:
     calls = [*_list_members(message, "tool_calls"), *_list_members(message, "invalid_tool_calls")]
     known = {read_kind(call, "id") for call in calls} - {""}
     content = message.get("parts", message.get("content"))
-    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    is_part = isinstance(content, dict) and read_kind(content)  # MCP has one part where others have a list
+    parts = content if isinstance(content, list) else [content if is_part else {"type": "text", "text": content}]
     read = [made for part in parts for made in _read_part(part, known)] + [_read_call(call) for call in calls]
     if message.get("function_call") is not None and not calls:
         read.append(UnknownPart("a message has a call in a form that is not known here"))
-    return Message(role, tuple(read))
+    return Message(role, tuple(read), name)
 
 
 def _find_role(name: str) -> Role:
@@ -178,7 +183,8 @@ def _read_part(part: Any, known: AbstractSet[str]) -> Iterator[MessagePart]:
     elif kind in _RESULTS or kind.endswith("_tool_result"):
         names = ("response", "result", "output", "content")
         text = read_text(next((part[name] for name in names if name in part), None))
-        yield ResultPart(_find_id(part, "call_id", "tool_use_id", "id"), text, part.get("is_error") is True)
+        failed = part.get("is_error") is True or part.get("isError") is True
+        yield ResultPart(_find_id(part, "call_id", "tool_use_id", "toolUseId", "id"), text, failed)
     elif kind not in _IGNORED:
         yield UnknownPart(f"a message has a part that is not known here: {quote(kind, 60)}")
 
@@ -193,6 +199,21 @@ def _read_call(call: Any) -> CallPart | UnknownPart:
     if "name" not in inner:
         return UnknownPart("a message has a call in a form that is not known here")
     return CallPart(inner["name"], read_arguments(arguments), _find_id(made, "call_id", "id"))
+
+
+def _read_rpc(message: dict[str, Any]) -> Message:
+    """Read a call of MCP, or the answer to one."""
+    ident, params = message.get("id"), message.get("params")
+    call_id = str(ident) if isinstance(ident, int | str) else None
+    if message.get("method") == "tools/call" and isinstance(params, dict):
+        return Message("assistant", (CallPart(params.get("name"), read_arguments(params.get("arguments")), call_id),))
+    result = message.get("result", message.get("error"))
+    if result is None:
+        method = quote(read_kind(message, "method"), 60)
+        return Message("system", (UnknownPart(f"a message has a method that is not known here: {method}"),))
+    holds_content = isinstance(result, dict) and "content" in result
+    failed = "error" in message or (isinstance(result, dict) and result.get("isError") is True)
+    return Message("user", (ResultPart(call_id, read_text(result["content"] if holds_content else result), failed),))
 
 
 def _find_id(part: dict[str, Any], *names: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -41,6 +41,8 @@ class RenderedRun:
     left_out: Mapping[str, Any] = field(default_factory=dict)
     """``steps`` and ``files`` that are missing, ``calls`` among the steps by tool, and the ``characters`` that are
     missing altogether; empty if the whole run is in the text."""
+    missing: Mapping[int, int] = field(default_factory=dict)
+    """Characters that are missing of a step, by its place from 0; all of them of one that is left out."""
 
     @property
     def is_whole(self) -> bool:
@@ -119,7 +121,8 @@ class _Attempt:
         self, steps: Sequence[Step], run: _Run | None, room: int, *, limit: int, keep_least: bool = False
     ) -> None:
         self.room, self.limit = room, limit
-        self.steps = [step for step in steps if step.role != "system"]
+        self.places = [place for place, step in enumerate(steps) if step.role != "system"]
+        self.steps = [steps[place] for place in self.places]
         self.cut = _Cut()
         self.head = {} if run is None else self._render_head(run, limit)
         self.items = [
@@ -146,7 +149,13 @@ class _Attempt:
         return True
 
     def render(self) -> RenderedRun:
-        return RenderedRun(text=self._write(), left_out=self._count())
+        return RenderedRun(text=self._write(), left_out=self._count(), missing=dict(self._list_missing()))
+
+    def _list_missing(self) -> Iterator[tuple[int, int]]:
+        for number, (place, step) in enumerate(zip(self.places, self.steps, strict=True)):
+            missing = self.cut.by_step.get(id(step), 0) if number in self.kept else count_characters(step)
+            if missing:
+                yield place, missing
 
     def _choose(self) -> None:
         left = self.room - _measure(self.head)

@@ -61,6 +61,8 @@ def split_hidden(text: str) -> tuple[TextPart, ...]:
     For texts that are read and not decided upon: two thousand programs with a mark at each line end are too large to
     search, and no easier to read.
     """
+    if not _may_hide(text):
+        return (TextPart(text),) if text else ()
     parts: list[TextPart] = []
     begins_line, plain = True, ""
     for part in split_blanks(text):
@@ -74,6 +76,14 @@ def split_hidden(text: str) -> tuple[TextPart, ...]:
         parts += [TextPart(plain), part] if plain else [part]
         plain = ""
     return (*parts, TextPart(plain)) if plain else tuple(parts)
+
+
+_HIDES = re.compile(r"\S *(?:\t|  )|[ \t](?:\n|\Z)")
+
+
+def _may_hide(text: str) -> bool:
+    """Return whether a text may hold white space other than line breaks, indentation and single blanks."""
+    return _HIDES.search(text) is not None or any(char not in " \t\n" and _needs_code(char) for char in set(text))
 
 
 def _needs_code(char: str) -> bool:

@@ -23,6 +23,7 @@ from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.guards.approval.voting import find_refusal
+from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.hooks import logger
 
 FindPrincipal = Callable[[ServerRequestContext[Any, Any]], str | None]
@@ -143,7 +144,10 @@ def has_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
 def _make_question(approval: Approval) -> VoteQuestion | None:
     """Make the question, if a plain text shows all that would be approved."""
     content = approval.content or ""
-    text = f"{approval.message}\n\n{content}"
+    judged_with = "".join(f"\n\nIt was judged with this {name}:\n{words}" for name, words in approval.texts.items())
+    effects = list_effects(approval.metadata)
+    declared = f"\n\nDeclared for this tool: {'; '.join(effects)}." if effects else ""
+    text = f"{approval.message}\n\n{content}{declared}{judged_with}"
     is_plain = clean(text) == text and not any(part.kind for part in split_hidden(text))
     if len(text) > _LONGEST_SHOWN or not is_plain:
         return None

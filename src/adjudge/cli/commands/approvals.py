@@ -29,6 +29,9 @@ from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
 from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import digest_shown
+from adjudge.guards.approval.pending import list_judged_with
+from adjudge.guards.approval_digest import CONTEXT
+from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.guards.tool_guard.history import read_call_history
 
 if TYPE_CHECKING:
@@ -86,6 +89,9 @@ def print_approval(
         same = digest_text(approval.content) == approval.subject
         _print_change("content", "as it was judged" if same else "not as it was judged: redacted, or changed since")
         _print_exact(approval.content)
+    for effect in list_effects(approval.metadata):
+        _print_change("effect", f"{effect} (declared for this tool by whoever runs the guard)")
+    _print_judged_with(approval, pending)
     for name, text in () if call is None else _list_call(call):
         _print_change(name, text)
     for entry in history:
@@ -93,6 +99,19 @@ def print_approval(
     if approval.status == "open":
         seen = digest_shown(approval)[:_SEEN]
         note(f"adjudge approvals approve {approval.id} --reason WHY{_repeat_ledger(ledger)} --seen {seen}   (or deny)")
+
+
+def _print_judged_with(approval: Approval, pending: PendingDecision | None) -> None:
+    """Task, context and reference, which were judged too; and which of them the gate did not get."""
+    judged_with = None if pending is None else list_judged_with(pending.decision.basis)
+    for name in CONTEXT:
+        if name in approval.texts:
+            text = approval.texts[name]
+            same = judged_with is None or judged_with.get(name) == digest_text(text)
+            _print_change(name, "as it was handed to the judge" if same else "redacted, as the judge was shown it")
+            _print_exact(text)
+        elif judged_with is not None:
+            _print_change(name, "judged with, and not kept here" if name in judged_with else "the gate got none")
 
 
 def _list_call(call: CallHistory) -> Iterator[tuple[str, str]]:

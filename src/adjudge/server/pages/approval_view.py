@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from adjudge.content import digest_text
 from adjudge.formats.json_places import JsonNode, decode_text
 from adjudge.formats.numbers import format_score
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
 from adjudge.guards.approval.queue import LONGEST_BEGINNING, QueuedRequest, RequestSummary, place_in_queue
+from adjudge.guards.approval_digest import CONTEXT
+from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.guards.tool_guard.guard import FILES_NOT_BOUND, USE_WITHIN
 from adjudge.ledger.columns import find_run, split_run
 from adjudge.ledger.entry import Entry
@@ -28,8 +31,13 @@ from adjudge.server.pages.acts import Act, list_acts, make_vote_act
 from adjudge.templates.call_values import CallView
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import DiffLine, make_difference
+from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import MarkedText, mark_evidence
 from adjudge.templates.figures import format_clock
+from adjudge.templates.judged_text import count_transcripts, make_judged_text, open_conversation
+from adjudge.templates.opened import Opened, read_opened
+from adjudge.templates.transcript_values import JudgedText, TranscriptView
+from adjudge.templates.transcript_view import make_transcript_view
 
 LONGEST_SHOWN = 20_000
 """Characters of a content that are shown at first; the rest takes another request, and before it nobody can approve."""
@@ -80,6 +88,18 @@ class RequestView:
     action: str
     call: CallView | None
     """The content as rows, where it is a JSON object; ``None`` where it is not, and where its JSON is asked for."""
+    transcript: TranscriptView | None
+    """The content as a transcript, where it is messages or a run; ``None`` as for ``call``."""
+    effects: tuple[str, ...]
+    """What the operator declares that a call of this tool does."""
+    judged_with: tuple[JudgedText, ...]
+    """Task, context and reference that were handed over."""
+    absent: tuple[str, ...] | None
+    """``task`` and ``context``, as far as the gate did not get them; ``None`` where that is not known."""
+    redacted: frozenset[str]
+    """The names of those that are shown as they were redacted for the judge."""
+    whole_path: str
+    """The address at which everything is shown."""
     subject: str
     size: int | None
     """Bytes of the content; ``None`` where there is none."""
@@ -150,6 +170,8 @@ class Reader:
     """Whether a content of any length is shown in full."""
     shows_json: bool = False
     """Whether a content that is a JSON object is shown as it is written and not in rows."""
+    opened: str = ""
+    """The parts of transcripts that are opened, as the address says."""
 
 
 # ---------------------------------------------------------------- the queue
@@ -261,6 +283,7 @@ class _Shown:
     """What is shown of a content: rows or a text, and what is not."""
 
     call: CallView | None = None
+    transcript: TranscriptView | None = None
     text: MarkedText | None = None
     length: int = 0
     cut: Gap | None = None
@@ -268,17 +291,20 @@ class _Shown:
     has_unbound_files: bool = False
 
 
-def _show_content(approval: Approval, reader: Reader, result: JudgeResult | None) -> _Shown:
+def _show_content(approval: Approval, reader: Reader, result: JudgeResult | None, opened: Opened) -> _Shown:
     content = approval.content
     if content is None:
         return _Shown()
     quotations = () if result is None else list_quotations(result)
+    conversation = open_conversation(content)
+    if conversation is not None and not reader.shows_json:
+        transcript = make_transcript_view(conversation, opened=opened, quotations=quotations)
+        return _Shown(transcript=transcript, length=len(content), cut=_make_cut(transcript.unshown_parts))
     findings = () if result is None else list_findings(result)
     call = make_call_view(content, quotations, whole=reader.shows_all, only_calls=False, findings=findings)
     has_unbound_files = call is not None and call.find_literal(FILES_NOT_BOUND) == "true"
     if call is not None and not reader.shows_json:
-        left_out = "; ".join(call.unshown_parts)
-        cut = Gap(kind="cut", what=f"Not shown yet: {left_out}.", remedy=_SHOW_REST) if left_out else None
+        cut = _make_cut(call.unshown_parts)
         return _Shown(call=call, length=len(content), cut=cut, has_unbound_files=has_unbound_files)
     text = content if reader.shows_all else content[:LONGEST_SHOWN]
     sentence = f"The content is cut at {LONGEST_SHOWN:,} of {len(content):,} characters."
@@ -286,12 +312,38 @@ def _show_content(approval: Approval, reader: Reader, result: JudgeResult | None
         text=mark_evidence(text, quotations),
         length=len(text),
         cut=Gap(kind="cut", what=sentence, remedy=_SHOW_REST) if text != content else None,
-        is_json=call is not None,
+        is_json=call is not None or conversation is not None,
         has_unbound_files=has_unbound_files,
     )
 
 
 _SHOW_REST = "Show the rest."
+
+_MOST_NAMED = 6
+"""Parts that are not shown yet and are named; more are counted."""
+
+
+def _make_cut(unshown: Sequence[str]) -> Gap | None:
+    if not unshown:
+        return None
+    more = f"; and {len(unshown) - _MOST_NAMED:,} more parts" if len(unshown) > _MOST_NAMED else ""
+    sentence = f"Not shown yet: {'; '.join(unshown[:_MOST_NAMED])}{more}."
+    return Gap(kind="cut", what=sentence, remedy=_SHOW_REST)
+
+
+def _show_texts(approval: Approval, shown: _Shown, opened: Opened) -> tuple[JudgedText, ...]:
+    """Show what it was judged with; transcripts are numbered on the page, one of the content first."""
+    texts: list[JudgedText] = []
+    first = 1 if shown.transcript is None else 2
+    for name in (name for name in CONTEXT if name in approval.texts):
+        texts.append(make_judged_text(name, approval.texts[name], first=first, opened=opened))
+        first += count_transcripts(texts[-1])
+    return tuple(texts)
+
+
+def _make_opened(approval: Approval, reader: Reader) -> Opened:
+    path, query = f"/approvals/{quote_segment(approval.id)}", (("json", "true"),) if reader.shows_json else ()
+    return read_opened(path, reader.opened, whole=reader.shows_all, query=query)
 
 
 def make_request_view(
@@ -302,13 +354,21 @@ def make_request_view(
     gaps: Sequence[Gap],
     earlier: Approval | None,
     history: Sequence[Entry],
+    judged_with: Mapping[str, str] | None = None,
 ) -> RequestView:
-    """Make the view of a request: everything that is needed to decide it, and nothing its reader is not to see yet."""
+    """Make the view of a request: everything that is needed to decide it, and nothing its reader is not to see yet.
+
+    ``judged_with`` are the digests of what the gate judged it with; ``None`` where that is not known.
+    """
     hidden = is_hidden(approval, reader)
     content = approval.content
     result = None if hidden else approval.result
-    shown = _show_content(approval, reader, result)
-    all_gaps = [*gaps, *([shown.cut] if shown.cut else [])]
+    opened = _make_opened(approval, reader)
+    shown = _show_content(approval, reader, result, opened)
+    texts = _show_texts(approval, shown, opened)
+    cuts = [shown.cut, _make_cut([part for text in texts for part in text.unshown_parts])]
+    cuts = [cut for cut in cuts if cut is not None]
+    all_gaps = [*gaps, *cuts]
     can_decide = may_decide(approval, reader.approver)
     return RequestView(
         id=approval.id,
@@ -319,12 +379,18 @@ def make_request_view(
         message="" if hidden or approval.gate is not None else approval.message,
         action=find_action(approval),
         call=shown.call,
+        transcript=shown.transcript,
+        effects=list_effects(approval.metadata),
+        judged_with=texts,
+        absent=None if judged_with is None else tuple(sorted({"task", "context"} - judged_with.keys(), reverse=True)),
+        redacted=_list_redacted(approval, judged_with or {}),
+        whole_path=opened.make_whole_link(),
         subject=approval.subject,
         size=None if content is None else len(content.encode()),
         content=shown.text,
         length=len(content or ""),
         shown=shown.length,
-        is_cut=shown.cut is not None,
+        is_cut=bool(cuts),
         shows_json=shown.is_json,
         hidden=hidden,
         result=result,
@@ -351,9 +417,14 @@ def make_request_view(
         can_decide=can_decide,
         why_not="" if can_decide else explain_why_not(approval, reader),
         needs_reason=approval.outcome != "passed",
-        seen="" if shown.cut else digest_shown(approval),
+        seen="" if cuts else digest_shown(approval),
         can_approve=can_decide and not all_gaps,
     )
+
+
+def _list_redacted(approval: Approval, judged_with: Mapping[str, str]) -> frozenset[str]:
+    texts = approval.texts.items()
+    return frozenset(name for name, text in texts if name in judged_with and digest_text(text) != judged_with[name])
 
 
 def explain_why_not(approval: Approval, reader: Reader) -> str:

@@ -7,7 +7,7 @@ it can no longer be taken back.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
@@ -22,6 +22,7 @@ from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.figures import ReviewerFigures
+from adjudge.guards.approval.pending import PendingDecision, list_judged_with
 from adjudge.guards.approval.queue import QueuedRequest
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
 from adjudge.guards.tool_guard.history import read_call_history
@@ -43,6 +44,7 @@ from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState, ServerState
+from adjudge.templates.opened import LONGEST_OPENED, PATTERN
 
 router = APIRouter()
 
@@ -79,6 +81,7 @@ class ShownQuery(BaseModel):
     """The query of a request's page: how it is shown, and the signature of a link that led there."""
 
     whole: bool = False
+    opened: str = Field(default="", alias="open", max_length=LONGEST_OPENED, pattern=PATTERN)
     json_text: bool = Field(default=False, alias="json")
     until: int = Field(default=0, ge=0, le=2**40)
     link: str | None = Field(default=None, max_length=200)
@@ -130,6 +133,7 @@ async def view_request(
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
     reader = replace(read_reader(request, state, caller), shows_all=shown.whole, shows_json=shown.json_text)
+    reader = replace(reader, opened=shown.opened)
     approval = await _load(state, caller, id)
     return await _make_context(state, caller, reader, await _list_open(state, caller), approval)
 
@@ -167,14 +171,20 @@ async def show_news(
     return render_page(request, "approval_news.html", context, caller=caller)
 
 
-@router.get("/approvals/{id}/content", include_in_schema=False)
-async def send_content(id: str, state: CurrentState, caller: Approver) -> Response:  # noqa: A002 - as above
-    """Send the exact bytes of what was judged, as a file."""
+@router.get("/approvals/{id}/{part}", include_in_schema=False)
+async def send_part(
+    id: str,  # noqa: A002 - as above
+    part: Literal["content", "task", "context", "reference"],
+    state: CurrentState,
+    caller: Approver,
+) -> Response:
+    """Send the exact bytes of what was judged, or of what it was judged with, as a file."""
     approval = await _load(state, caller, id)
-    if approval.content is None:
-        raise Problem(404, "the content was not kept with this request", code="not_kept")
-    headers = {"content-disposition": 'attachment; filename="content.txt"'}
-    return Response(approval.content.encode(), media_type="application/octet-stream", headers=headers)
+    text = approval.content if part == "content" else approval.texts.get(part)
+    if text is None:
+        raise Problem(404, f"the {part} was not kept with this request", code="not_kept")
+    headers = {"content-disposition": f'attachment; filename="{part}.txt"'}
+    return Response(text.encode(), media_type="application/octet-stream", headers=headers)
 
 
 # ---------------------------------------------------------------- deciding
@@ -335,15 +345,21 @@ async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
 
 
 async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
-    if approval.status != "open":
-        return ()
-    gaps = list(await state.approvals.find_gaps(approval.id))
+    gaps, _ = await _look_up_held(state, approval)
+    return gaps
+
+
+async def _look_up_held(state: ServerState, approval: Approval) -> tuple[Sequence[Gap], Mapping[str, str] | None]:
+    """Look up the gaps of a request, and the digests of what the gate judged it with; ``None`` if not known."""
+    gaps = list(await state.approvals.find_gaps(approval.id)) if approval.status == "open" else []
+    pending: PendingDecision | None = None
     try:
-        await state.approvals.pending(approval.id)
+        pending = await state.approvals.pending(approval.id)
     except LedgerError:
         sentence = "What the gate holds back is not what the ledger says: one of them was changed or erased."
-        gaps.append(Gap(kind="changed", what=sentence, remedy="Deny it, and put the content through the gate again."))
-    return gaps
+        again = "Deny it, and put the content through the gate again."
+        gaps += [Gap(kind="changed", what=sentence, remedy=again)] if approval.status == "open" else []
+    return gaps, None if pending is None else list_judged_with(pending.decision.basis)
 
 
 _NO_FORM: Context = {"conflict": "", "error": "", "typed": "", "typed_answer": "", "told": ""}
@@ -396,11 +412,13 @@ async def _make_item(
     state: ServerState, caller: Caller, reader: Reader, approval: Approval, now: datetime
 ) -> RequestView:
     earlier = await state.approvals.find_earlier(approval.id)
+    gaps, judged_with = await _look_up_held(state, approval)
     return make_request_view(
         approval,
         reader,
         now,
-        gaps=await _list_gaps(state, approval),
+        gaps=gaps,
+        judged_with=judged_with,
         earlier=earlier if earlier is not None and can_see(earlier, caller) else None,
         history=await state.approvals.history(approval.id),
     )

@@ -1,0 +1,190 @@
+"""A conversation that a program hands over as task, context or content: its messages read as the steps of a run.
+
+Whoever wrote the messages may want something in them to be overlooked. So what no step holds is listed too, with its
+place: a part of a kind that is not known here, a member that no maker writes, a result of a call that is not there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjudge.agents.messages import CallPart, Message, ResultPart, UnknownPart, Words, read_messages
+from adjudge.agents.run import AgentRun
+from adjudge.agents.transcript import Transcript, read_arguments, read_text
+from adjudge.errors import UsageError
+from adjudge.formats.json import extend_path
+
+_ROLES = frozenset({"user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function"})
+
+_KNOWN: Mapping[str, frozenset[str]] = {
+    "role": _ROLES,
+    "type": frozenset(
+        {"text", "input_text", "output_text", "tool_use", "tool_result", "server_tool_use", "mcp_tool_use", "message"}
+        | {"mcp_tool_result", "function", "function_call", "function_call_output", "tool_call", "tool_call_response"}
+        | {"human", "ai", "system", "tool"}
+    ),
+    "status": frozenset({"completed", "success"}),
+    "jsonrpc": frozenset({"2.0"}),
+    "method": frozenset({"tools/call"}),
+    "finish_reason": frozenset({"stop", "tool_calls", "tool_call"}),
+}
+"""Members that say what a part is, and the words for it that a step says already."""
+
+_IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "toolUseId"})
+
+_ID = re.compile(r"[\w.:|-]{1,80}", re.ASCII)
+
+_MEMBERS = frozenset({*_KNOWN, *_IDS}) | {
+    *("content", "text", "parts", "messages", "tool_calls", "function", "name", "arguments", "args", "input"),
+    *("params", "result", "output", "response", "is_error", "isError", "index"),
+}
+"""Members that are read here: one of them that is empty says nothing."""
+
+_OPTIONAL = frozenset({"refusal", "audio", "function_call", "annotations", "logprobs", "invalid_tool_calls", "citations"})
+"""Members that makers write although they are empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """Messages as a run, and what stands in them beside its steps."""
+
+    run: AgentRun
+    speakers: Mapping[int, str] = field(default_factory=dict)
+    """Roles that no maker of models has, such as ``customer``, by the place of the step; a run has them as system."""
+    beside: tuple[tuple[str, str], ...] = ()
+    """Places in the messages, such as ``[3].name``, each with what stands there."""
+
+
+def read_conversation(value: Any) -> Conversation | None:
+    """Read messages in the form of one of the makers of models, or the run that ``AgentRun.to_dict`` wrote.
+
+    ``None`` for any other value, and for messages without a single word or call.
+    """
+    if isinstance(value, dict) and value.get("schema") == AgentRun.schema:
+        return _read_own(value)
+    if not _holds_roles(value):
+        return None
+    messages = read_messages(value, role="user")
+    if messages is None:
+        return None
+    transcript, speakers = Transcript("messages"), dict[int, str]()
+    try:
+        for message in messages:
+            begin = len(transcript.steps)
+            _add_message(transcript, message)
+            if message.speaker and message.speaker not in _ROLES:
+                speakers |= dict.fromkeys(range(begin, len(transcript.steps)), message.speaker)
+    except UsageError:  # more steps than any run has
+        return None
+    if not transcript.steps:
+        return None
+    run = transcript.make_run(unknown=("files", "failures"))
+    beside = tuple(_list_beside(value, _Shown(run, frozenset(speakers.values()))))
+    return Conversation(run=run, speakers=speakers, beside=beside)
+
+
+def _read_own(value: dict[str, Any]) -> Conversation | None:
+    try:
+        run = AgentRun.from_dict(value)
+    except UsageError:
+        return None
+    # It is read leniently, and a member that it does not know must not be hidden by that.
+    return Conversation(run=run, beside=tuple(_list_unwritten(value, run.to_dict(), "")))
+
+
+def _list_unwritten(value: Any, written: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield what a value holds and the same value, read and written again, does not."""
+    if value == written:
+        return
+    if isinstance(value, dict) and isinstance(written, dict):
+        for name, member in value.items():
+            if name in written:
+                yield from _list_unwritten(member, written[name], extend_path(path, name))
+            elif member is not None:
+                yield extend_path(path, name), _write(member)
+    elif isinstance(value, list) and isinstance(written, list) and len(value) == len(written):
+        for place, (member, other) in enumerate(zip(value, written, strict=True)):
+            yield from _list_unwritten(member, other, f"{path}[{place}]")
+    else:
+        yield path, _write(value)
+
+
+def _holds_roles(value: Any) -> bool:
+    """Return whether a value is messages and no list of records that have a type: one of them has a role, or is MCP."""
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    members = value if isinstance(value, list) else ()
+    return bool(members) and any(
+        isinstance(member, dict) and ("role" in member or member.get("jsonrpc") == "2.0") for member in members
+    )
+
+
+def _add_message(transcript: Transcript, message: Message) -> None:
+    for part in message.parts:
+        if isinstance(part, Words):
+            transcript.add_text(message.role, part.text)
+        elif isinstance(part, CallPart):
+            transcript.add_call(part.tool, part.arguments, part.call_id)
+        elif isinstance(part, ResultPart):
+            transcript.add_result(part.call_id, part.text, failed=part.failed)
+        elif isinstance(part, UnknownPart):
+            transcript.report(part.problem)
+
+
+# ---------------------------------------------------------------- what no step holds
+
+
+_DEEPEST = 8
+"""Levels to which an object can be a result; deeper ones would each be written out again to find that."""
+
+
+def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
+    """Yield what stands in messages and in no step, in order, each with its place."""
+    waiting: list[tuple[int, str, str, Any]] = [(0, "", "", value)]
+    while waiting:
+        depth, path, name, part = waiting.pop()
+        is_holder = bool(part) and isinstance(part, dict | list)
+        if (depth <= _DEEPEST or not is_holder) and shown.holds(name, part):
+            continue
+        if is_holder and isinstance(part, dict):
+            members = [(depth + 1, extend_path(path, key), key, member) for key, member in part.items()]
+            waiting += reversed(members)
+        elif is_holder:
+            waiting += [(depth + 1, f"{path}[{place}]", name, part[place]) for place in range(len(part) - 1, -1, -1)]
+        else:
+            yield path, _write(part)
+
+
+class _Shown:
+    """What the steps of a run hold."""
+
+    def __init__(self, run: AgentRun, speakers: frozenset[str]) -> None:
+        calls = run.calls
+        self.words = {**_KNOWN, "role": _ROLES | speakers}
+        self.texts = {step.text for step in run.steps if step.call is None} | {call.tool for call in calls}
+        self.texts |= {text for call in calls for text in (call.result, call.error) if text is not None}
+        self.ids = {call.call_id for call in calls}
+        self.arguments = {_write(call.arguments) for call in calls}
+
+    def holds(self, name: str, part: Any) -> bool:
+        """Return whether a member of a message is in a step, or is one of the words that only say what a part is."""
+        if name in self.words and isinstance(part, str):
+            return part in self.words[name]
+        if name in _IDS and isinstance(part, str | int):
+            # Long ones are texts, whatever they are called.
+            return _ID.fullmatch(str(part)) is not None and (str(part) in self.ids or name == "id")
+        if part is None or part in ("", [], {}) or isinstance(part, bool):
+            return name in _OPTIONAL or name in _MEMBERS
+        if isinstance(part, int | float):
+            return name == "index"
+        if name in ("arguments", "args", "input") and _write(read_arguments(part)) in self.arguments:
+            return True
+        return read_text(part).rstrip("\r\n") in self.texts or part in ({"type": "text"}, {"type": "function"})
+
+
+def _write(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

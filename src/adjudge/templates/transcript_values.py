@@ -1,0 +1,165 @@
+"""A transcript as it is shown: values for its steps, for what is folded, and for what is not shown at all.
+
+They hold texts and never HTML, as those of a call do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from adjudge.templates.call_values import CallView, Finding
+from adjudge.templates.evidence import Passage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownText:
+    """A text, or its beginning."""
+
+    passages: tuple[Passage, ...]
+    lines: int = 1
+    length: int = 0
+    """Characters of the whole text."""
+    rest: int = 0
+    """Characters that are not shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """One step: somebody's words, or a call and what came back."""
+
+    kind: ClassVar[str] = "step"
+
+    number: int
+    who: str
+    """Whose words it is: ``user``, ``agent``, ``system``, or a role of the program's own."""
+    text: ShownText | None = None
+    tool: str = ""
+    """Empty for words."""
+    agent: str = ""
+    """The sub-agent that made the call; empty for the agent itself."""
+    arguments: tuple[tuple[str, ShownText], ...] = ()
+    """Names and values; the name is empty for the one text of a call, which needs none."""
+    result: ShownText | None = None
+    error: ShownText | None = None
+    duration_ms: float | None = None
+    remark: str = ""
+    """What the judge was not shown of it; empty where it was shown all."""
+    findings: tuple[Finding, ...] = ()
+    is_marked: bool = False
+    """Whether something in it is quoted, failed or was found: a reader looks for these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldRow:
+    """Steps that are folded into one line."""
+
+    kind: ClassVar[str] = "fold"
+
+    first: int
+    last: int
+    calls: tuple[tuple[str, int], ...]
+    """Tools, each with how often it is called, the most frequent first."""
+    messages: int
+    errors: int
+    path: str = ""
+    """The address at which they are opened; empty where they are in ``rows``, or nowhere on this page."""
+    rows: tuple[StepRow, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The number of steps."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownChange:
+    """A file that the agent changed."""
+
+    path: str
+    kind: str
+    diff: ShownText | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHead:
+    """What is known of a run beside its steps; messages have none."""
+
+    outcome: str
+    exit_code: int | None
+    problems: tuple[str, ...]
+    unknown: tuple[str, ...]
+    answer: ShownText | None
+    files: tuple[ShownChange, ...]
+    files_total: int
+    cost: float | None
+    duration_ms: float | None
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptView:
+    """A conversation, or a run, with everything that is shown of it."""
+
+    kind: ClassVar[str] = "transcript"
+
+    key: int
+    """The number of the transcript on its page, from 1."""
+    rows: tuple[StepRow | FoldRow, ...]
+    total: int
+    calls: int
+    errors: tuple[int, ...]
+    """Numbers of the calls that ended with an error."""
+    found: tuple[int, ...]
+    """Numbers of the steps about which something was found."""
+    head: RunHead | None
+    beside: tuple[tuple[str, ShownText], ...]
+    """What stands in the messages and in no step, by its place."""
+    beside_total: int
+    unread: tuple[str, ...]
+    """Why the messages cannot be read as whole steps, a sentence each."""
+    left_out: str
+    """What the judge was not shown of it, in a sentence; empty where it was shown all."""
+    unshown_parts: tuple[str, ...]
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """As of ``MarkedText``."""
+    missing: tuple[str, ...] = ()
+    unshown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsView:
+    """JSON that is no transcript, in rows."""
+
+    kind: ClassVar[str] = "rows"
+
+    call: CallView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainView:
+    """A text to read."""
+
+    kind: ClassVar[str] = "plain"
+
+    text: ShownText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPart:
+    """A part of a text that was judged; without a name where it is all of it."""
+
+    name: str
+    view: TranscriptView | RowsView | PlainView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedText:
+    """A task, a context or a reference, with everything that is shown of it."""
+
+    name: str
+    parts: tuple[NamedPart, ...]
+    length: int
+    """Characters of the whole text."""
+    unshown_parts: tuple[str, ...]
