@@ -10,10 +10,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from adjudge.agents.messages import CallPart, Message, ResultPart, UnknownPart, Words, read_messages
+from adjudge.agents.rendering import CHARACTERS, render_steps
 from adjudge.agents.run import AgentRun
+from adjudge.agents.step import AgentCall, FileChange, Step
 from adjudge.agents.transcript import Transcript, read_arguments, read_text
 from adjudge.errors import UsageError
 from adjudge.formats.json import extend_path
@@ -44,7 +46,9 @@ _MEMBERS = frozenset({*_KNOWN, *_IDS}) | {
 }
 """Members that are read here: one of them that is empty says nothing."""
 
-_OPTIONAL = frozenset({"refusal", "audio", "function_call", "annotations", "logprobs", "invalid_tool_calls", "citations"})
+_OPTIONAL = frozenset(
+    {"refusal", "audio", "function_call", "annotations", "logprobs", "invalid_tool_calls", "citations"}
+)
 """Members that makers write although they are empty."""
 
 
@@ -53,6 +57,8 @@ class Conversation:
     """Messages as a run, and what stands in them beside its steps."""
 
     run: AgentRun
+    kind: Literal["messages", "run", "excerpt"] = "messages"
+    """``excerpt`` is a run as ``render`` writes it, of which steps may be left out."""
     speakers: Mapping[int, str] = field(default_factory=dict)
     """Roles that no maker of models has, such as ``customer``, by the place of the step; a run has them as system."""
     beside: tuple[tuple[str, str], ...] = ()
@@ -93,7 +99,7 @@ def _read_own(value: dict[str, Any]) -> Conversation | None:
     except UsageError:
         return None
     # It is read leniently, and a member that it does not know must not be hidden by that.
-    return Conversation(run=run, beside=tuple(_list_unwritten(value, run.to_dict(), "")))
+    return Conversation(run=run, kind="run", beside=tuple(_list_unwritten(value, run.to_dict(), "")))
 
 
 def _list_unwritten(value: Any, written: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -133,6 +139,53 @@ def _add_message(transcript: Transcript, message: Message) -> None:
             transcript.add_result(part.call_id, part.text, failed=part.failed)
         elif isinstance(part, UnknownPart):
             transcript.report(part.problem)
+
+
+# ---------------------------------------------------------------- excerpts
+
+LEFT_OUT = "left out here"
+"""The speaker of a step that stands for others in an excerpt."""
+
+_EXCERPT_ROOM = 4_000
+
+
+def shorten_conversation(value: Any) -> str | None:
+    """Shorten a run, or messages, to some thousand characters that ``read_excerpt`` reads.
+
+    ``None`` for any other value, which is shortened as the text that it is.
+    """
+    if isinstance(value, AgentRun):
+        return value.render(_EXCERPT_ROOM // CHARACTERS).text
+    conversation = read_conversation(value) if isinstance(value, list | dict) else None
+    return None if conversation is None else render_steps(conversation.run.steps, _EXCERPT_ROOM).text
+
+
+def read_excerpt(value: Any) -> Conversation | None:
+    """Read what ``render`` wrote of a run; ``None`` for any other value. For a report's own data alone."""
+    steps = value.get("steps") if isinstance(value, dict) else None
+    if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
+        return None
+    try:
+        read = tuple(map(_read_rendered, steps))
+        outcome, answer = value.get("outcome", "finished"), value.get("answer")
+        files = tuple(FileChange(**change) for change in value.get("files", ()))
+        run = AgentRun(
+            steps=read, outcome=outcome, answer=answer, files=files, unknown=tuple(value.get("not_recorded", ()))
+        )
+    except (UsageError, TypeError, AttributeError):
+        return None
+    speakers = {place: LEFT_OUT for place, step in enumerate(steps) if "left_out" in step}
+    return Conversation(run=run, kind="excerpt", speakers=speakers)
+
+
+def _read_rendered(step: dict[str, Any]) -> Step:
+    if "left_out" in step:
+        counts = step["left_out"].items()
+        return Step(role="system", text=", ".join(f"{name} {number:,}" for name, number in counts))
+    if "call" not in step:
+        return Step(role=step.get("role", ""), text=step.get("text", ""))
+    members = {name: step.get(name) for name in ("arguments", "result", "error", "agent")}
+    return Step(role="assistant", call=AgentCall(tool=step["call"], **members), turn=step.get("turn", 0))
 
 
 # ---------------------------------------------------------------- what no step holds

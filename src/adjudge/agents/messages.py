@@ -1,8 +1,8 @@
 """Messages to and from models as traces keep them: words, calls and results, in the forms of several makers.
 
 Sources: the messages of OpenTelemetry's conventions for generative AI (``parts``), of Chat Completions (``content``,
-``tool_calls``) and of LangChain (``args`` in place of a function), the blocks of Anthropic's content, the items of OpenAI's
-Responses, and the messages and calls of the Model Context Protocol (specification 2025-11-25).
+``tool_calls``) and of LangChain (``args`` in place of a function), the blocks of Anthropic's content, the items of
+OpenAI's Responses, and the messages and calls of the Model Context Protocol (specification 2025-11-25).
 """
 
 from __future__ import annotations

@@ -124,10 +124,8 @@ def _read_value(name: str, value: Any) -> Any:
         return tuple(value)
     if name == "tools" and not (isinstance(value, dict) and all(isinstance(gate, str) for gate in value.values())):
         raise UsageError(f'tools must be a table like {{"Bash" = "shell"}}, got {show(value)}', argument="tools")
-    if name == "mcp":
-        return _read_servers(value)
-    if name == "effects":
-        return _read_effects_of_tools(value)
+    if name in ("mcp", "effects"):
+        return _read_servers(value) if name == "mcp" else _read_effects_of_tools(value)
     if name == "until" and (isinstance(value, datetime) or not isinstance(value, date)):
         raise UsageError(f"until must be a day like 2026-12-01, without quotes, got {show(value)}", argument="until")
     return value
@@ -403,7 +401,7 @@ class GuardMaker:
         return tools
 
     def _list_effects(self) -> dict[ToolKey, Sequence[str]]:
-        effects: dict[ToolKey, Sequence[str]] = dict(self.settings.effects)
+        effects: dict[ToolKey, Sequence[str]] = {**self.settings.effects}
         named = [entry for entry in self.settings.mcp if "effects" in entry]
         return effects | {(entry["server"], entry["tool"]): entry["effects"] for entry in named}
 

@@ -55,17 +55,17 @@ def split_blanks(text: str, before: str = "", after: str = "") -> tuple[TextPart
     return (*parts, TextPart(text[place:])) if place < len(text) else tuple(parts)
 
 
-def split_hidden(text: str) -> tuple[TextPart, ...]:
+def split_hidden(text: str, before: str = "", after: str = "") -> tuple[TextPart, ...]:
     """Split a text at the white space that a reader would not see, and leave line breaks and indentation as they are.
 
     For texts that are read and not decided upon: two thousand programs with a mark at each line end are too large to
     search, and no easier to read.
     """
-    if not _may_hide(text):
+    if not _may_hide(f"{before[-1:]}{text}{after[:1]}"):
         return (TextPart(text),) if text else ()
     parts: list[TextPart] = []
-    begins_line, plain = True, ""
-    for part in split_blanks(text):
+    begins_line, plain = before[-1:] in ("", "\n"), ""
+    for part in split_blanks(text, before, after):
         indents = begins_line and part.kind in ("blanks", "tab")
         # A character that nobody sees is shown as a dot; what is left are blanks of another width.
         is_dot = part.kind == "code" and clean(part.text) != part.text

@@ -265,9 +265,7 @@ class Check:
             blocked = replace(blocked, request=self._digest(blocked))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - metadata of somebody's own may be anything
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
-        approval_id, error = await call_safely(
-            gate.approvals.request, blocked, message, **shown, **limits, **gate.ask
-        )
+        approval_id, error = await call_safely(gate.approvals.request, blocked, message, **shown, **limits, **gate.ask)
         if isinstance(error, RequestExists) and self.request is not None and self.request.joins:
             # Checked twice at once, or on two machines. One approval holds both; neither goes on before it is used.
             return replace(blocked, pending=True, approval_id=error.approval_id, detail=_ASKED_ALREADY)

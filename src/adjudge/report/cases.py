@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
 
+from adjudge.agents.conversation import shorten_conversation
 from adjudge.content import content_text
 from adjudge.dataset.case import LabelValue
 from adjudge.errors import UsageError
@@ -99,7 +100,7 @@ class ShownResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCase:
-    """One case with its judgements. Texts are cut, and end in ``…`` where they are."""
+    """One case with its judgements. Texts are cut, and end in ``…`` where they are; long runs are rendered anew."""
 
     writes_plain: ClassVar[bool] = True
 
@@ -320,7 +321,10 @@ def _cut_value(value: Any) -> str:
     if isinstance(value, str):
         return cut(value, _LONG)
     try:
-        return cut(content_text(value), _LONG)
+        text = content_text(value)
+        # A run of which the end is missing could not be read as one.
+        excerpt = shorten_conversation(value) if len(text) > _LONG else None
+        return cut(text, _LONG) if excerpt is None else excerpt
     except UsageError as error:  # a case that could not be judged for what its content is
         return cut(clean(f"({error})"), _LONG)
 

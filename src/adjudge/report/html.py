@@ -20,6 +20,7 @@ from adjudge.report.format import format_verdict
 from adjudge.report.judgement import list_replies, list_rules, list_seats
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.environment import make_environment, read_style
+from adjudge.templates.judged_text import make_excerpt_view, make_judged_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -47,6 +48,7 @@ def make_report_environment(*packages: str) -> Environment:
     environment = make_environment(*packages, "adjudge.report")
     filters: dict[str, Any] = {"verdict": format_verdict, "mark": find_mark, "parts": list_parts, "plain": join_text}
     filters |= {"seats": list_seats, "rules": list_rules, "replies": list_replies, "tool_call": make_call_view}
+    filters |= {"judged_text": make_judged_text, "excerpt": make_excerpt_view}
     environment.filters.update(filters)
     return environment
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from adjudge.agents.conversation import Conversation, read_conversation
+from adjudge.agents.conversation import Conversation, read_conversation, read_excerpt
 from adjudge.formats.json import read_json
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.evidence import cut_passages
@@ -38,10 +39,16 @@ def open_conversation(text: str) -> Conversation | None:
     return None if value is None else read_conversation(value)
 
 
-def make_judged_text(name: str, text: str, *, first: int = 1, opened: Opened | None = None) -> JudgedText:
-    """Make the view of a task, a context or a reference. Its transcripts are numbered on the page from ``first``."""
-    opened = opened or Opened()
-    parts = tuple(_list_parts(name, text, first, opened))
+def make_judged_text(
+    name: str, text: str, *, first: int = 1, opened: Opened | None = None, folds: bool = True, judged: bool = True
+) -> JudgedText:
+    """Make the view of a task, a context or a reference. Its transcripts are numbered on the page from ``first``.
+
+    ``folds=False`` folds steps of transcripts alone, and shows everything else in full. ``judged=False`` does not say
+    what was left out for a judge.
+    """
+    shower = _Shower(name=name, opened=opened or Opened(), folds=folds, judged=judged)
+    parts = tuple(shower.list_parts(text, first))
     unshown = [f"{part} of {_name(name, each)}" for each in parts for part in _list_unshown(each)]
     return JudgedText(name=name, parts=parts, length=len(text), unshown_parts=tuple(unshown))
 
@@ -49,6 +56,13 @@ def make_judged_text(name: str, text: str, *, first: int = 1, opened: Opened | N
 def count_transcripts(text: JudgedText) -> int:
     """Count the transcripts that a text holds, after which the next one on the page is numbered."""
     return sum(isinstance(part.view, TranscriptView) for part in text.parts)
+
+
+def make_excerpt_view(text: str) -> TranscriptView | None:
+    """Make the view of what a report keeps of a run or of messages; ``None`` for any other text."""
+    value = _read_value(text)
+    conversation = read_conversation(value) or read_excerpt(value)
+    return None if conversation is None else make_transcript_view(conversation, names_unseen=False)
 
 
 def _name(name: str, part: NamedPart) -> str:
@@ -73,37 +87,52 @@ def _read_value(text: str) -> Any:
         return None
 
 
-def _list_parts(name: str, text: str, first: int, opened: Opened) -> Iterator[NamedPart]:
-    value = _read_value(text)
-    if not isinstance(value, dict | list) or not value:
-        yield NamedPart(name="", view=_show_plain(text, opened))
-        return
-    conversation = read_conversation(value)
-    if conversation is not None:
-        yield NamedPart(name="", view=make_transcript_view(conversation, key=first, opened=opened))
-        return
-    talks = {key: talk for key, part in value.items() if (talk := read_conversation(part))} if type(value) is dict else {}
-    for key, talk in talks.items():
-        yield NamedPart(name=str(key), view=make_transcript_view(talk, key=first, opened=opened))
-        first += 1
-    if not talks:
-        yield NamedPart(name="", view=_show_rows(name, text, opened))
-    elif len(talks) < len(value):
-        # Written anew without the conversations: numbers may lose digits that nobody decides about here.
-        others = {key: part for key, part in value.items() if key not in talks}
-        yield NamedPart(name="other members", view=_show_rows(name, json.dumps(others, ensure_ascii=False), opened))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shower:
+    """How a text is shown."""
 
+    name: str
+    opened: Opened
+    folds: bool
+    judged: bool
 
-def _show_rows(name: str, text: str, opened: Opened) -> RowsView | PlainView:
-    # A list becomes one row, which is a table, or its values one below the other.
-    content = text if text.lstrip().startswith("{") else f'{{"{name}": {text}}}'
-    call = make_call_view(content, whole=opened.whole, only_calls=False)
-    return _show_plain(text, opened) if call is None else RowsView(call=call)
+    def list_parts(self, text: str, first: int) -> Iterator[NamedPart]:
+        """Yield the parts of a text; its transcripts are numbered from ``first``."""
+        value = _read_value(text)
+        if not isinstance(value, dict | list) or not value:
+            yield NamedPart(name="", view=self._show_plain(text))
+            return
+        conversation = read_conversation(value)
+        if conversation is not None:
+            yield NamedPart(name="", view=self._show_transcript(conversation, first))
+            return
+        members = value.items() if isinstance(value, dict) else ()
+        talks = {name: talk for name, part in members if (talk := read_conversation(part)) is not None}
+        for key, (name, talk) in enumerate(talks.items(), first):
+            yield NamedPart(name=name, view=self._show_transcript(talk, key))
+        if not talks:
+            yield NamedPart(name="", view=self._show_rows(text))
+        elif len(talks) < len(value):
+            # Written anew without the conversations: a number may lose digits that nobody decides about here.
+            others = {name: part for name, part in members if name not in talks}
+            yield NamedPart(name="other members", view=self._show_rows(json.dumps(others, ensure_ascii=False)))
 
+    def _show_transcript(self, conversation: Conversation, key: int) -> TranscriptView:
+        return make_transcript_view(conversation, key=key, opened=self.opened, names_unseen=self.judged)
 
-def _show_plain(text: str, opened: Opened) -> PlainView:
-    shown = text if opened.whole else text[:LONGEST_PLAIN]
-    lines = text.count("\n") + 1
-    return PlainView(
-        text=ShownText(passages=cut_passages(shown), lines=lines, length=len(text), rest=len(text) - len(shown))
-    )
+    def _show_rows(self, text: str) -> RowsView | PlainView:
+        # A list becomes one row, which is a table, or its values one below the other.
+        content = text if text.lstrip().startswith("{") else f'{{"{self.name}": {text}}}'
+        call = make_call_view(content, whole=self.opened.whole or not self.folds, only_calls=False)
+        return self._show_plain(text) if call is None else RowsView(call=call)
+
+    def _show_plain(self, text: str) -> PlainView:
+        shown = text if self.opened.whole or not self.folds else text[:LONGEST_PLAIN]
+        return PlainView(
+            text=ShownText(
+                passages=cut_passages(shown),
+                lines=text.count("\n") + 1,
+                length=len(text),
+                rest=len(text) - len(shown),
+            )
+        )

@@ -52,9 +52,7 @@ class Opened:
         return f"{self.path}?{urlencode([('whole', 'true'), *self.query])}" if self.path else ""
 
 
-def read_opened(
-    path: str, text: str, *, whole: bool = False, query: tuple[tuple[str, str], ...] = ()
-) -> Opened:
+def read_opened(path: str, text: str, *, whole: bool = False, query: tuple[tuple[str, str], ...] = ()) -> Opened:
     """Read what an address opens; parts of it that say nothing are left out."""
     ranges = (_read_range(part) for part in text.split(",")[:_MOST_RANGES])
     return Opened(path=path, query=query, whole=whole, ranges=tuple(dict.fromkeys(one for one in ranges if one)))

@@ -1,8 +1,8 @@
 """A conversation, or an agent's run, made into what is shown of it.
 
-Whoever wrote it may want something to be overlooked. So what is folded or cut is counted and named in ``unshown_parts``,
-and what no step holds is shown beside the steps. Long runs have thousands of steps: nothing here looks at a text that
-is not shown, but for the quotations of the judge.
+Whoever wrote it may want something to be overlooked. So what is folded or cut is counted and named in
+``unshown_parts``, and what no step holds is shown beside the steps. Long runs have thousands of steps: nothing here
+looks at a text that is not shown, but for the quotations of the judge.
 """
 
 from __future__ import annotations
@@ -45,24 +45,33 @@ _MOST_BESIDE = 50
 _MOST_IN_FILE = 500
 """Steps that a file, in which nothing can be opened later, holds folded."""
 
+
 def make_transcript_view(
     conversation: Conversation,
     *,
     key: int = 1,
     opened: Opened | None = None,
     quotations: Sequence[str] = (),
+    names_unseen: bool = True,
     findings: Mapping[int, Sequence[Finding]] | None = None,
 ) -> TranscriptView:
     """Make the view of a conversation, the ``key``-th one of its page.
 
     ``quotations`` are marked where they first occur in a step. ``findings`` are shown at their steps, by the place of
-    each from 0.
+    each from 0. ``names_unseen=False`` does not say which steps of a run were left out for its judge.
     """
     run, opened = conversation.run, opened or Opened()
-    builder = _Builder(opened=opened, key=key, conversation=conversation, findings=findings or {})
+    rendered = run.render() if conversation.kind == "run" and names_unseen else None
+    builder = _Builder(
+        opened=opened,
+        key=key,
+        conversation=conversation,
+        findings=findings or {},
+        unseen={} if rendered is None else rendered.missing,
+    )
     builder.find_quotations(quotations)
     rows = tuple(builder.list_rows())
-    head = builder.make_head() if _is_run(run) else None
+    head = None if conversation.kind == "messages" else builder.make_head()
     beside = tuple(builder.list_beside())
     numbers = {text: number for number, text in enumerate(quotations, 1) if number in builder.marked}
     is_known = builder.quoted.keys()
@@ -84,11 +93,6 @@ def make_transcript_view(
         missing=tuple(text for number, text in asked if number not in is_known),
         unshown=tuple(text for number, text in asked if number in is_known - builder.marked),
     )
-
-
-def _is_run(run: AgentRun) -> bool:
-    """Return whether it is a run and not messages that were read as one."""
-    return run.metadata.get("source") != "messages"
 
 
 def _failed(step: Step) -> bool:
@@ -126,8 +130,6 @@ class _Builder:
     def list_rows(self) -> Iterator[StepRow | FoldRow]:
         """Yield the steps, and lines that stand for several."""
         steps = self.run.steps
-        rendered = self.run.render() if _is_run(self.run) else None
-        self.unseen = {} if rendered is None else rendered.missing
         total = len(steps)
         open_steps = self.opened.list_steps(self.key, total)
         kept = self._choose(total)
@@ -202,7 +204,7 @@ class _Builder:
 
     def _describe_unseen(self, place: int, step: Step) -> str:
         missing = self.unseen.get(place, 0)
-        if _is_run(self.run) and step.role == "system":
+        if self.unseen and step.role == "system":
             return "the judge is shown no system messages"
         return f"{missing:,} characters of it were left out for the judge" if missing else ""
 
@@ -278,7 +280,7 @@ class _Builder:
     def list_beside(self) -> Iterator[tuple[str, ShownText]]:
         """Yield what stands in the messages and in no step; of a run, what its source added to it."""
         beside = list(self.conversation.beside)
-        if not _is_run(self.run):
+        if self.conversation.kind == "messages":
             beside = [(_name_message(place), text) for place, text in beside]
         else:
             beside += [(f"metadata.{name}", _write(value)) for name, value in self.run.metadata.items()]

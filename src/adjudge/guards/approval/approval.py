@@ -68,7 +68,9 @@ class Approval:
     """A request for approval in its current state: the question, the approvers, the votes and the outcome."""
 
     schema: ClassVar[str] = "adjudge/approval/1"
-    _layout: ClassVar[Layout] = Layout(readers={"result": read_result, "first": read_result}, omitted=("answer", "texts"))
+    _layout: ClassVar[Layout] = Layout(
+        readers={"result": read_result, "first": read_result}, omitted=("answer", "texts")
+    )
 
     id: str
     message: str

@@ -39,12 +39,12 @@ from adjudge.server.pages.approval_view import (
     make_queue_item,
     make_request_view,
 )
+from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState, ServerState
-from adjudge.templates.opened import LONGEST_OPENED, PATTERN
 
 router = APIRouter()
 
@@ -77,11 +77,9 @@ class DenyForm(BaseModel):
     reason: str = Field(default="", max_length=LONGEST_REASON)
 
 
-class ShownQuery(BaseModel):
+class ShownQuery(OpenedQuery):
     """The query of a request's page: how it is shown, and the signature of a link that led there."""
 
-    whole: bool = False
-    opened: str = Field(default="", alias="open", max_length=LONGEST_OPENED, pattern=PATTERN)
     json_text: bool = Field(default=False, alias="json")
     until: int = Field(default=0, ge=0, le=2**40)
     link: str | None = Field(default=None, max_length=200)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal, TypeVar
 
-from fastapi import APIRouter, Depends, Form
+from fastapi import APIRouter, Depends, Form, Query
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,10 +29,12 @@ from adjudge.server.pages.label_view import (
     find_to_go,
     list_answered,
 )
+from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, redirect, render_page
 from adjudge.server.problem import Problem
 from adjudge.server.run_folders import list_run_folders
 from adjudge.server.state import CurrentState, ServerState
+from adjudge.templates.environment import quote_segment
 
 router = APIRouter()
 
@@ -63,6 +65,18 @@ class AnswerForm(BaseModel):
     criterion: str = Field(default="", max_length=1_000)
     subject: str = Field(default="", max_length=64)
     comment: str = Field(default="", max_length=LONGEST_COMMENT)
+
+
+class OthersQuery(OpenedQuery):
+    """The query of what others said: the case, or none for the list of them."""
+
+    case: str | None = None
+
+
+class DifferencesQuery(OpenedQuery):
+    """The query of a difference: whether the judge's results are shown too."""
+
+    verdict: bool = False
 
 
 class SettleForm(AnswerForm):
@@ -118,7 +132,9 @@ async def _count_labels(state: ServerState, caller: Caller, row: LabelledRun) ->
 # ---------------------------------------------------------------- labelling
 
 
-async def view_case(run: str, state: CurrentState, caller: Labelling) -> Context:
+async def view_case(
+    run: str, state: CurrentState, caller: Labelling, shown: Annotated[OpenedQuery, Query()]
+) -> Context:
     """Show the next case for somebody, with nothing of the judge and of others."""
     rater, settles = name_rater(caller), caller.may("adjudicate")
 
@@ -135,6 +151,7 @@ async def view_case(run: str, state: CurrentState, caller: Labelling) -> Context
         return {
             "run": run,
             "task": task,
+            "opened": shown.read(f"/labels/{quote_segment(run)}"),
             "question": "" if task is None else describe_question(task),
             "why_none": "" if task is not None else explain_none(progress),
             "progress": progress,
@@ -182,7 +199,10 @@ async def take_answer(
     try:
         await use_queue(state, run, keep)
     except Problem as problem:
-        context = await view_case(run, state, caller) | {"error": str(problem.detail), "typed": form.comment}
+        context = await view_case(run, state, caller, OpenedQuery()) | {
+            "error": str(problem.detail),
+            "typed": form.comment,
+        }
         return render_page(request, "label.html", context, caller=caller, status=problem.status_code)
     return redirect(f"/labels/{run}")
 
@@ -195,14 +215,17 @@ async def undo_answer(run: str, state: CurrentState, caller: Labelling) -> Respo
     return redirect(f"/labels/{run}")
 
 
-async def view_others(run: str, state: CurrentState, caller: Labelling, case: str | None = None) -> Context:
+async def view_others(
+    run: str, state: CurrentState, caller: Labelling, shown: Annotated[OthersQuery, Query()]
+) -> Context:
     """Show everybody's labels of a case that one has labelled; labelling it again is not blind any more."""
-    rater = name_rater(caller)
+    rater, case = name_rater(caller), shown.case
 
     def show(queue: LabelQueue) -> Context:
         if case is not None:
             labels, texts = queue.show_others(rater, case), queue.read_parts(rater, case)
-            return {"run": run, "case": case, "texts": texts, "labels": labels}
+            opened = shown.read(f"/labels/{quote_segment(run)}/others", ("case", case))
+            return {"run": run, "case": case, "texts": texts, "labels": labels, "opened": opened}
         cases = queue.list_answered(rater)
         queue.show_agreement(rater)  # remembers that the rater was shown this
         rows = list_answered(tuple(queue.labels()), rater, cases[-_MOST_OTHERS:])
@@ -218,10 +241,11 @@ async def view_differences(
     run: str,
     state: CurrentState,
     caller: Settling,
-    verdict: bool = False,  # noqa: FBT001, FBT002 - a part of the address
+    shown: Annotated[DifferencesQuery, Query()],
 ) -> Context:
     """Show a case on which people differ, with their labels; with ``verdict`` the judge's results too."""
-    rater = name_rater(caller)
+    rater, verdict = name_rater(caller), shown.verdict
+    query = [("verdict", "true")] if verdict else []
 
     def show(queue: LabelQueue) -> Context:
         task = queue.next_difference(rater, blind=not verdict, session=caller.identity)
@@ -230,6 +254,7 @@ async def view_differences(
             "run": run,
             "task": task,
             "shows_judge": verdict,
+            "opened": shown.read(f"/labels/{quote_segment(run)}/differences", *query),
             "others": [truth for truth in left if task is None or truth.case != task.case][:_MOST_OPEN],
             "open": len(left),
             "agreement": queue.show_agreement(rater),
@@ -267,7 +292,10 @@ async def settle_difference(
     try:
         await use_queue(state, run, keep)
     except Problem as problem:
-        context = await view_differences(run, state, caller) | {"error": str(problem.detail), "typed": form.comment}
+        context = await view_differences(run, state, caller, DifferencesQuery()) | {
+            "error": str(problem.detail),
+            "typed": form.comment,
+        }
         return render_page(request, "differences.html", context, caller=caller, status=problem.status_code)
     return redirect(f"/labels/{run}/differences")
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import format_apart
@@ -23,13 +24,17 @@ from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult, read_result
 from adjudge.server.caller import AnyCaller
 from adjudge.server.pages.acts import Act, list_acts
+from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
 from adjudge.server.story import load_story
 from adjudge.templates.call_view import make_call_view
+from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import mark_evidence
+from adjudge.templates.judged_text import open_conversation
+from adjudge.templates.transcript_view import make_transcript_view
 
 router = APIRouter()
 
@@ -46,7 +51,9 @@ class ApprovalStep:
     closed_at: datetime | None
 
 
-async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Context:
+async def view_result(
+    ident: str, state: CurrentState, caller: AnyCaller, shown: Annotated[OpenedQuery, Query()]
+) -> Context:
     """Tell the story of the decision or result with this id, or at this place of the ledger."""
     story = await load_story(state, caller, ident)
     row, content = story.row, story.row.content
@@ -55,6 +62,9 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Con
     quotations = () if result is None else list_quotations(result)
     findings = () if result is None else list_findings(result)
     call = None if content is None else make_call_view(content, quotations, findings=findings)
+    opened = shown.read(f"/results/{quote_segment(ident)}")
+    talk = None if content is None else open_conversation(content)
+    transcript = None if talk is None else make_transcript_view(talk, opened=opened, quotations=quotations)
     genesis = await state.ledger.read(1)
     return {
         "row": row,
@@ -62,8 +72,10 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Con
         "word": _make_word(row),
         "sentence": _make_sentence(row, approval),
         "asked_at": story.last.at if result is None else result.created_at,
-        "marked": call or (None if content is None else mark_evidence(content, quotations)),
+        "marked": call or transcript or (None if content is None else mark_evidence(content, quotations)),
         "is_call": call is not None,
+        "is_transcript": call is None and transcript is not None,
+        "whole_path": opened.make_whole_link(),
         "kept": str((genesis.payload or {}).get("store_content", "hash")),
         "result": result,
         "decision": decision,
