@@ -40,7 +40,7 @@ def open_conversation(text: str) -> Conversation | None:
 
 
 def make_judged_text(
-    name: str, text: str, *, first: int = 1, opened: Opened | None = None, folds: bool = True, judged: bool = True
+    text: str, name: str, *, first: int = 1, opened: Opened | None = None, folds: bool = True, judged: bool = True
 ) -> JudgedText:
     """Make the view of a task, a context or a reference. Its transcripts are numbered on the page from ``first``.
 

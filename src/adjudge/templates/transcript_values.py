@@ -107,6 +107,8 @@ class TranscriptView:
     key: int
     """The number of the transcript on its page, from 1."""
     rows: tuple[StepRow | FoldRow, ...]
+    is_numbered: bool
+    """Whether the numbers of its steps say anything: in an excerpt, steps are missing."""
     total: int
     calls: int
     errors: tuple[int, ...]

@@ -79,6 +79,7 @@ def make_transcript_view(
     return TranscriptView(
         key=key,
         rows=rows,
+        is_numbered=conversation.kind != "excerpt",
         total=len(run.steps),
         calls=len(run.calls),
         errors=tuple(number for number, step in enumerate(run.steps, 1) if _failed(step)),
@@ -295,8 +296,11 @@ class _Builder:
         """Yield what is not shown, each part in a few words."""
         if self.folded:
             number, first = sum(row.total for row in self.folded), self.folded[0]
-            where = f"steps {first.first:,} to {first.last:,}" if len(self.folded) == 1 else f"{number:,} steps"
-            yield f"{where}, which are folded"
+            yield (
+                f"folded steps {first.first:,} to {first.last:,}"
+                if len(self.folded) == 1
+                else f"{number:,} folded steps"
+            )
         if self.cut:
             characters = sum(self.cut.values())
             steps = sorted(number for number in self.cut if number)

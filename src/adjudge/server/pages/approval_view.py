@@ -336,7 +336,7 @@ def _show_texts(approval: Approval, shown: _Shown, opened: Opened) -> tuple[Judg
     texts: list[JudgedText] = []
     first = 1 if shown.transcript is None else 2
     for name in (name for name in CONTEXT if name in approval.texts):
-        texts.append(make_judged_text(name, approval.texts[name], first=first, opened=opened))
+        texts.append(make_judged_text(approval.texts[name], name, first=first, opened=opened))
         first += count_transcripts(texts[-1])
     return tuple(texts)
 
