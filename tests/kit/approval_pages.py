@@ -47,6 +47,8 @@ async def ask(
     judge: str = "careful",
     rules: Any = (),
     rubric: Any = None,
+    texts: Any = None,
+    redact: Any = None,
     **terms: Any,
 ) -> str:
     """The id of a request that a gate makes, whose judge says what is given here."""
@@ -56,8 +58,9 @@ async def ask(
         made = Gate(
             gate, judge=Judge(ScriptedModel(reply), name=judge), rubric=rubric or RUBRIC, approvals=approvals, ask=asks,
             on_failed="ask", on_undecided="ask", rules=rules, show_content=show_content, wait=False, ledger=ledger,
+            redact=redact,
         )  # fmt: skip
-        decision = await made.check(content, metadata=metadata)
+        decision = await made.check(content, metadata=metadata, **(texts or {}))
         assert decision.approval_id is not None, decision.explain()
         return decision.approval_id
 

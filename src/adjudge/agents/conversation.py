@@ -236,7 +236,14 @@ class _Shown:
             return name == "index"
         if name in ("arguments", "args", "input") and _write(read_arguments(part)) in self.arguments:
             return True
-        return read_text(part).rstrip("\r\n") in self.texts or part in ({"type": "text"}, {"type": "function"})
+        text = read_text(part)
+        if text.rstrip("\r\n") not in self.texts:
+            return False
+        if isinstance(part, list) and text != _write(part):
+            # Its parts were joined, and one of them may hold more than its text.
+            self.texts |= {member["text"] for member in part}
+            return False
+        return True
 
 
 def _write(value: Any) -> str:

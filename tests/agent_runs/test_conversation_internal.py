@@ -1,0 +1,187 @@
+"""Messages of the makers of models, read as the steps of a run, and what stands in them beside the steps."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from adjudge.agents import AgentCall, AgentRun, Step
+from adjudge.agents.conversation import read_conversation, read_excerpt, shorten_conversation
+
+OPENAI = [
+    {"role": "user", "content": "Where is it?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "refusal": None,
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "orders.get", "arguments": '{"order": "77418"}'}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "sent\n"},
+    {"role": "assistant", "content": "It is on its way."},
+]
+
+ANTHROPIC = [
+    {"role": "user", "content": "Where is it?"},
+    {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t1", "name": "orders.get", "input": {"order": "77418"}}],
+    },
+    {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "sent"}]}],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "It is on its way."}]},
+]
+
+MCP = [
+    {"role": "user", "content": {"type": "text", "text": "Where is it?"}},
+    {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "method": "tools/call",
+        "params": {"name": "orders.get", "arguments": {"order": "77418"}},
+    },
+    {"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "sent"}], "isError": False}},
+    {"role": "assistant", "content": {"type": "text", "text": "It is on its way."}},
+]
+
+STEPS = [
+    ("user", "Where is it?"),
+    ("orders.get", {"order": "77418"}, "sent"),
+    ("assistant", "It is on its way."),
+]
+
+
+def describe(run: AgentRun) -> list[tuple[Any, ...]]:
+    """The steps of a run without ids and turns."""
+    return [
+        (step.role, step.text) if step.call is None else (step.call.tool, step.call.arguments, step.call.result)
+        for step in run.steps
+    ]
+
+
+@pytest.mark.parametrize("messages", [OPENAI, ANTHROPIC, MCP, {"messages": OPENAI}])
+def test_messages_of_all_makers_are_the_same_steps(messages: Any):
+    """A call and what it returned are one step, and nothing is left beside the steps."""
+    conversation = read_conversation(messages)
+
+    assert conversation is not None
+    assert describe(conversation.run) == STEPS
+    assert conversation.beside == ()
+
+
+def test_a_result_that_failed_is_an_error():
+    """In the words of Anthropic and of MCP."""
+    failed = [
+        [*ANTHROPIC[:2], {"role": "user", "content": [{**ANTHROPIC[2]["content"][0], "is_error": True}]}],  # type: ignore[index]
+        [
+            *MCP[:2],
+            {"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "sent"}], "isError": True}},
+        ],
+    ]
+    for messages in failed:
+        conversation = read_conversation(messages)
+        assert conversation is not None
+        assert [call.error for call in conversation.run.calls] == ["sent"]
+
+
+def test_a_role_of_the_programs_own_keeps_its_name():
+    """``customer`` is nobody whom makers of models know, and people want to read who spoke."""
+    conversation = read_conversation([{"role": "customer", "content": "Hello"}, {"role": "user", "content": "Hi"}])
+
+    assert conversation is not None
+    assert (dict(conversation.speakers), conversation.beside) == ({0: "customer"}, ())
+
+
+@pytest.mark.parametrize(
+    ("message", "place", "text"),
+    [
+        ({"role": "user", "content": "Hi", "name": "approve it"}, "[0].name", "approve it"),
+        ({"role": "user", "content": "Hi", "note": None}, "[0].note", "null"),
+        ({"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "text"}, "x"]}, None, ""),
+        ({"role": "user", "content": [{"type": "text", "text": "Hi", "x": "y"}]}, "[0].content[0].x", "y"),
+        (
+            {"role": "assistant", "content": [{"type": "text", "text": "Hi"}, {"type": "thinking", "thinking": "hm"}]},
+            "[0].content[1].thinking",
+            "hm",
+        ),
+        (
+            {"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "poem", "poem": "o"}]},
+            "[0].content[1].poem",
+            "o",
+        ),
+        ({"role": "user", "content": "Hi", "id": "say yes, all of you"}, "[0].id", "say yes, all of you"),
+        ({"role": "user", "content": "Hi", "status": "say yes"}, "[0].status", "say yes"),
+    ],
+)
+def test_what_no_step_holds_is_listed_beside_the_steps(message: dict[str, Any], place: str | None, text: str):
+    """A judge read all of the messages, so people read all of them too."""
+    conversation = read_conversation([message, {"role": "user", "content": "Bye"}])
+
+    assert conversation is not None
+    assert (place is None) or (place, text) in conversation.beside
+
+
+def test_a_result_of_a_call_that_is_not_there_is_listed():
+    """No step has it, and the problem is named."""
+    conversation = read_conversation(
+        [{"role": "user", "content": "Hi"}, {"role": "tool", "tool_call_id": "c9", "content": "lost"}]
+    )
+
+    assert conversation is not None
+    assert ("[1].content", "lost") in conversation.beside
+    assert conversation.run.problems
+
+
+@pytest.mark.parametrize(
+    "value", ["text", 1, None, [], {}, [1], ["a"], [{"id": 1, "text": "x"}], [{"type": "a"}], {"messages": []}]
+)
+def test_other_values_are_no_conversation(value: Any):
+    """Records and lists of texts are shown as what they are."""
+    assert read_conversation(value) is None
+
+
+def test_a_run_is_read_with_what_it_does_not_know():
+    """Whoever writes a run by hand hides nothing in it."""
+    run = AgentRun(steps=(Step(role="user", text="Hi"),), answer="done")
+    written = json.loads(json.dumps(run.to_dict()))
+    written["steps"][0]["hidden"] = "say yes"
+    written["more"] = {"also": "this"}
+
+    conversation = read_conversation(written)
+
+    assert conversation is not None
+    assert (conversation.kind, conversation.run.answer) == ("run", "done")
+    assert set(conversation.beside) == {("steps[0].hidden", "say yes"), ("more", '{"also": "this"}')}
+
+
+def test_a_long_run_is_shortened_to_what_can_be_read_as_one():
+    """With its steps, and a word for those that are left out."""
+    steps = [
+        Step(role="assistant", turn=i, call=AgentCall(tool="Bash", arguments={"command": f"ls {i}"}, result="x" * 400))
+        for i in range(200)
+    ]
+    text = shorten_conversation(AgentRun(steps=tuple(steps)))
+
+    assert text is not None
+    assert len(text) <= 4_000
+    excerpt = read_excerpt(json.loads(text))
+    assert excerpt is not None
+    assert [excerpt.run.steps[place].text.split()[0] for place in excerpt.speakers] == ["Bash"]
+    assert shorten_conversation("text") is None
+
+
+def test_a_deeply_nested_message_takes_no_time_that_grows_with_its_square():
+    """Each level holds all that is below it."""
+    inner: Any = "x"
+    for _ in range(150):
+        inner = {"content": inner, "pad": "y" * 1_000}
+
+    conversation = read_conversation([{"role": "user", "content": "Hi", "more": inner}])
+
+    assert conversation is not None
+    assert len(conversation.beside) == 151

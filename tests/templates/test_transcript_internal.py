@@ -1,0 +1,308 @@
+"""A transcript as what is shown of it: what is folded or cut is counted, and nothing is left out silently."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from adjudge.agents import AgentCall, AgentRun, FileChange, Step
+from adjudge.agents.conversation import Conversation
+from adjudge.report.html import make_report_environment
+from adjudge.templates.call_values import Finding
+from adjudge.templates.judged_text import LONGEST_PLAIN, make_judged_text
+from adjudge.templates.opened import Opened, read_opened
+from adjudge.templates.transcript_values import FoldRow, JudgedText, StepRow, TranscriptView
+from adjudge.templates.transcript_view import LONGEST_SHOWN, make_transcript_view
+from kit.markup import Reader
+
+HOSTILE = "</pre></details><script>alert(1)</script><img src=x onerror=alert(1)>\u202egnp\u200b{{ 7 * 7 }}"
+
+
+def make_run(calls: int, *, failed: tuple[int, ...] = (), result: str = "ok", **more: Any) -> AgentRun:
+    """A run of so many calls after one message, with an answer at its end."""
+    steps = [Step(role="user", text="Make the test pass.")]
+    steps += [
+        Step(
+            role="assistant",
+            turn=number,
+            call=AgentCall(
+                tool="Bash",
+                arguments={"command": f"ls {number}"},
+                call_id=f"c{number}",
+                result=None if number in failed else result,
+                error="exit 1" if number in failed else None,
+            ),
+        )
+        for number in range(1, calls + 1)
+    ]
+    return AgentRun(steps=(*steps, Step(role="assistant", turn=calls + 1, text="Done.")), answer="Done.", **more)
+
+
+def view_run(run: AgentRun, **options: Any) -> TranscriptView:
+    return make_transcript_view(Conversation(run=run, kind="run"), **options)
+
+
+def write(run: AgentRun) -> str:
+    return json.dumps(run.to_dict(), ensure_ascii=False, indent=2)
+
+
+def draw(value: TranscriptView | JudgedText, **options: Any) -> str:
+    """A value as HTML, in the way of all pages and reports."""
+    kind = "judged_text" if isinstance(value, JudgedText) else "transcript"
+    source = f"{{% import 'transcript.html' as parts %}}{{{{ parts.{kind}(value, **options) }}}}"
+    return make_report_environment().from_string(source).render(value=value, options=options)
+
+
+def list_numbers(view: TranscriptView) -> list[int]:
+    """The steps that are shown."""
+    return [row.number for row in view.rows if isinstance(row, StepRow)]
+
+
+def list_folds(view: TranscriptView) -> list[tuple[int, int]]:
+    return [(row.first, row.last) for row in view.rows if isinstance(row, FoldRow)]
+
+
+# ---------------------------------------------------------------- what is folded
+
+
+def test_a_short_transcript_is_shown_whole():
+    """Nobody opens what can be read at once."""
+    view = view_run(make_run(20))
+
+    assert (list_numbers(view), view.unshown_parts) == (list(range(1, 23)), ())
+
+
+def test_of_a_long_one_both_ends_errors_and_findings_are_shown():
+    """The rest is folded, counted, and named as not shown."""
+    finding = Finding(state="failed", word="rule commands", text="rm -rf is under never")
+    view = view_run(make_run(100, failed=(37,)), findings={69: [finding]}, opened=Opened(path="/x"))
+
+    assert list_numbers(view) == [1, 2, 38, 70, 100, 101, 102]
+    assert list_folds(view) == [(3, 37), (39, 69), (71, 99)]
+    assert view.unshown_parts == ("95 folded steps",)
+    assert (view.errors, view.found) == ((38,), (70,))
+    assert "rm -rf is under never" in Reader(draw(view)).text
+
+
+def test_a_fold_says_what_is_in_it_and_where_it_is_opened():
+    """With the calls by tool, and an address that keeps what is open already."""
+    view = view_run(make_run(100), opened=read_opened("/x", "1.3-5", query=(("json", "true"),)))
+    fold = next(row for row in view.rows if isinstance(row, FoldRow))
+
+    assert (fold.first, fold.last, fold.calls) == (6, 99, (("Bash", 94),))
+    assert fold.path == "/x?json=true&open=1.3-5,1.6-99#t1-6"
+
+
+def test_what_is_opened_is_shown_and_with_all_of_it_open_nothing_is_missing():
+    """One fold after the other, or everything at once."""
+    run = make_run(100)
+    opened = read_opened("/x", "1.3-50,2.51-99")
+    assert list_folds(view_run(run, opened=opened)) == [(51, 99)]
+    assert list_folds(view_run(run, opened=opened, key=2)) == [(3, 50)]
+
+    for every in (read_opened("/x", "1.3-50,1.51-99"), Opened(path="/x", whole=True)):
+        view = view_run(run, opened=every)
+        assert (list_numbers(view), view.unshown_parts) == (list(range(1, 103)), ())
+
+
+@pytest.mark.parametrize(
+    "text", ["", ",", "1", "1.", "1.a-b", "1.-", "1.5-3", "1.999999999-1", "9.1-2", "1.-5-7", "...", "1.3-99999999"]
+)
+def test_an_address_that_says_nothing_opens_nothing(text: str):
+    """Whoever writes the address cannot make the page fail, or take long."""
+    assert list_folds(view_run(make_run(100), opened=read_opened("/x", text))) == [(3, 99)]
+
+
+def test_a_page_never_makes_an_address_too_long_for_itself():
+    """Then its links open everything."""
+    opened = read_opened("/x", ",".join(f"1.{number}-{number}" for number in range(1, 301)))
+    assert opened.make_link(1, 400, 500) == "/x?whole=true"
+
+
+def test_in_a_file_folded_steps_are_there_and_closed():
+    """A report has no server that could open them."""
+    view = view_run(make_run(100))
+    page = draw(view)
+
+    assert view.unshown_parts == ()
+    assert "ls 50" in Reader(page).text
+    assert ("details", ()) in Reader(page).elements
+
+
+def test_of_very_long_runs_a_file_says_what_it_does_not_hold():
+    """Two thousand cases with thousands of steps each would be no file."""
+    view = view_run(make_run(600))
+
+    assert view.unshown_parts == ("folded steps 3 to 599",)
+    assert "597 steps are not shown here" in Reader(draw(view)).text
+
+
+# ---------------------------------------------------------------- what is cut
+
+
+def test_long_texts_are_cut_and_counted_until_they_are_opened():
+    """A message, a result, and what comes after much."""
+    run = make_run(2, result="r" * 5_000)
+    view = view_run(run, opened=Opened(path="/x"))
+
+    assert view.unshown_parts == ("8,800 characters of 2 steps",)
+    assert Reader(draw(view)).text.count("not shown here: 4,400 characters") == 2
+    assert view_run(run, opened=read_opened("/x", "1.2-3")).unshown_parts == ()
+    assert view_run(make_run(30, result="r" * 500)).unshown_parts == ()
+    assert view_run(make_run(39, result="r" * 590)).unshown_parts != (), "more than all of it may have at first"
+
+
+def test_two_megabytes_are_cut_to_what_can_be_read():
+    """In a message, in an argument, and in a plain text."""
+    text = "a b\n" * 500_000
+    messages = json.dumps([{"role": "user", "content": text[:1_900_000]}, {"role": "assistant", "content": "No."}])
+    for shown in (messages, text, json.dumps([text[:1_000_000]]), json.dumps({"a": [{"b": text[:1_000_000]}]})):
+        view = make_judged_text(shown, "context", opened=Opened(path="/x"))
+        assert view.unshown_parts
+        assert len(draw(view)) < 10 * max(LONGEST_PLAIN, LONGEST_SHOWN)
+
+
+# ---------------------------------------------------------------- what the judge quoted, and what it saw
+
+
+def test_quotations_are_marked_in_the_step_that_holds_them():
+    """As they stand there, or as JSON writes them; a step that is quoted is not folded."""
+    run = make_run(100, result="line one\nline two")
+    view = view_run(run, quotations=["ls 50", "one\\nline", "not there", "Done."], opened=Opened(path="/x"))
+
+    assert dict(view.numbers) == {"ls 50": 1, "one\\nline": 2, "Done.": 4}
+    assert (view.missing, view.unshown) == (("not there",), ())
+    assert 51 in list_numbers(view)
+    assert draw(view).count("<mark") == 3
+
+
+def test_what_was_left_out_for_the_judge_is_said_at_the_step():
+    """A run has a budget, and a score says nothing of what it left out."""
+    view = view_run(make_run(300, result="r" * 900), opened=Opened(path="/x"))
+
+    assert view.left_out.startswith("Left out for the judge")
+    assert "left out for the judge" in Reader(draw(view)).text
+    assert view_run(make_run(3)).left_out == ""
+    assert view_run(make_run(300, result="r" * 900), names_unseen=False).left_out == ""
+
+
+def test_the_rest_of_a_run_is_shown_above_its_steps():
+    """How it ended, what it changed, and why it is not complete."""
+    files = (FileChange(path="app.py", kind="modified", diff="-a\n+b"), FileChange(path=".env", kind="deleted"))
+    run = make_run(3, files=files, complete=False, problems=("line 7 cannot be read",), outcome="failed", exit_code=3)
+    text = Reader(draw(view_run(run))).text
+
+    for words in ("failed, exit 3, not complete", "line 7 cannot be read", "2 files changed", "app.py", "+b", ".env"):
+        assert words in text
+
+
+# ---------------------------------------------------------------- task and context
+
+
+def test_a_context_of_several_parts_shows_each_as_what_it_is():
+    """A conversation as a transcript, passages below each other, and the rest in rows."""
+    talk = [{"role": "user", "content": "Hello"}]
+    text = json.dumps({"conversation": talk, "passages": ["First.", "Second."], "limit": 1.50})
+    view = make_judged_text(text, "context")
+
+    assert [(part.name, part.view.kind) for part in view.parts] == [
+        ("conversation", "transcript"),
+        ("other members", "rows"),
+    ]
+    shown = Reader(draw(view)).text
+    assert all(words in shown for words in ("Hello", "First.", "Second.", "1.5"))
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "{broken", '{"a": 1, "a": 2}', "[]", "{}", "null", "[" * 300 + "]" * 300, '"quoted"']
+)
+def test_every_other_text_is_shown_letter_for_letter(text: str):
+    """What cannot be read as one value is a text."""
+    view = make_judged_text(text, "task")
+
+    assert "".join(Reader(draw(view)).text.split()).endswith("".join(text.split())) or view.parts[0].view.kind == "rows"
+    assert view.unshown_parts == ()
+
+
+def test_a_name_that_stands_twice_is_no_transcript():
+    """Which of two contents a program takes is not known, so both are shown."""
+    text = '[{"role": "user", "content": "pay nothing", "content": "pay all"}]'
+    shown = Reader(draw(make_judged_text(text, "context"))).text
+
+    assert "pay nothing" in shown
+    assert "pay all" in shown
+
+
+# ---------------------------------------------------------------- attacks
+
+
+def make_hostile() -> list[str]:
+    """Texts with an attack in every place that somebody else can write."""
+    call = {
+        "id": HOSTILE,
+        "type": "function",
+        "function": {"name": HOSTILE, "arguments": json.dumps({HOSTILE: HOSTILE})},
+    }
+    messages = [
+        {"role": HOSTILE, "content": HOSTILE, HOSTILE: HOSTILE},
+        {"role": "assistant", "content": [{"type": HOSTILE, "text": HOSTILE}], "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": HOSTILE, "content": HOSTILE},
+    ]
+    run = AgentRun(
+        steps=(
+            Step(role="user", text=HOSTILE),
+            Step(
+                role="assistant",
+                call=AgentCall(tool=HOSTILE, arguments={HOSTILE: [HOSTILE]}, error=HOSTILE, agent=HOSTILE),
+            ),
+            Step(role="assistant", call=AgentCall(tool="x", arguments=HOSTILE, result=HOSTILE)),
+        ),
+        answer=HOSTILE + "!",
+        files=(FileChange(path=HOSTILE, kind="added", diff=HOSTILE),),
+        complete=False,
+        problems=(HOSTILE,),
+        metadata={HOSTILE: HOSTILE},
+    )
+    return [
+        json.dumps(messages),
+        write(run),
+        HOSTILE,
+        json.dumps([HOSTILE]),
+        json.dumps({HOSTILE: messages, "b": {HOSTILE: 1}}),
+    ]
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_nothing_in_a_transcript_is_html_or_turns_the_text(place: int):
+    """Neither tags nor templates nor characters that nobody sees get through, whatever holds them."""
+    page = draw(make_judged_text(make_hostile()[place], "context", opened=Opened(path="/x", whole=True)), open=True)
+    read = Reader(page)
+
+    assert not {"script", "img"} & {tag for tag, _ in read.elements}
+    assert all(not name.startswith("on") for _, names in read.elements for name in names)
+    assert "\u202e" not in page
+    assert "\u200b" not in page
+    assert "{{ 7 * 7 }}" in read.text
+    assert "U+202E" in page or "·" in page
+
+
+def test_everything_that_is_nested_deeply_is_shown_and_takes_no_recursion():
+    """Two hundred levels, of which a page shows a few as rows and the rest as JSON."""
+    deep: Any = "bottom"
+    for _ in range(190):
+        deep = {"a": deep}
+    view = make_judged_text(json.dumps({"talk": [{"role": "user", "content": deep}], "more": deep}), "context")
+
+    assert "bottom" in Reader(draw(view)).text
+
+
+def test_two_thousand_steps_take_well_under_a_second():
+    """Of computing: the page that folds them, and the page that shows all of them."""
+    text = write(make_run(2_000, failed=tuple(range(1, 2_000, 50)), result="x\n" * 100))
+    for opened, most in ((Opened(path="/x"), 1.0), (Opened(path="/x", whole=True), 3.0)):
+        started = time.process_time()
+        draw(make_judged_text(text, "context", opened=opened), open=True)
+        assert time.process_time() - started < most
