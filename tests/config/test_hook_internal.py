@@ -82,6 +82,21 @@ def test_gates_are_asked_by_the_names_of_tools(tmp_path: Path):
     assert answer(file, "claude", tool_input={"amount": 2}, **shadow) == "deny"
 
 
+def test_effects_are_declared_for_own_tools_and_for_those_of_servers(tmp_path: Path):
+    """By the same names as their gates."""
+    file = configure(
+        tmp_path,
+        'tools = {"Bash" = "shell"}\neffects = {"Bash" = ["cannot be taken back"]}\n'
+        'mcp = [{server = "bank", tool = "pay*", gate = "shell", effects = ["money leaves"]}]',
+    )
+    config = read_bound_config(file, digest=None)
+    settings = OpenedHook(config, "claude").settings
+
+    assert dict(settings.effects) == {"Bash": ("cannot be taken back",)}
+    assert settings.mcp[0]["effects"] == ("money leaves",)
+    assert config.hook["mcp"][0]["effects"] == ["money leaves"], "the configuration itself is not changed"
+
+
 def test_a_hook_protects_itself_and_opens_no_shell_in_codex(tmp_path: Path):
     """Both are on by default; Claude Code gives a shell no terminal."""
     file = configure(tmp_path, SHELL)
@@ -124,6 +139,10 @@ def test_both_can_be_switched_off_by_name(tmp_path: Path):
         f'{SHELL}\nmcp = [{{server = "bank", tool = "pay*"}}]',
         f'{SHELL}\nmcp = [{{server = "bank", tool = "pay", gates = "shell"}}]',
         f'{SHELL}\nmcp = "bank"',
+        f'{SHELL}\nmcp = [{{server = "bank", tool = "pay", gate = "shell", effects = "money leaves"}}]',
+        f'{SHELL}\neffects = ["money leaves"]',
+        f'{SHELL}\neffects = {{"Bash" = "money leaves"}}',
+        f'{SHELL}\neffects = {{"B?sh" = ["money leaves"]}}',
         f'{SHELL}\nmode = "off"',
         f'{SHELL}\nmode = "observe"',
         f'{SHELL}\nmode = "observe"\nuntil = "{TODAY}"',
