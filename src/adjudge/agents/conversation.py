@@ -225,17 +225,20 @@ class _Shown:
 
     def holds(self, name: str, part: Any) -> bool:
         """Return whether a member of a message is in a step, or is one of the words that only say what a part is."""
-        if name in self.words and isinstance(part, str):
-            return part in self.words[name]
-        if name in _IDS and isinstance(part, str | int):
-            # Long ones are texts, whatever they are called.
-            return _ID.fullmatch(str(part)) is not None and (str(part) in self.ids or name == "id")
         if part is None or part in ("", [], {}) or isinstance(part, bool):
             return name in _OPTIONAL or name in _MEMBERS
-        if isinstance(part, int | float):
-            return name == "index"
+        if isinstance(part, int | float) or (isinstance(part, str) and (name in self.words or name in _IDS)):
+            return self._is_word(name, str(part))
         if name in ("arguments", "args", "input") and _write(read_arguments(part)) in self.arguments:
             return True
+        return self._holds_text(part)
+
+    def _is_word(self, name: str, word: str) -> bool:
+        if name in _IDS:  # long ones are texts, whatever they are called
+            return _ID.fullmatch(word) is not None and (word in self.ids or name == "id")
+        return word in self.words.get(name, ()) or name == "index"
+
+    def _holds_text(self, part: Any) -> bool:
         text = read_text(part)
         if text.rstrip("\r\n") not in self.texts:
             return False
