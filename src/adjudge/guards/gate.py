@@ -588,7 +588,8 @@ class Gate(ReadOnly):
         approvals: ``Approvals``, or an object of yours that asks people.
         ask: Further arguments of every approval request, such as ``approvers`` and ``expires_in``.
         show_content: Give the content, after ``redact``, to the approvals, which store it: for people to read, and for
-            a judge that answers first. By default they get only the digest.
+            a judge that answers first. ``Approvals`` also get task, context and reference, for the people. By default
+            they get only the digest.
         wait: Wait for the person. ``False`` returns a pending decision for ``resume``, unless a judge that was asked
             first has approved.
         ledger: Records every decision. A decision that cannot be recorded is blocked.

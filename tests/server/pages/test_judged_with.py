@@ -12,9 +12,7 @@ import pytest
 
 from adjudge import Approvals, Case, Gate, Judge, Ledger
 from adjudge.agents import AgentCall, AgentRun, Step
-from adjudge.content import content_text
-from adjudge.guards import ToolCall, ToolGuard
-from adjudge.guards.approval.completeness import digest_shown
+from adjudge.guards import ToolCall, ToolGuard, digest_shown
 from kit.approval_pages import CONFIG, find_form, make_request, read_approval, send
 from kit.labels import make_run
 from kit.markup import Reader
@@ -333,7 +331,7 @@ def test_a_result_shows_the_run_that_was_judged(server: RunningServer, ana: Any)
     async def judge(_: Ledger) -> None:
         async with Ledger(server.ledger_url, store_content="full") as ledger:
             result = await Judge(lambda content: False).evaluate(LONG, criteria="Good.")
-            await ledger.append(result, content=content_text(LONG))
+            await ledger.append(result, content=json.dumps(LONG.to_dict()))
 
     server.change(judge)
     found = server.open_client(key=server.make_key("read")).get("/v1/results?when=all").json()["results"]

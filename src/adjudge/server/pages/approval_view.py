@@ -72,6 +72,22 @@ class QueueItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextView:
+    """What people read beside a content: what it was judged with, and what its tool does."""
+
+    effects: tuple[str, ...]
+    """What the operator declares that a call of this tool does."""
+    texts: tuple[JudgedText, ...]
+    """Task, context and reference that were handed over."""
+    absent: tuple[str, ...]
+    """``task`` and ``context``, as far as it is known that the gate did not get them."""
+    redacted: frozenset[str]
+    """The names of those that are shown as they were redacted for the judge."""
+    whole_path: str
+    """The address at which everything is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestView:
     """A request with everything that is needed to decide it, and with nothing that its reader is not to see yet.
 
@@ -90,16 +106,7 @@ class RequestView:
     """The content as rows, where it is a JSON object; ``None`` where it is not, and where its JSON is asked for."""
     transcript: TranscriptView | None
     """The content as a transcript, where it is messages or a run; ``None`` as for ``call``."""
-    effects: tuple[str, ...]
-    """What the operator declares that a call of this tool does."""
-    judged_with: tuple[JudgedText, ...]
-    """Task, context and reference that were handed over."""
-    absent: tuple[str, ...] | None
-    """``task`` and ``context``, as far as the gate did not get them; ``None`` where that is not known."""
-    redacted: frozenset[str]
-    """The names of those that are shown as they were redacted for the judge."""
-    whole_path: str
-    """The address at which everything is shown."""
+    context: ContextView
     subject: str
     size: int | None
     """Bytes of the content; ``None`` where there is none."""
@@ -109,8 +116,6 @@ class RequestView:
     """Characters of the whole content."""
     shown: int
     """Characters of it that are shown; all of them of one in rows."""
-    is_cut: bool
-    """Whether anything of the content is not shown."""
     shows_json: bool
     """Whether it could be shown as rows, and its JSON is asked for."""
     hidden: bool
@@ -155,8 +160,16 @@ class RequestView:
     """Whether approving overrides the judge; a reason is required then."""
     seen: str
     """Digest of what is shown, which an approval has to send back; empty while it is not all shown."""
-    can_approve: bool
-    """Whether the reader can approve it as it is shown; denying needs ``can_decide`` alone."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether anything of the content, or of what it was judged with, is not shown yet."""
+        return not self.seen
+
+    @property
+    def can_approve(self) -> bool:
+        """Whether the reader can approve it as it is shown; denying needs ``can_decide`` alone."""
+        return self.can_decide and not self.gaps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,13 +304,14 @@ class _Shown:
     has_unbound_files: bool = False
 
 
-def _show_content(approval: Approval, reader: Reader, result: JudgeResult | None, opened: Opened) -> _Shown:
+def _show_content(approval: Approval, reader: Reader, result: JudgeResult | None) -> _Shown:
     content = approval.content
     if content is None:
         return _Shown()
     quotations = () if result is None else list_quotations(result)
     conversation = open_conversation(content)
     if conversation is not None and not reader.shows_json:
+        opened = _make_opened(approval, reader)
         transcript = make_transcript_view(conversation, opened=opened, quotations=quotations)
         return _Shown(transcript=transcript, length=len(content), cut=_make_cut(transcript.unshown_parts))
     findings = () if result is None else list_findings(result)
@@ -331,14 +345,31 @@ def _make_cut(unshown: Sequence[str]) -> Gap | None:
     return Gap(kind="cut", what=sentence, remedy=_SHOW_REST)
 
 
-def _show_texts(approval: Approval, shown: _Shown, opened: Opened) -> tuple[JudgedText, ...]:
+def _show_context(
+    approval: Approval, reader: Reader, shown: _Shown, judged_with: Mapping[str, str] | None
+) -> ContextView:
     """Show what it was judged with; transcripts are numbered on the page, one of the content first."""
+    known, opened = judged_with or {}, _make_opened(approval, reader)
     texts: list[JudgedText] = []
     first = 1 if shown.transcript is None else 2
     for name in (name for name in CONTEXT if name in approval.texts):
         texts.append(make_judged_text(approval.texts[name], name, first=first, opened=opened))
         first += count_transcripts(texts[-1])
-    return tuple(texts)
+    return ContextView(
+        effects=list_effects(approval.metadata),
+        texts=tuple(texts),
+        absent=() if judged_with is None else tuple(name for name in ("task", "context") if name not in known),
+        redacted=frozenset(
+            name for name, text in approval.texts.items() if name in known and digest_text(text) != known[name]
+        ),
+        whole_path=opened.make_whole_link(),
+    )
+
+
+def _list_cuts(shown: _Shown, context: ContextView) -> list[Gap]:
+    """List what is not shown yet of the content, and of what it was judged with."""
+    cuts = (shown.cut, _make_cut([part for text in context.texts for part in text.unshown_parts]))
+    return [cut for cut in cuts if cut is not None]
 
 
 def _make_opened(approval: Approval, reader: Reader) -> Opened:
@@ -361,14 +392,10 @@ def make_request_view(
     ``judged_with`` are the digests of what the gate judged it with; ``None`` where that is not known.
     """
     hidden = is_hidden(approval, reader)
-    content = approval.content
     result = None if hidden else approval.result
-    opened = _make_opened(approval, reader)
-    shown = _show_content(approval, reader, result, opened)
-    texts = _show_texts(approval, shown, opened)
-    cuts = [shown.cut, _make_cut([part for text in texts for part in text.unshown_parts])]
-    cuts = [cut for cut in cuts if cut is not None]
-    all_gaps = [*gaps, *cuts]
+    shown = _show_content(approval, reader, result)
+    context = _show_context(approval, reader, shown, judged_with)
+    cuts = _list_cuts(shown, context)
     can_decide = may_decide(approval, reader.approver)
     return RequestView(
         id=approval.id,
@@ -380,24 +407,19 @@ def make_request_view(
         action=find_action(approval),
         call=shown.call,
         transcript=shown.transcript,
-        effects=list_effects(approval.metadata),
-        judged_with=texts,
-        absent=None if judged_with is None else tuple(sorted({"task", "context"} - judged_with.keys(), reverse=True)),
-        redacted=_list_redacted(approval, judged_with or {}),
-        whole_path=opened.make_whole_link(),
+        context=context,
         subject=approval.subject,
-        size=None if content is None else len(content.encode()),
+        size=None if approval.content is None else len(approval.content.encode()),
         content=shown.text,
-        length=len(content or ""),
+        length=len(approval.content or ""),
         shown=shown.length,
-        is_cut=bool(cuts),
         shows_json=shown.is_json,
         hidden=hidden,
         result=result,
         explanation="" if result is None else result.detail or result.reasoning or _name_missed_criteria(result),
         first_said="" if hidden else approval.first_said,
         earlier=earlier,
-        difference=() if earlier is None or content is None else make_difference(earlier.content or "", content),
+        difference=_compare(earlier, approval),
         status=approval.status,
         decided_by=approval.decided_by,
         closed_at=approval.closed_at,
@@ -413,18 +435,18 @@ def make_request_view(
         on_expiry=approval.on_expiry,
         use_within=_find_use_within(approval),
         has_unbound_files=find_run(approval.metadata) is not None and shown.has_unbound_files,
-        gaps=tuple(all_gaps),
+        gaps=(*gaps, *cuts),
         can_decide=can_decide,
         why_not="" if can_decide else explain_why_not(approval, reader),
         needs_reason=approval.outcome != "passed",
         seen="" if cuts else digest_shown(approval),
-        can_approve=can_decide and not all_gaps,
     )
 
 
-def _list_redacted(approval: Approval, judged_with: Mapping[str, str]) -> frozenset[str]:
-    texts = approval.texts.items()
-    return frozenset(name for name, text in texts if name in judged_with and digest_text(text) != judged_with[name])
+def _compare(earlier: Approval | None, approval: Approval) -> tuple[DiffLine, ...]:
+    if earlier is None or approval.content is None:
+        return ()
+    return make_difference(earlier.content or "", approval.content)
 
 
 def explain_why_not(approval: Approval, reader: Reader) -> str:
