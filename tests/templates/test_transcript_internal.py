@@ -8,15 +8,20 @@ from typing import Any
 
 import pytest
 
+from adjudge import Gate
 from adjudge.agents import AgentCall, AgentRun, FileChange, Step
-from adjudge.agents.conversation import Conversation
+from adjudge.agents.conversation import Conversation, read_conversation
 from adjudge.report.html import make_report_environment
-from adjudge.templates.call_values import Finding
+from adjudge.report.judgement import list_findings
+from adjudge.result import JudgeResult
+from adjudge.templates.call_values import Finding, PlacedFinding
 from adjudge.templates.judged_text import LONGEST_PLAIN, make_judged_text
 from adjudge.templates.opened import Opened, read_opened
 from adjudge.templates.transcript_values import FoldRow, JudgedText, StepRow, TranscriptView
 from adjudge.templates.transcript_view import LONGEST_SHOWN, make_transcript_view
 from kit.markup import Reader
+
+KEY = "AKIA" + "IOSFODNN7EXAMPLX"
 
 HOSTILE = "</pre></details><script>alert(1)</script><img src=x onerror=alert(1)>\u202egnp\u200b{{ 7 * 7 }}"
 
@@ -56,6 +61,14 @@ def draw(value: TranscriptView | JudgedText, **options: Any) -> str:
     return make_report_environment().from_string(source).render(value=value, options=options)
 
 
+def check_rules(content: Any) -> JudgeResult:
+    """The result of a gate that has two rules and no judge."""
+    gate = Gate("rules", rules=["secrets", {"commands": {"never": ["rm -rf *"]}}])
+    result = gate.check_sync(content).result
+    assert result is not None
+    return result
+
+
 def list_numbers(view: TranscriptView) -> list[int]:
     """The steps that are shown."""
     return [row.number for row in view.rows if isinstance(row, StepRow)]
@@ -78,7 +91,8 @@ def test_a_short_transcript_is_shown_whole():
 def test_of_a_long_one_both_ends_errors_and_findings_are_shown():
     """The rest is folded, counted, and named as not shown."""
     finding = Finding(state="failed", word="rule commands", text="rm -rf is under never")
-    view = view_run(make_run(100, failed=(37,)), findings={69: [finding]}, opened=Opened(path="/x"))
+    found = [PlacedFinding(place="calls[68]", finding=finding), PlacedFinding(place="arguments.x", finding=finding)]
+    view = view_run(make_run(100, failed=(37,)), findings=found, opened=Opened(path="/x"))
 
     assert list_numbers(view) == [1, 2, 38, 70, 100, 101, 102]
     assert list_folds(view) == [(3, 37), (39, 69), (71, 99)]
@@ -177,6 +191,23 @@ def test_quotations_are_marked_in_the_step_that_holds_them():
     assert (view.missing, view.unshown) == (("not there",), ())
     assert 51 in list_numbers(view)
     assert draw(view).count("<mark") == 3
+
+
+def test_what_rules_found_stands_at_the_step_that_it_is_about():
+    """A secret in the result of a call, a command that is under ``never``, and the third of some messages."""
+    steps = [*make_run(60).steps]
+    steps[30] = Step(
+        role="assistant", turn=30, call=AgentCall(tool="Bash", arguments={"command": "rm -rf /"}, result=KEY)
+    )
+    run = AgentRun(steps=tuple(steps))
+    view = view_run(run, findings=list_findings(check_rules(run)), opened=Opened(path="/x"))
+    assert (view.found, 31 in list_numbers(view)) == ((31,), True)
+    assert "rule commands" in Reader(draw(view)).text
+
+    messages = [{"role": "user", "content": "Hi"}] * 2 + [{"role": "user", "content": f"Key: {KEY}"}]
+    talk = read_conversation(messages)
+    assert talk is not None
+    assert make_transcript_view(talk, findings=list_findings(check_rules(messages))).found == (3,)
 
 
 def test_what_was_left_out_for_the_judge_is_said_at_the_step():

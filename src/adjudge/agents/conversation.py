@@ -61,6 +61,8 @@ class Conversation:
     """``excerpt`` is a run as ``render`` writes it, of which steps may be left out."""
     speakers: Mapping[int, str] = field(default_factory=dict)
     """Roles that no maker of models has, such as ``customer``, by the place of the step; a run has them as system."""
+    begins: tuple[int, ...] = ()
+    """The place of the first step of each message; of a run, nothing."""
     beside: tuple[tuple[str, str], ...] = ()
     """Places in the messages, such as ``[3].name``, each with what stands there."""
 
@@ -77,10 +79,11 @@ def read_conversation(value: Any) -> Conversation | None:
     messages = read_messages(value, role="user")
     if messages is None:
         return None
-    transcript, speakers = Transcript("messages"), dict[int, str]()
+    transcript, speakers, begins = Transcript("messages"), dict[int, str](), list[int]()
     try:
         for message in messages:
             begin = len(transcript.steps)
+            begins.append(begin)
             _add_message(transcript, message)
             if message.speaker and message.speaker not in _ROLES:
                 speakers |= dict.fromkeys(range(begin, len(transcript.steps)), message.speaker)
@@ -90,7 +93,7 @@ def read_conversation(value: Any) -> Conversation | None:
         return None
     run = transcript.make_run(unknown=("files", "failures"))
     beside = tuple(_list_beside(value, _Shown(run, frozenset(speakers.values()))))
-    return Conversation(run=run, speakers=speakers, beside=beside)
+    return Conversation(run=run, speakers=speakers, begins=tuple(begins), beside=beside)
 
 
 def _read_own(value: dict[str, Any]) -> Conversation | None:

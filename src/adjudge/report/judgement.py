@@ -59,7 +59,9 @@ def list_findings(result: JudgeResult) -> list[PlacedFinding]:
 
 def _list_places(rule: RuleResult) -> list[tuple[str, str]]:
     """List the places that a rule names, each with what it found there."""
-    place = rule.metadata.get("place")
+    place, call = rule.metadata.get("place"), rule.metadata.get("call")
+    if isinstance(call, int):  # of a run with several calls
+        return [(f"calls[{call - 1}]", rule.message)]
     if isinstance(place, str):
         return [(place, rule.message)]
     found = rule.metadata.get("found")

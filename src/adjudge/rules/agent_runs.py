@@ -28,6 +28,7 @@ from adjudge.rules.tool_calls import (
     ToolName,
     describe_incomplete,
     fail,
+    fail_call,
     pass_,
     read_tool_arguments,
     read_tool_names,
@@ -282,8 +283,7 @@ def make_arguments(*, tool: str | list[str], schema: Mapping[str, Any] | bool) -
                 count += 1
                 problem, path = _find_mismatch(compiled, call.arguments)
                 if problem:
-                    path = path if len(calls) == 1 else ""
-                    return fail(f"call {place} of {quote(call.tool, 60)}: {problem}", place=path)
+                    return fail_call(f"call {place} of {quote(call.tool, 60)}: {problem}", calls, place - 1, path)
         return pass_(f"the arguments of {count:,} calls fit the schema")
 
     return check

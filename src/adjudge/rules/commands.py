@@ -19,7 +19,7 @@ from adjudge.formats.text import quote, show
 from adjudge.result import RuleResult
 from adjudge.rules.agent_runs import Check, read_calls_of
 from adjudge.rules.document import read_words
-from adjudge.rules.tool_calls import ToolName, fail, pass_, read_tool_names
+from adjudge.rules.tool_calls import ToolName, fail, fail_call, pass_, read_tool_names
 
 SHELLS = (
     *("Bash", "BashOutput", "shell", "shell_command", "local_shell", "exec_command", "write_stdin", "container.exec"),
@@ -71,13 +71,13 @@ def make_commands(
         all_calls = read_calls_of(content)
         if isinstance(all_calls, str):
             return fail(all_calls)
-        calls = [call for call in all_calls if any(name.resembles(call.tool) for name in names)]
-        for call in calls:
-            problem = _find_problem(call, allowed, refused)
+        chosen = [place for place, call in enumerate(all_calls) if any(name.resembles(call.tool) for name in names)]
+        for place in chosen:
+            problem = _find_problem(all_calls[place], allowed, refused)
             if problem is not None:
-                return fail(problem, place=locate_command(call) if len(all_calls) == 1 else "")
+                return fail_call(problem, all_calls, place, locate_command(all_calls[place]))
         net = "; never is a net, and finds what is written plainly" if refused else ""
-        return pass_(f"ran {len(calls):,} commands, all of which may be run{net}")
+        return pass_(f"ran {len(chosen):,} commands, all of which may be run{net}")
 
     return check
 

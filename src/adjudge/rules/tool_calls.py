@@ -13,7 +13,7 @@ Protocol (specification 2025-06-18, ``tools/call``).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from adjudge.agents.run import AgentRun
@@ -490,6 +490,12 @@ def pass_(message: str) -> RuleResult:
     return RuleResult(name="", passed=True, message=message)
 
 
-def fail(message: str, *, place: str = "") -> RuleResult:
-    """Make the result of a check that failed; ``place`` is the value of a single call that it is about."""
-    return RuleResult(name="", passed=False, message=message, metadata={"place": place} if place else {})
+def fail(message: str) -> RuleResult:
+    """Make the result of a check that failed."""
+    return RuleResult(name="", passed=False, message=message)
+
+
+def fail_call(message: str, calls: Sequence[object], place: int, path: str) -> RuleResult:
+    """Make the result of a check that one of some calls failed: of a run by its number, of a single one by a value."""
+    about: dict[str, Any] = {"call": place + 1} if len(calls) > 1 else {"place": path} if path else {}
+    return RuleResult(name="", passed=False, message=message, metadata=about)

@@ -16,7 +16,7 @@ from adjudge.result import RuleResult
 from adjudge.rules.agent_runs import Check, read_calls_of
 from adjudge.rules.commands import COMMANDS, HARMLESS, SHELLS, locate_command, read_command, read_simple
 from adjudge.rules.document import read_words
-from adjudge.rules.tool_calls import ToolName, fail, pass_, read_tool_names
+from adjudge.rules.tool_calls import ToolName, fail, fail_call, pass_, read_tool_names
 
 _PROGRAMS = frozenset(
     """
@@ -53,10 +53,10 @@ def make_visible(*, tools: Words | None = None, commands: Words | None = None) -
         calls = read_calls_of(content)
         if isinstance(calls, str):
             return fail(calls)
-        for call in calls:
+        for place, call in enumerate(calls):
             problem = _find_problem(call, names, shells, programs)
             if problem is not None:
-                return fail(problem, place=locate_command(call) if len(calls) == 1 else "")
+                return fail_call(problem, calls, place, locate_command(call))
         return pass_(f"what {len(calls):,} calls do can be read in them")
 
     return check

@@ -8,6 +8,7 @@ looks at a text that is not shown, but for the quotations of the judge.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from adjudge.agents.conversation import Conversation
 from adjudge.agents.rendering import count_characters
 from adjudge.agents.run import AgentRun
 from adjudge.agents.step import AgentCall, Step
-from adjudge.templates.call_values import Finding
+from adjudge.templates.call_values import Finding, PlacedFinding
 from adjudge.templates.evidence import MOST_QUOTATIONS, QuotedPlace, clip_places, cut_passages
 from adjudge.templates.opened import Opened
 from adjudge.templates.transcript_values import FoldRow, RunHead, ShownChange, ShownText, StepRow, TranscriptView
@@ -53,12 +54,12 @@ def make_transcript_view(
     opened: Opened | None = None,
     quotations: Sequence[str] = (),
     names_unseen: bool = True,
-    findings: Mapping[int, Sequence[Finding]] | None = None,
+    findings: Sequence[PlacedFinding] = (),
 ) -> TranscriptView:
     """Make the view of a conversation, the ``key``-th one of its page.
 
-    ``quotations`` are marked where they first occur in a step. ``findings`` are shown at their steps, by the place of
-    each from 0. ``names_unseen=False`` does not say which steps of a run were left out for its judge.
+    ``quotations`` are marked where they first occur in a step. ``findings`` are shown at the steps that they are about; show all of
+    them elsewhere too. ``names_unseen=False`` does not say which steps of a run were left out for its judge.
     """
     run, opened = conversation.run, opened or Opened()
     rendered = run.render() if conversation.kind == "run" and names_unseen else None
@@ -66,7 +67,7 @@ def make_transcript_view(
         opened=opened,
         key=key,
         conversation=conversation,
-        findings=findings or {},
+        findings=_list_findings(conversation, findings),
         unseen={} if rendered is None else rendered.missing,
     )
     builder.find_quotations(quotations)
@@ -98,6 +99,27 @@ def make_transcript_view(
 
 def _failed(step: Step) -> bool:
     return step.call is not None and step.call.error is not None
+
+
+_PLACE = re.compile(r"(steps|calls|messages|)\[(\d{1,7})\]")
+
+
+def _list_findings(conversation: Conversation, findings: Sequence[PlacedFinding]) -> Mapping[int, Sequence[Finding]]:
+    """List findings by the place of their step: rules name steps and calls of a run, or messages."""
+    steps = conversation.run.steps
+    begins: Mapping[str, Sequence[int]] = {
+        "steps": range(len(steps)),
+        "calls": [place for place, step in enumerate(steps) if step.call is not None],
+        "messages": conversation.begins,
+        "": conversation.begins,
+    }
+    found: dict[int, list[Finding]] = {}
+    for placed in findings:
+        match = _PLACE.match(placed.place)
+        places = begins[match[1]] if match else ()
+        if match and int(match[2]) < len(places):
+            found.setdefault(places[int(match[2])], []).append(placed.finding)
+    return found
 
 
 @dataclass(slots=True)

@@ -312,7 +312,8 @@ def _show_content(approval: Approval, reader: Reader, result: JudgeResult | None
     conversation = open_conversation(content)
     if conversation is not None and not reader.shows_json:
         opened = _make_opened(approval, reader)
-        transcript = make_transcript_view(conversation, opened=opened, quotations=quotations)
+        found = () if result is None else list_findings(result)
+        transcript = make_transcript_view(conversation, opened=opened, quotations=quotations, findings=found)
         return _Shown(transcript=transcript, length=len(content), cut=_make_cut(transcript.unshown_parts))
     findings = () if result is None else list_findings(result)
     call = make_call_view(content, quotations, whole=reader.shows_all, only_calls=False, findings=findings)

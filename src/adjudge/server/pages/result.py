@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -64,7 +65,8 @@ async def view_result(
     call = None if content is None else make_call_view(content, quotations, findings=findings)
     opened = shown.read(f"/results/{quote_segment(ident)}")
     talk = None if content is None else open_conversation(content)
-    transcript = None if talk is None else make_transcript_view(talk, opened=opened, quotations=quotations)
+    view = partial(make_transcript_view, opened=opened, quotations=quotations, findings=findings)
+    transcript = None if talk is None else view(talk)
     genesis = await state.ledger.read(1)
     return {
         "row": row,
