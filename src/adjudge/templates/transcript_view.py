@@ -58,8 +58,9 @@ def make_transcript_view(
 ) -> TranscriptView:
     """Make the view of a conversation, the ``key``-th one of its page.
 
-    ``quotations`` are marked where they first occur in a step. ``findings`` are shown at the steps that they are about; show all of
-    them elsewhere too. ``names_unseen=False`` does not say which steps of a run were left out for its judge.
+    ``quotations`` are marked where they first occur in a step. ``findings`` are shown at the steps that they are
+    about; show all of them elsewhere too. ``names_unseen=False`` does not say which steps of a run were left out for
+    its judge.
     """
     run, opened = conversation.run, opened or Opened()
     rendered = run.render() if conversation.kind == "run" and names_unseen else None
