@@ -137,19 +137,19 @@ def test_a_run_is_shown_as_what_it_did(server: RunningServer, ana: Any):
 def test_each_text_is_offered_as_a_file(server: RunningServer, ana: Any, name: str):
     """Letter for letter, and as a file that no browser opens."""
     ident = make_request(server, texts={name: TALK})
-    sent = ana.get(f"/approvals/{ident}/{name}")
+    sent = ana.get(f"/approvals/{ident}/content?part={name}")
 
     assert json.loads(sent.text) == TALK
     assert sent.headers["content-disposition"] == f'attachment; filename="{name}.txt"'
-    assert ana.get(f"/approvals/{ident}/reference").status_code == 404
+    assert ana.get(f"/approvals/{ident}/content?part=reference").status_code == 404
 
 
 def test_nobody_else_reads_it(server: RunningServer):
     """It is as private as the content."""
     ident = make_request(server, texts={"task": TASK}, approvers=["Ana"])
-    assert server.open_client().get(f"/approvals/{ident}/task").status_code in {303, 401}
+    assert server.open_client().get(f"/approvals/{ident}/content?part=task").status_code in {303, 401}
     server.add_account("Zoe", "approve")
-    assert server.sign_in("Zoe").get(f"/approvals/{ident}/task").status_code == 404
+    assert server.sign_in("Zoe").get(f"/approvals/{ident}/content?part=task").status_code == 404
 
 
 # ---------------------------------------------------------------- not shown

@@ -169,12 +169,12 @@ async def show_news(
     return render_page(request, "approval_news.html", context, caller=caller)
 
 
-@router.get("/approvals/{id}/{part}", include_in_schema=False)
-async def send_part(
+@router.get("/approvals/{id}/content", include_in_schema=False)
+async def send_content(
     id: str,  # noqa: A002 - as above
-    part: Literal["content", "task", "context", "reference"],
     state: CurrentState,
     caller: Approver,
+    part: Literal["content", "task", "context", "reference"] = "content",
 ) -> Response:
     """Send the exact bytes of what was judged, or of what it was judged with, as a file."""
     approval = await _load(state, caller, id)
