@@ -98,6 +98,7 @@ from adjudge.labels import (
     find_truths,
     load_looks,
     load_plan,
+    make_paired_plans,
     make_plan,
     open_label_queue,
     tabulate_truths,
@@ -105,7 +106,20 @@ from adjudge.labels import (
     write_plan,
 )
 from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, read_audit, render_audit
-from adjudge.measurement import PlanProgress, RateDecision, RateLimit, decide_rate, make_measurement
+from adjudge.measurement import (
+    Better,
+    JudgeDifference,
+    PlanProgress,
+    RateDecision,
+    RateLimit,
+    ShareDifference,
+    SystemDifference,
+    compare_judges,
+    compare_systems,
+    decide_rate,
+    make_measurement,
+    record_difference_look,
+)
 from adjudge.models import Price
 from adjudge.report import (
     Diff,
@@ -399,6 +413,18 @@ def decide_rates(done: Run) -> None:
     assert_type(decision.limit, RateLimit | None)
     assert_type(make_measurement(done).plan, PlanProgress | None)
     assert_type(load_looks(done.folder), tuple[Look, ...])
+
+
+def compare_runs(before: Run, after: Run) -> None:
+    first, _ = make_paired_plans(before, after, within=0.05, seed=1)
+    assert_type(first.against, str | None)
+    systems = compare_systems(before, after, labels_are_random=True)
+    assert_type(systems, SystemDifference)
+    assert_type(systems.standing, Better)
+    record_difference_look(before, systems, by="ci")
+    judges = compare_judges(before, after)
+    assert_type(judges, JudgeDifference)
+    assert_type(judges.agreement, ShareDifference)
 
 
 def compute_rates() -> None:

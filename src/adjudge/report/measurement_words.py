@@ -178,14 +178,6 @@ def _describe_weighted(agreement: Agreement, where: str) -> str:
     return _start_sentence(f"it {' and '.join(clauses)}.", where) if clauses else ""
 
 
-def describe_difference() -> str:
-    """Describe why the corrected rates of two runs over the same contents are not subtracted from each other."""
-    return (
-        "No interval is given for the difference: both runs hold the same answers, so people would pass the same share "
-        "of both. What differs is how often each judge is wrong."
-    )
-
-
 def _describe_correlation(measurement: Measurement, where: str) -> str:
     if measurement.correlation is None:
         return ""
