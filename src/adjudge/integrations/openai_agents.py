@@ -161,7 +161,10 @@ class _GuardedInvoker:
         verdict = await self.checks.decide(call, context)
         if not verdict:
             return verdict.message
-        result = await self.invoke(context, arguments)
+        try:
+            result = await self.invoke(context, arguments)
+        finally:
+            await self.checks.guard.record_return(call)
         return result if await self._may_read(call, result) else WITHHELD
 
     async def needs_approval(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
