@@ -252,7 +252,7 @@ def test_a_result_is_withheld_from_the_agent(place: Workplace):
 
 
 def test_the_output_of_a_command_that_failed_cannot_be_withheld_and_ends_the_session(claude: Workplace):
-    """Claude Code has another event for it, whose answer replaces nothing: the model reads it, and nothing runs then."""
+    """Claude Code has another event for it, whose answer replaces nothing: it is read, and nothing runs after it."""
     install(claude)
 
     results = claude.run(

@@ -254,8 +254,8 @@ class _GuardedAgent(Agent[Any]):
             if not _is_guarded_handoff(handoff):
                 name = handoff.agent_name if isinstance(handoff, Handoff) else handoff.name
                 raise UsageError(
-                    f"agent {show(self.name)} cannot be guarded: its handoff to {show(name)} was added after the guard; "
-                    "give all handoffs to guard_agent",
+                    f"agent {show(self.name)} cannot be guarded: its handoff to {show(name)} was added after the "
+                    "guard; give all handoffs to guard_agent",
                     argument="agent",
                 )
         tools = await super().get_all_tools(run_context)
