@@ -209,8 +209,10 @@ def test_messages_of_langchain_are_read_as_its_graph_and_its_models_write_them()
         ({"type": "remove"}, "is of a kind that is not known here"),
         ({"id": "m1"}, "stands there twice"),
         ({"invalid_tool_calls": [{"name": "Bash", "args": "{", "id": "x"}]}, "has no result"),
+        ({"content": [{"type": "tool_use", "id": "x", "name": "rm"}]}, "is not among its calls"),
+        ({"content": [{"type": "function_call", "id": "fc", "call_id": "x", "name": "rm"}]}, "is not among its calls"),
     ],
-    ids=["hosted", "cut", "removed", "repeated", "invalid"],
+    ids=["hosted", "cut", "removed", "repeated", "invalid", "among its parts", "among its parts, of the provider"],
 )
 def test_what_hides_a_call_in_messages_of_langchain_is_a_problem(changes: dict, problem: str):
     """What hides a call in messages of LangChain is a problem."""
