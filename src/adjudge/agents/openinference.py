@@ -140,7 +140,7 @@ def _open_part(value: Any) -> dict[str, Any]:
 
 
 def _stands_among(part: Mapping[str, Any], calls: Sequence[Any]) -> bool:
-    """Return whether a part is a call that the message has among its calls too; an id of its own makes another of it."""
+    """Return whether a part is a call that the message has among its calls too; one with another id is none of them."""
     if part["type"] != "tool_use":
         return False
     made = open_members(part.get("tool_use"))
