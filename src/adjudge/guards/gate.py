@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar, get_args
 
 from adjudge.agents.run import AgentRun
 from adjudge.content import check_extent, copy_plain, digest_text, read_content, write_plain
-from adjudge.errors import AdjudgeError, Argument, RequestExists, UsageError
+from adjudge.errors import AdjudgeError, Argument, FunctionError, RequestExists, UsageError
 from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_functions, check_share, read_options
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
@@ -191,6 +191,8 @@ class Check:
         shown = parts.pop("content")
         arguments = {**parts, "rules": rules, "metadata": self.metadata}
         result, error = await call_safely(self._ask_judge, shown, arguments)
+        if isinstance(error, FunctionError):  # a mistake in the program; as undecided, a policy could open over it
+            raise error
         if error is not None:
             return self._make_undecided(error), False
         criterion_results = result.rule_results[len(rule_results) :]

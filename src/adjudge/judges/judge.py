@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, TypeGuard, TypeVar, get_args
 
 from adjudge.concurrency import Timeout, describe_error
 from adjudge.content import check_size, content_text
-from adjudge.errors import AdjudgeError, Argument, ModelError, Reason, ReplyError, UsageError
+from adjudge.errors import AdjudgeError, Argument, FunctionError, ModelError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import (
     ReadOnly,
     check_choice,
@@ -182,6 +182,8 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
                 answer = make_undecided("timeout", detail, question)
             else:
                 answer = call.fail(error)
+        except FunctionError:
+            raise
         except Exception as error:  # noqa: BLE001 - a model that fails leaves the judgement undecided
             answer = call.fail(error)
         result = call.conclude(answer, since(started))

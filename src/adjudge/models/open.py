@@ -13,7 +13,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import show
 from adjudge.models.defaults import EXAMPLE
-from adjudge.models.function import as_model
+from adjudge.models.function import FunctionJudge, FunctionModel, as_model
 from adjudge.models.model import Model, Reply, Request
 
 _HTTP_OPTIONS = ("base_url", "key_env", "max_concurrency", "requests_per_minute", "max_input_characters")
@@ -168,7 +168,10 @@ def _open_function(path: str, options: dict[str, Any], *, allow_python: bool) ->
         )
         where = where if missing else ""
         raise UsageError(f"{spec} cannot be found: {error}{where}") from None
-    return as_model((spec, function), **options)  # a pair: what judge_function made is called by its spec as well
+    if isinstance(function, FunctionModel | FunctionJudge):
+        return function.rename(spec)
+    # By name and not as a pair, which decides by its parameters alone: it is what it is for ``Judge(function)``.
+    return as_model(function, spec, **options)
 
 
 def _split_options(prefix: str, remainder: str) -> tuple[str, dict[str, object]]:
