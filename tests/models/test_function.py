@@ -151,7 +151,18 @@ def test_what_cannot_be_a_model_is_refused(source, says):
         as_model(source)
 
 
-@pytest.mark.parametrize("value", [None, 5, b"bytes", {"passed": True}, ["x"]], ids=str)
+@pytest.mark.parametrize("value", [None, True, 5, 0.5, ("x", 1), {"score": 0.5}], ids=str)
+def test_a_verdict_is_no_reply(value):
+    """It is what a judge in code returns: a mistake in the program, so it raises, with the line to write."""
+
+    def mine(prompt):
+        return value
+
+    with pytest.raises(UsageError, match=rf"mine returned {type(value).__name__}.*def mine\(content\)"):
+        answer(mine)
+
+
+@pytest.mark.parametrize("value", [b"bytes", {"passed": True}, ["x"]], ids=str)
 def test_a_function_returns_a_text_or_a_reply(value):
     """Anything else is an error that names the type; a Reply passes through."""
     with pytest.raises(ModelError, match=f"mine returned {type(value).__name__}"):

@@ -120,11 +120,11 @@ class FunctionModel:
             return Reply(text=answer)
         if isinstance(answer, Mapping) and "token" in answer:
             return Reply(text=self._write_answer(answer))
-        description = show(repr(answer)) if _is_scalar(answer) else type(answer).__name__
-        lacks = " without a token" if isinstance(answer, Mapping) else ""
+        value = f" ({show(str(answer))})" if _is_scalar(answer) and answer is not None else ""
+        lacks = " without a token" if isinstance(answer, Mapping) else value
         message = (
-            f"{self.name} returned {description}{lacks}; a function that is given the prompt is a model, and returns "
-            "a text, a dict that carries the token, or a Reply; to judge in code, and return a bool or a number, name "
+            f"{self.name} returned {type(answer).__name__}{lacks}; a function that is given the prompt is a model, and "
+            "returns a text, a dict that carries the token, or a Reply; to judge in code, and return a bool or a number, name "
             f"the parameter content ({describe_signature(self._caller.function)}), or hand in "
             f"judge_function({_write_name(self._caller.function)})"
         )

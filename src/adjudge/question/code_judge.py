@@ -112,8 +112,10 @@ def _check_shape(returned: Any, question: Question) -> None:
         bring_into_form(returned, question)
     except ShapeError:
         raise
-    except ReplyError:
-        return  # of a shape, and the reading of what is kept says what is wrong with it
+    except ReplyError as error:
+        if error.because == "off_scale":
+            raise
+        # Else it is of a shape, and the reading of what is kept says what is wrong with it.
 
 
 def read_returned(reply: Reply, question: Question, function: FunctionIdentity) -> Answer:

@@ -9,6 +9,7 @@ Other libraries are never imported: their values are known by their attributes.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,7 +47,7 @@ def open_foreign(value: Any) -> Any:
         rationale = metadata.get("rationale") if isinstance(metadata, Mapping) else None
         reason = getattr(value, "comment", None) or getattr(value, "error", None) or rationale
         name = getattr(value, "key", None) or getattr(value, "name", None)
-        return {"name": name, "score": value.score, "reason": "" if reason is None else str(reason)}
+        return {"key": name, "score": value.score, "reason": "" if reason is None else str(reason)}
     if hasattr(value, "value") and hasattr(value, "reason"):
         return {"score": value.value, "reason": value.reason or ""}
     return value
@@ -98,9 +99,8 @@ def _bring_into_scores(returned: Any, question: Question, rubric: Rubric) -> Map
             _refuse_ambiguous(returned, criteria, question)
         elif any(name in criteria for name in returned):
             return {"criteria": [_make_entry(name, value, question, rubric) for name, value in returned.items()]}
-    elif isinstance(returned, list) and returned and all(isinstance(it, dict) and "score" in it for it in returned):
-        named = [(item.get("key", item.get("name")), item) for item in returned]
-        return {"criteria": [_make_entry(name, item, question, rubric) for name, item in named]}
+    elif isinstance(returned, list) and returned and all(isinstance(it, dict) and "key" in it for it in returned):
+        return {"criteria": [_make_entry(item["key"], item, question, rubric) for item in returned]}
     verdict = _read_verdict(returned, question)
     entry = _make_entry(_find_criterion(question), returned, question, rubric)
     flag = {"passed": verdict["passed"]} if "passed" in verdict and "score" in verdict else {}
@@ -117,6 +117,8 @@ def _make_entry(name: object, value: Any, question: Question, rubric: Rubric) ->
     low, high = rubric.scale
     if isinstance(score, bool):
         score = high if score else low
+    if not math.isfinite(score):  # which JSON does not have, so nobody could read it later
+        raise ReplyError("off_scale", f"the function returned a score of {score}; {describe_expected(question)}")
     return {"name": name, "score": score, "reasoning": verdict["reasoning"]}
 
 
