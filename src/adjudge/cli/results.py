@@ -100,6 +100,8 @@ def explain_undecided(result: JudgeResult, *, shown: bool = False) -> str:
     With ``shown``, what may help alone; an empty text where nothing is known to.
     """
     remedy = _REMEDIES.get(result.undecided_because or "")
+    if remedy == _UNREAD and "--no-token" in result.detail:  # which says what to do, so that nobody has to be asked
+        remedy = None
     if shown:
         return f"undecided ({result.undecided_because}): {remedy}" if remedy else ""
     return f"undecided ({result.undecided_because}): {list_seats(result)}" + (f"; {remedy}" if remedy else "")

@@ -335,20 +335,23 @@ class _Call:
         return self._advise(answer, reply, token)
 
     def _advise(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
-        """Add to the answer what a function is missing that answers without the token.
+        """Add to the answer what may help where the reply has no token at all.
 
-        Not said of other models: there a missing token can be an attack, and going without it is no remedy.
+        Not where it has a wrong one: the content may have talked the model out of the right one, and to go without is
+        no remedy.
         """
-        lacks_token = (
-            token is not None and token not in (reply.text or "") and (reply.text or "").lstrip().startswith("{")
-        )
-        if answer.because != "unparseable" or not lacks_token or not isinstance(self.model, FunctionModel):
+        text = reply.text or ""
+        if answer.because != "unparseable" or token is None or '"token"' in text:
             return answer
-        remedy = (
-            "a function has to copy it, or be judged without a token (--no-token, or token = false in adjudge.toml); "
-            "one that judges by itself names its parameter content, and needs none"
-        )
-        return replace(answer, detail=f"{answer.detail}; {remedy}")
+        remedies = []
+        if text.lstrip().removeprefix("```json").removeprefix("```").lstrip().startswith("{"):
+            remedies.append(
+                "if this model never copies the token, judge without it (--no-token, token=False in Python, or "
+                "token = false in adjudge.toml)"
+            )
+        if isinstance(self.model, FunctionModel):
+            remedies.append(f"{self.model.name} was given the prompt; to judge in code, name its parameter content")
+        return replace(answer, detail="; ".join([answer.detail, *remedies]))
 
     def make_request(self) -> Request:
         judge, question, is_model = self.judge, self.question, self.function is None

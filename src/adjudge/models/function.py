@@ -124,8 +124,8 @@ class FunctionModel:
         lacks = " without a token" if isinstance(answer, Mapping) else value
         message = (
             f"{self.name} returned {type(answer).__name__}{lacks}; a function that is given the prompt is a model, and "
-            "returns a text, a dict that carries the token, or a Reply; to judge in code, and return a bool or a number, name "
-            f"the parameter content ({describe_signature(self._caller.function)}), or hand in "
+            "returns a text, a dict that carries the token, or a Reply; to judge in code, and return a bool or a "
+            f"number, name the parameter content ({describe_signature(self._caller.function)}), or hand in "
             f"judge_function({_write_name(self._caller.function)})"
         )
         if _is_verdict(answer) and not self._caller.has_answered:
