@@ -296,7 +296,7 @@ def test_a_function_that_leaves_out_the_token_is_told(reply: str, without: bool,
     result = Judge(answer, reask=0).evaluate_sync("x", criteria="Good.")
 
     assert result.undecided_because == "unparseable"
-    assert ("(--no-token, token=False in Python, or token = false in adjudge.toml)" in result.detail) is without
+    assert ("for a model that never copies it: --no-token (token=False in Python)" in result.detail) is without
     assert ("answer was given the prompt; to judge in code, name its parameter content" in result.detail) is in_code
 
 
@@ -316,7 +316,7 @@ def test_a_model_that_does_not_copy_the_token_is_told_how_to_do_without():
     """In the first undecided result; the doctor is not needed for that."""
     result = Judge(Forgetful('{"criteria": []}'), reask=0).evaluate_sync("x", criteria="Good.")
 
-    assert "if this model never copies the token, judge without it (--no-token" in result.detail
+    assert "for a model that never copies it: --no-token" in result.detail
     assert "doctor" not in result.explain()
 
 

@@ -72,9 +72,10 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
 
     Args:
         model: A name (``"openai:gpt-6.1-terra"``), a function, a ``(name, function)`` pair, an object with ``name`` and
-            ``evaluate(prompt)``, or a ``Model``. A function with a parameter ``content`` judges by itself, as with
-            ``judge_function``. Any other function is a model: it is given the prompt and returns the text of a reply,
-            as with ``model_function``.
+            ``evaluate(prompt)``, or a ``Model``. A function with a parameter ``content``, ``output``, ``answer``,
+            ``response`` or ``completion``, or one that says that it returns a bool or a number, judges by itself, as
+            with ``judge_function``. Any other function is a model: it is given the prompt and returns the text of a
+            reply, as with ``model_function``.
         rubric: The judge's own rubric: a ``Rubric``, a path or a shipped name. A rubric given to a call replaces it.
         name: The judge's name in results; by default the model's name.
         timeout: Seconds for one judgement, including retries and asking again; ``None`` means no limit.
@@ -345,10 +346,7 @@ class _Call:
             return answer
         remedies = []
         if text.lstrip().removeprefix("```json").removeprefix("```").lstrip().startswith("{"):
-            remedies.append(
-                "if this model never copies the token, judge without it (--no-token, token=False in Python, or "
-                "token = false in adjudge.toml)"
-            )
+            remedies.append("for a model that never copies it: --no-token (token=False in Python)")
         if isinstance(self.model, FunctionModel):
             remedies.append(f"{self.model.name} was given the prompt; to judge in code, name its parameter content")
         return replace(answer, detail="; ".join([answer.detail, *remedies]))

@@ -18,7 +18,6 @@ from adjudge.concurrency import PerLoop, describe_error
 from adjudge.errors import FunctionError, ModelError, ShapeError, UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.extent import MOST_WRITTEN, find_excess
-from adjudge.formats.text import show
 from adjudge.models.defaults import EXAMPLE
 from adjudge.models.function_identity import identify_function, name_function
 from adjudge.models.function_signature import (
@@ -120,7 +119,7 @@ class FunctionModel:
             return Reply(text=answer)
         if isinstance(answer, Mapping) and "token" in answer:
             return Reply(text=self._write_answer(answer))
-        value = f" ({show(str(answer))})" if _is_scalar(answer) and answer is not None else ""
+        value = f" ({str(answer)[:40]})" if _is_scalar(answer) and answer is not None else ""
         lacks = " without a token" if isinstance(answer, Mapping) else value
         message = (
             f"{self.name} returned {type(answer).__name__}{lacks}; a function that is given the prompt is a model, and "
