@@ -65,7 +65,9 @@ def _to_dict(item: InputItem, result: JudgeResult) -> dict[str, Any]:
 
 
 def print_results(done: Sequence[Done], *, single: bool) -> None:
-    """The results for people: everything about one, a line for each of several."""
+    """The results for people: everything about one, a line for each of several; in a pipe with a header."""
+    if not single and not draws() and any(result is not None for _, result in done):
+        print_line("outcome  input  why")
     for item, result in done:
         if result is not None and single:
             _print_one(result)
@@ -176,6 +178,8 @@ def _print_one(result: JudgeResult) -> None:
         show_drawing(result)
         return
     print_line(describe_outcome(result))
+    if result.criteria:
+        _print_fields("mark", "score", "criterion", "reasoning")
     for criterion in result.criteria:
         score = "-" if criterion.score is None else format_apart(criterion.score, criterion.threshold)[0]
         _print_fields(name_mark(criterion, "-"), score, criterion.name, criterion.reasoning)
