@@ -316,6 +316,13 @@ class LabelQueue:
             seconds_per_answer=_find_pace(self._store.list_times(rater, _PACED)),
         )
 
+    def count_left(self, rater: str) -> int:
+        """Count the cases that are left for a rater: what they have not answered, and that needs another answer.
+
+        Cases that somebody else has just now are counted, because they may come back.
+        """
+        return self._store.count_left(self._mode, read_name(rater, "rater"), per_case=self._per_case)
+
     # ---------------------------------------------------------------- what people differ about
 
     def truths(self, *, criterion: str | None = None) -> dict[str, Truth]:

@@ -480,6 +480,13 @@ class LabelStore:
             AND (:rater IS NULL OR rater = :rater) GROUP BY case_id HAVING count(DISTINCT rater) >= :least)"""
         return self._file.ask(query, mode=mode, rater=rater, least=least)[0][0]
 
+    def count_left(self, mode: LabelMode, rater: str, *, per_case: int) -> int:
+        """Cases in the order that a rater has not answered, and that have fewer than so many raters."""
+        query = """SELECT count(*) FROM (SELECT l.case_id FROM live l JOIN cases c ON c.id = l.case_id
+            WHERE c.position IS NOT NULL AND l.mode = :mode AND l.done GROUP BY l.case_id
+            HAVING count(DISTINCT l.rater) >= :per_case OR max(l.rater = :rater))"""
+        return self.count_ordered() - self._file.ask(query, mode=mode, rater=rater, per_case=per_case)[0][0]
+
     def count_skipped(self, mode: LabelMode, rater: str) -> int:
         """Cases that a rater skipped and has not answered since."""
         query = """SELECT count(DISTINCT case_id) FROM live s WHERE mode = :mode AND rater = :rater AND action = 'skip'

@@ -28,6 +28,7 @@ from adjudge.guards.approval.approval import (
     read_name,
 )
 from adjudge.guards.approval.completeness import Gap, digest_shown, find_gaps
+from adjudge.guards.approval.decided import find_decided, find_reasons
 from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
 from adjudge.guards.approval.listed import RequestFilters
 from adjudge.guards.approval.pending import (
@@ -489,6 +490,40 @@ class Approvals:
         name = read_name(by, "by")
         await self._notice_time()
         work = partial(find_undoable, by=name, now=self._time())
+        return tuple(await self._look_up(work) or ())
+
+    async def list_decided(
+        self,
+        by: str,
+        *,
+        approved: bool | None = None,
+        since: datetime | None = None,
+        gates: Collection[str] | None = None,
+        skip: int = 0,
+        most: int = 50,
+    ) -> tuple[tuple[str, ...], int]:
+        """Return the ids of the requests with a vote of somebody that counts, the last vote first, and how many match.
+
+        ``approved`` finds the votes that said so alone, ``since`` those from a time on, and ``gates`` those about
+        requests of these gates. ``skip`` leaves out the first of them, and at most ``most`` follow. ``summarise`` has
+        what a list shows of them.
+        """
+        name = read_name(by, "by")
+        await self._notice_time()
+        work = partial(
+            find_decided, by=name, approved=approved, since=since, gates=gates, skip=max(0, skip), most=max(0, most)
+        )
+        ids, total = await self._look_up(work) or ([], 0)
+        return tuple(ids), total
+
+    async def list_reasons(self, by: str, *, id: str) -> tuple[str, ...]:  # noqa: A002 - as in decide
+        """Return reasons given before that may fit a request, the most used first: somebody's own, then its gate's.
+
+        They are those of the latest 1,000 votes about requests that ``by`` was asked about too, and none about this
+        request.
+        """
+        approval = await self._load(id)
+        work = partial(find_reasons, by=read_name(by, "by"), gate=approval.gate, apart_from=id)
         return tuple(await self._look_up(work) or ())
 
     async def count_open(self, approver: str, *, gates: Collection[str] | None = None) -> int:

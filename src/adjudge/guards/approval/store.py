@@ -547,11 +547,11 @@ def load_many(
     if overrides:
         statement = statement.where(table.c.overrides == 1)
     if approver is not None:
-        statement = statement.where(table.c.id.in_(_select_asked(approver)))
+        statement = statement.where(table.c.id.in_(select_asked(approver)))
     return _fetch(connection, statement)
 
 
-def _select_asked(approver: str) -> Select[Any]:
+def select_asked(approver: str) -> Select[Any]:
     """Select the ids of the requests that ask somebody."""
     from sqlalchemy import select
 
@@ -579,7 +579,7 @@ def find_requests(
     conditions = filters.make_conditions()
     conditions += [] if status is None else [table.c.status == status]
     conditions += [] if gates is None else [listed.c.gate.in_(sorted(gates))]
-    conditions += [] if approver is None else [table.c.id.in_(_select_asked(approver))]
+    conditions += [] if approver is None else [table.c.id.in_(select_asked(approver))]
     ids = select(table.c.id).select_from(joined).where(*conditions).order_by(table.c.id).limit(most)
     total = select(func.count()).select_from(joined).where(*conditions)
     return list(connection.execute(ids).scalars()), connection.execute(total).scalar_one()
@@ -596,7 +596,7 @@ def count_open(connection: Connection, *, approver: str, gates: Collection[str] 
     statement = select(func.count()).select_from(table.join(listed, listed.c.approval == table.c.id))
     statement = statement.where(table.c.status == "open", *(table.c.id.not_in(ids) for ids in voted))
     statement = statement.where(table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now)))
-    statement = statement.where(table.c.id.in_(_select_asked(approver)))
+    statement = statement.where(table.c.id.in_(select_asked(approver)))
     if gates is not None:
         statement = statement.where(listed.c.gate.in_(sorted(gates)))
     return connection.execute(statement).scalar_one()

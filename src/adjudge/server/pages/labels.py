@@ -29,7 +29,7 @@ from adjudge.server.pages.label_view import (
     find_to_go,
     list_answered,
 )
-from adjudge.server.pages.page import Context, add_page, redirect, render_page
+from adjudge.server.pages.page import Context, add_page, redirect, show_page
 from adjudge.server.problem import Problem
 from adjudge.server.run_folders import list_run_folders
 from adjudge.server.state import CurrentState, ServerState
@@ -183,7 +183,7 @@ async def take_answer(
         await use_queue(state, run, keep)
     except Problem as problem:
         context = await view_case(run, state, caller) | {"error": str(problem.detail), "typed": form.comment}
-        return render_page(request, "label.html", context, caller=caller, status=problem.status_code)
+        return await show_page(request, "label.html", context, caller=caller, status=problem.status_code)
     return redirect(f"/labels/{run}")
 
 
@@ -268,7 +268,7 @@ async def settle_difference(
         await use_queue(state, run, keep)
     except Problem as problem:
         context = await view_differences(run, state, caller) | {"error": str(problem.detail), "typed": form.comment}
-        return render_page(request, "differences.html", context, caller=caller, status=problem.status_code)
+        return await show_page(request, "differences.html", context, caller=caller, status=problem.status_code)
     return redirect(f"/labels/{run}/differences")
 
 

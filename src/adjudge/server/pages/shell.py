@@ -20,7 +20,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ..
     (
         "Waiting for you",
         (
-            ("/approvals", "Approvals", "a", ("approve",)),
+            ("/approvals", "Approvals", "a", ("approve", "read")),
             ("/labels", "Labels", "l", ("label", "adjudicate")),
         ),
     ),
@@ -39,11 +39,16 @@ _OVERVIEW = "/"
 
 _URGENT = frozenset({"/approvals"})
 
+_COUNTED = frozenset({"/approvals", "/labels"})
+
 THEME = "theme"
 """The cookie with the colours that somebody chose."""
 
 LETTERS = "letters"
 """The cookie of somebody who switched the letters off that are keys."""
+
+TIMES = "times"
+"""The cookie of somebody who reads times in UTC."""
 
 _ROLES = {"approve": "approver", "label": "labeller", "adjudicate": "adjudicator"}
 
@@ -61,7 +66,14 @@ def make_shell(
         NavSection(
             title=title,
             links=tuple(
-                NavLink(path=path, name=name, key=key, waiting=counts.get(path), urgent=path in _URGENT)
+                NavLink(
+                    path=path,
+                    name=name,
+                    key=key,
+                    waiting=counts.get(path),
+                    urgent=path in _URGENT,
+                    counts=path in _COUNTED,
+                )
                 for path, name, key, scopes in links
                 if caller is not None and _may_open(caller.permissions, path, scopes)
             ),
@@ -80,6 +92,8 @@ def make_shell(
         csrf=caller.session.csrf_token if caller is not None and caller.session is not None else "",
         theme=read_theme(request.cookies.get(THEME, "")),
         keys=request.cookies.get(LETTERS) != "off",
+        local_times=request.cookies.get(TIMES) != "utc",
+        waits=sum(counts.get(path, 0) for path in _URGENT),
         ledger=_describe_ledger(checked) if caller is not None and caller.may("read") else None,
         static=find_static(),
     )
@@ -118,9 +132,14 @@ def _may_open(permissions: Permissions, path: str, scopes: Iterable[PermissionSc
 
 async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]:
     """Count what waits for the caller, by the path where it does."""
-    if not caller.may("approve") or caller.session is None or caller.approver is None:
+    if caller.session is None:
         return {}
-    return {"/approvals": await state.approvals.count_open(caller.approver, gates=caller.permissions.gates)}
+    counts = {}
+    if caller.may("approve") and caller.approver is not None:
+        counts["/approvals"] = await state.approvals.count_open(caller.approver, gates=caller.permissions.gates)
+    if caller.may("label") and caller.rater is not None and caller.permissions.gates is None:
+        counts["/labels"] = await state.labels.count_left(caller.rater)
+    return counts
 
 
 def _describe_ledger(checked: Checked | None) -> LedgerNotice | None:
