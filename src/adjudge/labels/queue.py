@@ -341,24 +341,38 @@ class LabelQueue:
         ]
         return tuple(sorted(differences, key=lambda truth: truth.value is not None))
 
-    def next_difference(self, rater: str, *, blind: bool = True, session: str | None = None) -> LabelTask | None:
+    def next_difference(
+        self,
+        rater: str,
+        *,
+        blind: bool = True,
+        session: str | None = None,
+        case: str | None = None,
+        criterion: str | None = None,
+    ) -> LabelTask | None:
         """The next difference to settle, with what everybody said; ``None`` where nothing is left now.
 
         What was skipped in this session, and what another session has, is left out. Whoever is shown what others said
-        of a case is not asked to label it any more.
+        of a case is not asked to label it any more. With ``case``, and ``criterion`` where it is about one, that
+        difference comes first, also if it was skipped; another one comes where somebody else has it.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
         with self._store.change():
             leased = self._store.list_leased(session, "adjudicate")
-            for truth in self.list_differences():
-                if truth.case in leased or self._store.has_skipped(truth.case, rater, session, "adjudicate"):
+
+            def is_chosen(truth: Truth) -> bool:
+                return case is not None and (truth.case, truth.criterion) == (case, criterion)
+
+            for truth in sorted(self.list_differences(), key=lambda truth: not is_chosen(truth)):
+                was_skipped = self._store.has_skipped(truth.case, rater, session, "adjudicate")
+                if truth.case in leased or (was_skipped and not is_chosen(truth)):
                     continue
                 source_case = self._read(truth.case)
                 self._store.mark_seen([truth.case], rater, "labels")
-                criterion = _find_named_criterion(source_case, truth.criterion)
+                asked = _find_named_criterion(source_case, truth.criterion)
                 until = self._store.take_lease(truth.case, rater, session, "adjudicate", self._seconds)
-                return self._make_task(source_case, rater, criterion, until, blind=blind, others=truth.labels)
+                return self._make_task(source_case, rater, asked, until, blind=blind, others=truth.labels)
             return None
 
     def adjudicate(

@@ -366,7 +366,7 @@ def test_an_approval_can_be_undone_and_counts_afterwards(server: RunningServer, 
     )
 
     answer = ana.post(f"/approvals/{ident}/undo", data={"csrf_token": find_token(ana, "/approvals")})
-    assert (answer.status_code, answer.headers["location"]) == (303, f"/approvals/{ident}")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/approvals/{ident}?undone=true")
     assert read_approval(server, ident).pending_votes == ()
     assert f'action="/approvals/{ident}/undo"' not in read(ana, ident)
     assert list_kinds(server, ident) == ["requested", "vote_pending", "vote_withdrawn"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal, TypeVar
 
-from fastapi import APIRouter, Depends, Form
+from fastapi import APIRouter, Depends, Form, Query
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -41,6 +41,8 @@ T = TypeVar("T")
 Labelling = Annotated[Caller, Depends(require("label"))]
 
 Settling = Annotated[Caller, Depends(require("adjudicate"))]
+
+Name = Annotated[str | None, Query(max_length=1_000)]
 
 Either = Annotated[Caller, Depends(require("label", "adjudicate"))]
 
@@ -107,7 +109,10 @@ async def _count_labels(state: ServerState, caller: Caller, row: LabelledRun) ->
         may_show = settles and not (busy and progress.per_case > 1)
         if may_show:
             queue.note_shown(rater)
-        return replace(row, progress=progress, differences=len(queue.list_differences()) if may_show else None)
+        left = queue.count_left(rater)
+        return replace(
+            row, progress=progress, left=left, differences=len(queue.list_differences()) if may_show else None
+        )
 
     try:
         return await use_queue(state, row.name, count)
@@ -218,19 +223,23 @@ async def view_differences(
     run: str,
     state: CurrentState,
     caller: Settling,
-    verdict: bool = False,  # noqa: FBT001, FBT002 - a part of the address
+    *,
+    verdict: bool = False,
+    case: Name = None,
+    criterion: Name = None,
 ) -> Context:
     """Show a case on which people differ, with their labels; with ``verdict`` the judge's results too."""
     rater = name_rater(caller)
 
     def show(queue: LabelQueue) -> Context:
-        task = queue.next_difference(rater, blind=not verdict, session=caller.identity)
+        task = queue.next_difference(rater, blind=not verdict, session=caller.identity, case=case, criterion=criterion)
         left = queue.list_differences()
+        shown = None if task is None else (task.case, None if task.criterion is None else task.criterion.name)
         return {
             "run": run,
             "task": task,
             "shows_judge": verdict,
-            "others": [truth for truth in left if task is None or truth.case != task.case][:_MOST_OPEN],
+            "others": [truth for truth in left if (truth.case, truth.criterion) != shown][:_MOST_OPEN],
             "open": len(left),
             "agreement": queue.show_agreement(rater),
             "error": "",
@@ -251,14 +260,17 @@ async def settle_difference(
         if form.label == "skip":
             queue.skip_difference(rater, form.case, session=caller.identity)
             return
-        value = _read_value(form, lambda: queue.next_difference(rater, session=caller.identity))
+        criterion = form.criterion or None
+        value = _read_value(
+            form, lambda: queue.next_difference(rater, session=caller.identity, case=form.case, criterion=criterion)
+        )
         comment = form.comment.strip()
         full_comment = f"{SILENT}{comment}".strip() if form.silent else comment
         queue.adjudicate(
             rater,
             form.case,
             value,
-            criterion=form.criterion or None,
+            criterion=criterion,
             comment=full_comment or None,
             session=caller.identity,
             subject=form.subject or None,
@@ -267,7 +279,11 @@ async def settle_difference(
     try:
         await use_queue(state, run, keep)
     except Problem as problem:
-        context = await view_differences(run, state, caller) | {"error": str(problem.detail), "typed": form.comment}
+        shown = {"case": form.case, "criterion": form.criterion or None}
+        context = await view_differences(run, state, caller, **shown) | {
+            "error": str(problem.detail),
+            "typed": form.comment,
+        }
         return await show_page(request, "differences.html", context, caller=caller, status=problem.status_code)
     return redirect(f"/labels/{run}/differences")
 

@@ -137,7 +137,8 @@ async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]
     counts = {}
     if caller.may("approve") and caller.approver is not None:
         counts["/approvals"] = await state.approvals.count_open(caller.approver, gates=caller.permissions.gates)
-    if caller.may("label") and caller.rater is not None and caller.permissions.gates is None:
+    labels = state.run_folder is not None and caller.may("label") and caller.permissions.gates is None
+    if labels and caller.rater is not None:
         counts["/labels"] = await state.labels.count_left(caller.rater)
     return counts
 

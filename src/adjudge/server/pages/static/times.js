@@ -2,12 +2,13 @@
 // Times in the reader's zone. The server writes them in UTC; a time[data-form] is written anew from its datetime, and its
 // title keeps the UTC. [data-zone] names the zone in a sentence. data-times="utc" on the body leaves all as it is.
 (() => {
-  if (document.body.dataset.times !== "local") return;
   const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
   const two = (number) => String(number).padStart(2, "0");
   const names = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
   const zone = names.resolvedOptions().timeZone;
   if (!zone || zone === "UTC") return; // what the server wrote is right already
+  document.getElementById("times")?.removeAttribute("hidden"); // the choice is one only here
+  if (document.body.dataset.times !== "local") return;
 
   const nameZone = (at) => names.formatToParts(at).find((part) => part.type === "timeZoneName")?.value ?? zone;
   const writeDay = (at) => `${at.getDate()} ${months[at.getMonth()]} ${at.getFullYear()}`;
