@@ -35,7 +35,7 @@ _PAGES = {
     ),
     404: (
         "We could not find this",
-        "The address may have a typing mistake, or what was here has gone, or only others may see it.",
+        "Check the address, or begin again below. What was here may have gone, or only others may see it.",
     ),
     405: ("This address is not a page", "It belongs to a form or a program. Go back, and use the button there."),
     409: ("This has changed since you looked", "Go back, load the page again, and look at it as it is now."),
