@@ -141,8 +141,11 @@ class RequestView:
     """Whether approving overrides the judge; a reason is required then."""
     seen: str
     """Digest of what is shown, which an approval has to send back; empty while it is not all shown."""
-    can_approve: bool
-    """Whether the reader can approve it as it is shown; denying needs ``can_decide`` alone."""
+
+    @property
+    def can_approve(self) -> bool:
+        """Whether the reader can approve it as it is shown; denying needs ``can_decide`` alone."""
+        return self.can_decide and not self.gaps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,12 +314,9 @@ def make_request_view(
 ) -> RequestView:
     """Make the view of a request: everything that is needed to decide it, and nothing its reader is not to see yet."""
     hidden = is_hidden(approval, reader)
-    content = approval.content
     result = None if hidden else approval.result
     shown = _show_content(approval, reader, result)
-    all_gaps = [*gaps, *([shown.cut] if shown.cut else [])]
     can_decide = may_decide(approval, reader.approver)
-    mine = find_vote(approval, reader.approver)
     return RequestView(
         id=approval.id,
         title=make_title(approval),
@@ -327,9 +327,9 @@ def make_request_view(
         action=find_action(approval),
         call=shown.call,
         subject=approval.subject,
-        size=None if content is None else len(content.encode()),
+        size=None if approval.content is None else len(approval.content.encode()),
         content=shown.text,
-        length=len(content or ""),
+        length=len(approval.content or ""),
         shown=shown.length,
         is_cut=shown.cut is not None,
         shows_json=shown.is_json,
@@ -338,7 +338,7 @@ def make_request_view(
         explanation="" if result is None else result.detail or result.reasoning or _name_missed_criteria(result),
         first_said="" if hidden else approval.first_said,
         earlier=earlier,
-        difference=() if earlier is None or content is None else make_difference(earlier.content or "", content),
+        difference=_compare(earlier, approval),
         status=approval.status,
         decided_by=approval.decided_by,
         closed_at=approval.closed_at,
@@ -354,15 +354,20 @@ def make_request_view(
         on_expiry=approval.on_expiry,
         use_within=_find_use_within(approval),
         has_unbound_files=find_run(approval.metadata) is not None and shown.has_unbound_files,
-        gaps=tuple(all_gaps),
+        gaps=(*gaps, *([shown.cut] if shown.cut else ())),
         can_decide=can_decide,
         why_not="" if can_decide else explain_why_not(approval, reader),
-        counts_at=None if mine is None or approval.status != "open" else mine.final_at,
+        counts_at=_find_counts_at(approval, reader),
         withdrawn=find_withdrawn(history, reader.approver) if can_decide else None,
         needs_reason=approval.outcome != "passed",
         seen="" if shown.cut else digest_shown(approval),
-        can_approve=can_decide and not all_gaps,
     )
+
+
+def _compare(earlier: Approval | None, approval: Approval) -> tuple[DiffLine, ...]:
+    if earlier is None or approval.content is None:
+        return ()
+    return make_difference(earlier.content or "", approval.content)
 
 
 def is_short(reason: str) -> bool:
@@ -379,6 +384,11 @@ def explain_why_not(approval: Approval, reader: Reader) -> str:
     if reader.approver is None:
         return "Your account has no approver's name, so it can look and not decide."
     return f"{reader.approver} is not one of its approvers."
+
+
+def _find_counts_at(approval: Approval, reader: Reader) -> datetime | None:
+    vote = find_vote(approval, reader.approver)
+    return None if vote is None or approval.status != "open" else vote.final_at
 
 
 def _name_missed_criteria(result: JudgeResult) -> str:
