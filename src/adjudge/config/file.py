@@ -58,7 +58,7 @@ _LEDGER = ("url", "store_content", "redact", "key")
 ASK = ("approvers", "required", "expires_in", "on_expiry", "first", "show_content")
 """The terms of a request for approval."""
 
-_APPROVALS = (*ASK, "webhook", "command")
+_APPROVALS = (*ASK, "webhook", "command", "keep_for")
 
 _WEBHOOK = ("url", "secret_env")
 

@@ -203,7 +203,10 @@ class GateEvent:
 
 
 class Recorder(Protocol):
-    """An object that records decisions: the ledger, or an object of yours with this method."""
+    """An object that records decisions: the ledger, or an object of yours with this method.
+
+    If it has ``keeps_content``, and that is true, ``append`` is given ``content`` and ``context`` too.
+    """
 
     def append(
         self, value: Any, /, *, kind: str | None = None, subject: str | None = None, gate: str | None = None

@@ -662,6 +662,29 @@ def find_due(connection: Connection, now: datetime) -> list[str]:
     return list(connection.execute(select(table.c.id).where(where).order_by(table.c.id)).scalars())
 
 
+def find_kept_texts(
+    connection: Connection, *, recorded: datetime | None, closed: datetime, most: int | None
+) -> list[str]:
+    """Find the ids of requests that were closed before a time and have their texts still, the first to be closed first.
+
+    Only ends that were ``recorded`` before a time are looked at; ``None`` looks at all.
+    """
+    from sqlalchemy import select
+
+    table, columns = _approvals(), make_column_tables().tables[ENTRY_COLUMNS]
+    # No request has an empty message but one that was forgotten; in a text the quotation marks have a backslash.
+    kept = (table.c.status != "open") & table.c.body.not_like('%"message": ""%')
+    statement = select(table.c.id).join(columns, columns.c.approval == table.c.id)
+    statement = statement.where(columns.c.kind == "approval.closed", kept).order_by(columns.c.seq)
+    if recorded is not None:
+        statement = statement.where(columns.c.at <= format_time(recorded)).limit(most)
+    ids = list(dict.fromkeys(connection.execute(statement).scalars()))
+    approvals = [
+        request for start in range(0, len(ids), PAGE) for request in load_several(connection, ids[start : start + PAGE])
+    ]
+    return [request.id for request in approvals if request.closed_at is not None and request.closed_at <= closed][:most]
+
+
 def find_time(connection: Connection, approval: Approval, now: datetime) -> datetime:
     """Find what time it is for a request: later than ``now`` where the ledger shows that the clock was set back since.
 

@@ -40,6 +40,7 @@ from adjudge.guards.tool_guard.unfinished import AT_WORK, UnfinishedCall, list_u
 from adjudge.hooks import logger
 from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, name_call
 from adjudge.ledger.database import IN_MEMORY
+from adjudge.ledger.judged import describe_judged
 from adjudge.ledger.ledger import Ledger
 
 CallMatch = Literal["call", "content"]
@@ -734,7 +735,7 @@ class ToolGuard(ReadOnly):
             subject=question.subject,
             metadata={"title": question.label, **self._bind(question)},
         )
-        decision = await self._append(decision)
+        decision = await self._append(decision, question.content)
         return ToolVerdict("allow", decision=decision) if decision.allowed else self._refuse("refused", decision)
 
     async def _record_repeated(self, because: CallRefusedBecause, question: _Question, reason: str) -> ToolVerdict:
@@ -746,7 +747,7 @@ class ToolGuard(ReadOnly):
             subject=question.subject,
             metadata={"title": question.label, **self._bind(question)},
         )
-        return self._refuse(because, await self._append(decision), start=question.start)
+        return self._refuse(because, await self._append(decision, question.content), start=question.start)
 
     async def _record_refusal(self, because: CallRefusedBecause, call: ToolCall, detail: str) -> ToolVerdict:
         """Record a refusal of the guard's own."""
@@ -762,9 +763,10 @@ class ToolGuard(ReadOnly):
         )
         return self._refuse(because, await self._append(decision))
 
-    async def _append(self, decision: Decision) -> Decision:
+    async def _append(self, decision: Decision, content: object = None) -> Decision:
         subject = decision.subject or sha256(json.dumps(dict(decision.metadata)).encode()).hexdigest()
-        seq = await self.ledger.append(decision, kind="decision", subject=subject, gate=decision.gate)
+        judged = {} if content is None else describe_judged(self.ledger, content, {})
+        seq = await self.ledger.append(decision, kind="decision", subject=subject, gate=decision.gate, **judged)
         return replace(decision, ledger_seq=seq)
 
     def _prepare(self, gate: Gate) -> Gate:

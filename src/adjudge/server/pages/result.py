@@ -56,7 +56,6 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Con
     quotations = () if result is None else list_quotations(result)
     findings = () if result is None else list_findings(result)
     call = None if content is None else make_call_view(content, quotations, findings=findings)
-    genesis = await state.ledger.read(1)
     return {
         "row": row,
         "title": call.tool if call is not None and row.about[:1] in ("", "{") else _make_title(row),
@@ -65,7 +64,8 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Con
         "asked_at": story.last.at if result is None else result.created_at,
         "marked": call or (None if content is None else mark_evidence(content, quotations)),
         "is_call": call is not None,
-        "kept": str((genesis.payload or {}).get("store_content", "hash")),
+        "judged_with": story.context,
+        "kept": state.ledger.store_content,
         "result": result,
         "decision": decision,
         "policy": "" if decision is None else _find_policy(story.entries, decision),
