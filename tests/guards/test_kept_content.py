@@ -138,7 +138,7 @@ def test_context_has_known_names(tmp_path: Path):
 
 @pytest.mark.parametrize("kind", STORES)
 def test_held_keeps_what_a_person_is_asked_about_until_its_time_is_over(kind: str, tmp_path: Path, require: Any):
-    """With the request and not in the ledger; ``keep_for`` seconds after the end it is gone, and the ledger verifies."""
+    """With the request and not in the ledger; ``keep_for`` seconds after the end it is gone."""
     now = [datetime.now(UTC)]
     ask = {"approvers": ["ana"]}
 

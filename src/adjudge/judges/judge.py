@@ -371,6 +371,7 @@ class _Call:
             logprobs=is_model and (judge.logprobs or judge.scoring == "expected" or question.wants_confidence),
             token=self.token if question.wording is not None else None,
             case=question.case,
+            subject=question.subject,
             order=question.order,
             attempt=self.attempts + 1,
             sample=question.sample,

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import partial
@@ -289,6 +289,16 @@ class Ledger:
         where there is no ledger and for one that a later version wrote, and ``LedgerError`` when the store fails.
         """
         return await asyncio.to_thread(self._find_store().change_tables, partial(upgrade_tables, rebuild=rebuild))
+
+    async def clear_space(self, tables: Sequence[str] = ()) -> str:
+        """Have what was erased, and deleted from some tables beside the ledger, leave the database's files.
+
+        SQLite's write-ahead log is emptied, PostgreSQL is asked to ``VACUUM``. Return why the text may be there still,
+        in a part of a sentence; empty where it is gone. ``docs/ledger.md`` says what PostgreSQL keeps all the same.
+        """
+        store = self._find_store()
+        problem: str = await self._submit(lambda: store.clear_space(tables))
+        return problem
 
     # ---------------------------------------------------------------- its end
 

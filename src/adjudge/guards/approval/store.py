@@ -329,6 +329,16 @@ class ApprovalTransaction:
         after = self._advance(before, self._find_time(before))
         return after if after.status != before.status else None
 
+    def close_erased(self, ident: str) -> Approval:
+        """Close an open request whose texts are about to be erased, as denied: nobody can read it any more."""
+        approval = load(self.transaction.connection, ident)
+        if approval.status != "open":
+            return approval
+        because = "what it was about was deleted"
+        return self._end(
+            replace(approval, status="denied", decided_by="policy", closed_at=self.clock(), closed_because=because)
+        )
+
     def forget(self, ident: str) -> Approval:
         """Write what is left of a closed request without its texts."""
         approval = load(self.transaction.connection, ident).forget()
@@ -518,6 +528,18 @@ def rewrite(connection: Connection, approval: Approval) -> None:
     """Write what is left of a closed request once its texts are forgotten."""
     table = _approvals()
     connection.execute(table.update().where(table.c.id == approval.id).values(**_to_row(approval)))
+
+
+def erase_request(connection: Connection, approval: Approval) -> None:
+    """Write what is left of a closed request without any text: who was asked and decided, when, and how it ended."""
+    tables, ident = make_tables().tables, approval.id
+    rewrite(connection, approval.erase())
+    forget_pending(connection, ident)
+    votes, pending, columns = tables[VOTES], _pending_votes(), tables[REQUEST_COLUMNS]
+    connection.execute(votes.update().where(votes.c.approval == ident).values(reason=""))
+    connection.execute(pending.delete().where(pending.c.approval == ident))
+    nothing = {"title": None, "agent": None, "customer": None}
+    connection.execute(columns.update().where(columns.c.approval == ident).values(**nothing))
 
 
 def load(connection: Connection, ident: str) -> Approval:
