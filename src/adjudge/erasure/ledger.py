@@ -258,7 +258,9 @@ class LedgerErasure:
         step = ApprovalTransaction(self.ledger, lambda: datetime.now(UTC), transaction, True)
         for ident in chosen.approvals:
             step.close_erased(ident)
-        entries = {**chosen.entries, **_find_related(connection, findings)}  # with those that the closing just wrote
+        # With votes that the closing recorded just now; its own entry says nothing but that it was closed.
+        related = _find_related(connection, findings)
+        entries = {seq: kind for seq, kind in related.items() if kind != "approval.closed"} | dict(chosen.entries)
         self._distrust_runs(transaction, entries)
         record = {"reason": self.order.reason, "by": self.order.by, "chosen": self._describe_choice(connection)}
         records = [transaction.erase(seq, record) for seq in sorted(entries)]

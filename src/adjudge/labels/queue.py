@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any, Self
 
 from adjudge.dataset.case import LabelValue, check_text
-from adjudge.dataset.contents import ContentSet, digest_content
+from adjudge.dataset.contents import ContentSet, ErasedContent, digest_content
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.label import Label, LabelDesign, LabelOrder
 from adjudge.dataset.label_map import CANNOT_TELL
@@ -689,6 +689,11 @@ def _name_draw(contents: ContentSet) -> str:
 
 
 def _check_subject(source_case: SourceCase, subject: str | None) -> None:
+    if isinstance(source_case.case.content, ErasedContent):
+        raise UsageError(
+            f"the texts of the case {show(source_case.case.id)} were deleted by `adjudge forget`, so nobody can label "
+            "it; skip it"
+        )
     if subject not in (None, digest_content(source_case.case.content)):
         raise UsageError(
             f"the case {show(source_case.case.id)} has another content than the one that was labelled, so nothing was "

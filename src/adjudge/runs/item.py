@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NotRequired, TypedDict
 
 from adjudge.dataset.case import OWN_KEYS, Case, LabelValue
-from adjudge.dataset.contents import digest_content
+from adjudge.dataset.contents import ERASED, ErasedContent, digest_content
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_digest
 from adjudge.formats.plain import encode, to_plain
 from adjudge.formats.typed import read_typed, read_typed_json
 from adjudge.judges.pair import PREFERENCES, PairResult, read_judged
@@ -36,8 +37,11 @@ class RunItem:
     """The rubric that the case was judged by: its own, else the run's, with the threshold that applied. ``None`` if a
     result format is used instead of a rubric, and for an item that does not come from a ``Run``.
     """
-    erased: bool = False
-    """True if ``adjudge forget`` deleted the texts of the case and of its result; ids, outcome and scores are left."""
+
+    @property
+    def erased(self) -> bool:
+        """True if ``adjudge forget`` deleted the texts of the case and its result; ids, outcome and scores are left."""
+        return isinstance(self.case.content, ErasedContent)
 
 
 CASE_SCHEMA = "adjudge/case/1"
@@ -72,7 +76,7 @@ class KeptCase(TypedDict):
     erased: NotRequired[str]
 
 
-_MEMBERS = tuple([name for name in KeptCase.__annotations__ if name not in OWN_KEYS])
+_MEMBERS = tuple([name for name in KeptCase.__annotations__ if name not in (*OWN_KEYS, "erased")])
 
 _FLAT, _TEXT = frozenset((str, bool, type(None))), frozenset((str,))
 
@@ -103,6 +107,7 @@ def _describe_criteria(case: Case) -> dict[str, Any]:
         "rules": rules or None,
         "threshold": case.threshold,
     }
+    members |= {"erased": case.content.digest} if isinstance(case.content, ErasedContent) else {}
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -180,17 +185,15 @@ def read_case(body: bytes) -> Case:
     """Read a case as it was kept; raises ``ValueError`` and the like where its members are not what they should be."""
     members = json.loads(body)
     members.pop("schema", None)
-    members.pop("erased", None)
     read_typed(members, KeptCase)  # looked at, and not taken: it would make 1.0 of a label that is 1
+    erased = members.pop("erased", None)
+    members |= {"content": ErasedContent(check_digest("erased", erased))} if erased is not None else {}
     if "rubric" in members:
         members["rubric"] = replace(rebuild_rubric(members["rubric"]), model=members["rubric"].get("model"))
     if "rules" in members:
         members["rules"] = [rebuild_rule(**rule) for rule in members["rules"]]
     return Case(**members)
 
-
-ERASED = "Deleted by adjudge forget."
-"""What a case has in place of its content once it is erased."""
 
 _TEXTS = frozenset(("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "evidence", "message",
                     "metadata"))  # fmt: skip

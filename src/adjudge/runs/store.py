@@ -438,10 +438,9 @@ def _read_item(row: tuple[Any, ...]) -> RunItem:
     place, sample, subject, body, result = row
     try:
         case, judged = read_case(body), read_judged(json.loads(result))
-        is_erased = b'"erased"' in body and find_erased(json.loads(body)) is not None
     except (AdjudgeError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise _make_case_error(place, error) from None
-    return RunItem(place=place, sample=sample, subject=subject, case=case, result=judged, erased=is_erased)
+    return RunItem(place=place, sample=sample, subject=subject, case=case, result=judged)
 
 
 def _write_all(connection: sqlite3.Connection, entries: Sequence[Rows]) -> None:

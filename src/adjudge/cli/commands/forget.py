@@ -185,13 +185,7 @@ def _describe_look(report: ForgetReport) -> Iterator[str]:
     yield ""
     yield f"Look at {'this' if count == 1 else 'these'} yourself, {count:,} {'text' if count == 1 else 'texts'}"
     for each in report.look[:_MOST_SHOWN]:
-        where = (
-            f"entry {each.where}"
-            if each.place == "ledger"
-            else f"approval {each.where}"
-            if each.place == "approvals"
-            else each.where
-        )
+        where = _NAMES.get(each.place, "{}").format(each.where[-12:] if each.place == "approvals" else each.where)
         yield from _wrap(f"{where}: {each.what}", indent="  ")
     if count > _MOST_SHOWN:
         yield f"  and {count - _MOST_SHOWN:,} more; --json lists all"
@@ -199,6 +193,9 @@ def _describe_look(report: ForgetReport) -> Iterator[str]:
         yield '  delete an entry: adjudge ledger erase SEQ --reason "..."'
     if any(each.place == "approvals" for each in report.look):
         yield "  delete the texts of a request: adjudge approvals forget ID"
+
+
+_NAMES = {"ledger": "entry {}", "approvals": "approval {}"}
 
 
 def _describe_ledger(report: ForgetReport) -> str:
