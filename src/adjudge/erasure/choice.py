@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
+
+LONGEST = 1_000
+"""Characters of a name or a value: every text that is kept is searched for it."""
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -63,7 +64,7 @@ class Choice:
     def find_name(self, node: object) -> str | None:
         """Find the member in which plain data name it, on its own and not as a part of a longer word."""
         for member, text in _list_texts(node):
-            if self._pattern.search(text):
+            if self._is_in(text):
                 return member
         return None
 
@@ -80,14 +81,35 @@ class Choice:
         return self.text.isascii() and self.text.isprintable() and not set('"\\') & set(self.text)
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        # A text may be JSON itself, which escapes what is in it.
-        forms = {self.text, json.dumps(self.text)[1:-1]}
-        if max(self.text) < "\ud800" or max(self.text) > "\udfff":
-            forms.add(msgspec.json.encode(self.text).decode()[1:-1])
-        before = r"(?<!\w)" if re.match(r"\w", self.text) else ""
-        after = r"(?!\w)" if re.match(r"\w", self.text[-1]) else ""
-        return re.compile(f"{before}(?:{'|'.join(map(re.escape, sorted(forms)))}){after}")
+    def _forms(self) -> frozenset[str]:
+        """The ways in which a text may write it: a text may be JSON itself, which escapes what is in it."""
+        return frozenset((self.text, json.dumps(self.text)[1:-1], json.dumps(self.text, ensure_ascii=False)[1:-1]))
+
+    def _is_in(self, text: str) -> bool:
+        # By ``str.find`` and not by a pattern: on a megabyte of one letter, a pattern would take days.
+        return any(_has_word(text, form) for form in self._forms)
+
+
+def _has_word(text: str, word: str) -> bool:
+    """Return whether a text has a word that is not a part of a longer one."""
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        goes_on = end < len(text) and _is_letter(word[-1]) and _is_letter(text[end])
+        began = start > 0 and _is_letter(word[0]) and _is_letter(text[start - 1])
+        if not goes_on and not began:
+            return True
+        # Past the word that it is a part of, where that goes on for long: each place of it would be compared again.
+        apart = _APART.search(text, start) if began else None
+        start = -1 if began and apart is None else text.find(word, apart.end() if apart else start + 1)
+    return False
+
+
+_APART = re.compile(r"\W")
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def read_choice(subject: str | None, metadata: str | None) -> Choice:
@@ -104,6 +126,8 @@ def read_choice(subject: str | None, metadata: str | None) -> Choice:
     name, sign, value = (metadata or "").partition("=")
     if not name or not sign or not value:
         raise UsageError(f"metadata is NAME=VALUE, such as customer=C-20931, got {show(metadata)}", argument="metadata")
+    if max(len(name), len(value)) > LONGEST:
+        raise UsageError(f"metadata has a name and a value of at most {LONGEST:,} characters", argument="metadata")
     return Choice(name=name, value=value)
 
 
