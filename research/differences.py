@@ -87,14 +87,14 @@ def measure_systems(rows: Sequence[dict[str, Any]], judge: str, labels: int, dra
     covered, worth, shown = [], [], []
     for people, judged in list_systems(rows, judge):
         truth, verdicts = float(people.mean()), judged.tolist()
-        found = []
+        differences = []
         for _ in range(draws):
             places = rng.choice(len(people), labels, replace=False)
             drawn = {int(place): (int(people[place]), int(people[place])) for place in places}
-            found.append(make_rate_difference(verdicts, drawn))
-        covered.append(np.mean([difference.low <= truth <= difference.high for difference in found]))
-        worth.append(np.mean([difference.worth for difference in found]) / labels)
-        shown.append(np.mean([difference.is_shown and difference.value * truth > 0 for difference in found]))
+            differences.append(make_rate_difference(verdicts, drawn))
+        covered.append(np.mean([difference.low <= truth <= difference.high for difference in differences]))
+        worth.append(np.mean([difference.worth for difference in differences]) / labels)
+        shown.append(np.mean([difference.is_shown and difference.value * truth > 0 for difference in differences]))
     return {
         "judge": judge,
         "labels": labels,

@@ -127,9 +127,9 @@ def test_the_other_way_round_is_worse_and_no_further_look(systems: tuple[Run, Ru
     draw(before, after, within=0.1)
     label_planned(*systems)
     record_difference_look(before, compare_systems(before, after), by="test")
-    found = compare_systems(after, before)
+    difference = compare_systems(after, before)
 
-    assert (found.standing, found.limit) == ("worse", "one look")
+    assert (difference.standing, difference.limit) == ("worse", "one look")
 
 
 def test_a_look_is_recorded_and_labels_that_change_after_it_take_the_wider_limits(systems: tuple[Run, Run]):
@@ -157,9 +157,9 @@ def test_labels_that_somebody_chose_give_no_difference(systems: tuple[Run, Run])
     chosen = [label for one in systems for label in label_cases(one, range(60))]
 
     assert compare_systems(*systems, labels=chosen).rate is None
-    said = compare_systems(*systems, labels=chosen, labels_are_random=True)
-    assert said.limit == "every look"
-    assert said.rate is not None
+    claimed = compare_systems(*systems, labels=chosen, labels_are_random=True)
+    assert claimed.limit == "every look"
+    assert claimed.rate is not None
     few = [label for one in systems for label in label_cases(one, range(12))]
     asked = compare_systems(*systems, labels=few, labels_are_random=True)
     assert asked.rate is None
@@ -190,11 +190,11 @@ def test_a_label_that_does_not_say_which_answer_was_read_counts_for_neither(syst
 def test_every_answer_labelled_is_counted(systems: tuple[Run, Run]):
     """A census has no width."""
     every = [label for one in systems for label in label_cases(one, range(QUESTIONS))]
-    found = compare_systems(*systems, labels=every)
+    difference = compare_systems(*systems, labels=every)
 
-    assert found.limit == "count"
-    assert found.rate is not None
-    assert found.rate.interval == (0.25, 0.25)
+    assert difference.limit == "count"
+    assert difference.rate is not None
+    assert difference.rate.interval == (0.25, 0.25)
 
 
 def test_open_answers_widen_both_limits(systems: tuple[Run, Run]):
@@ -202,11 +202,11 @@ def test_open_answers_widen_both_limits(systems: tuple[Run, Run]):
     draw(*systems, within=0.1)
     label_planned(systems[0])
     label_planned(systems[1], decide=lambda content: "cannot_tell" if content.endswith("7") else is_good(content))
-    found = compare_systems(*systems)
+    difference = compare_systems(*systems)
 
-    assert found.rate is not None
-    assert found.rate.unresolved > 0
-    assert found.rate.low <= 0.25 <= found.rate.high
+    assert difference.rate is not None
+    assert difference.rate.unresolved > 0
+    assert difference.rate.low <= 0.25 <= difference.rate.high
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path, systems: tuple[Run, Run]):
@@ -245,9 +245,9 @@ def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path
     before, after = make_judges(tmp_path)
     write_plan(make_plan(before, within=0.1, seed=3), before.folder)
     label_planned(before)
-    found = compare_judges(before, after)
+    difference = compare_judges(before, after)
 
-    assert found.limit is None or found.limit == "one look"
+    assert difference.limit is None or difference.limit == "one look"
     counted = compare_judges(before, after, labels=label_cases(before, range(QUESTIONS)))
     assert counted.limit == "count"
     assert counted.agreement.value == pytest.approx((24 - 6) / QUESTIONS)
@@ -260,12 +260,12 @@ def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path
 def test_judges_by_labels_that_somebody_chose_are_counted_and_no_more(tmp_path: Path):
     """Counts, no interval, and the reason."""
     before, after = make_judges(tmp_path)
-    found = compare_judges(before, after, labels=label_cases(before, range(40)))
+    difference = compare_judges(before, after, labels=label_cases(before, range(40)))
 
-    assert (found.agreement.of, found.agreement.value, found.limit) == (40, None, None)
-    random = compare_judges(before, after, labels=label_cases(before, range(40)), labels_are_random=True)
-    assert random.limit == "every look"
-    assert random.agreement.value is not None
+    assert (difference.agreement.of, difference.agreement.value, difference.limit) == (40, None, None)
+    claimed = compare_judges(before, after, labels=label_cases(before, range(40)), labels_are_random=True)
+    assert claimed.limit == "every look"
+    assert claimed.agreement.value is not None
 
 
 # ---------------------------------------------------------------- on the command line

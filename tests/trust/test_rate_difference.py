@@ -43,32 +43,34 @@ def make_population(questions: int, accuracy: float, seed: int) -> tuple[list[in
 def test_without_a_judge_it_is_the_mean_of_the_labels():
     """A judge that says the same of both systems leaves what people said, by Student's t with two residuals more."""
     people = [1, 0, 0, -1, 1, 1, 0, 0, 1, 0] * 4
-    found = make_rate_difference([0] * 4000, settle(dict(enumerate(people))))
+    difference = make_rate_difference([0] * 4000, settle(dict(enumerate(people))))
 
     mean = np.mean(people)
     variance = (np.sum((people - mean) ** 2) + 2) / (len(people) + 1)
     reach = stats.t.ppf(0.975, 39) * np.sqrt(variance / 40 * (1 - 40 / 4000))
-    assert found.weight == 0
-    assert found.interval == pytest.approx((mean - reach, mean + reach))
-    assert found.worth == 40
+    assert difference.weight == 0
+    assert difference.interval == pytest.approx((mean - reach, mean + reach))
+    assert difference.worth == 40
 
 
 def test_a_judge_that_is_right_brings_what_it_knows_of_the_other_questions():
     """Its mean over all questions is the value, and few labels are as good as many without it."""
     people, judged = make_population(2000, 1.0, seed=3)
-    found = make_rate_difference(judged, settle({place: people[place] for place in range(100)}))
+    difference = make_rate_difference(judged, settle({place: people[place] for place in range(100)}))
 
-    assert found.value == pytest.approx(np.mean(people))
-    assert found.weight == pytest.approx(1)
-    assert found.worth > 400
+    assert difference.value == pytest.approx(np.mean(people))
+    assert difference.weight == pytest.approx(1)
+    assert difference.worth > 400
 
 
 def test_a_judge_that_is_always_wrong_is_not_used():
     """The weight is never negative: a judge that says the opposite by chance must not turn the labels around."""
     people, judged = make_population(2000, 1.0, seed=4)
-    found = make_rate_difference([-value for value in judged], settle({place: people[place] for place in range(100)}))
+    difference = make_rate_difference(
+        [-value for value in judged], settle({place: people[place] for place in range(100)})
+    )
 
-    assert found.weight == 0
+    assert difference.weight == 0
 
 
 @pytest.mark.slow
@@ -90,10 +92,10 @@ def test_the_interval_covers_the_true_difference(accuracy: float, labels: int):
 
 def test_every_question_labelled_leaves_no_width():
     """A census is counted, and nothing more would tell."""
-    found = make_rate_difference([0, 1, -1, 0], settle({0: 1, 1: 0, 2: 0, 3: 0}))
+    difference = make_rate_difference([0, 1, -1, 0], settle({0: 1, 1: 0, 2: 0, 3: 0}))
 
-    assert found.interval == (0.25, 0.25)
-    assert (found.more, found.worth) == (None, 4)
+    assert difference.interval == (0.25, 0.25)
+    assert (difference.more, difference.worth) == (None, 4)
 
 
 def test_labels_that_are_not_settled_widen_the_limits_to_both_sides():
