@@ -144,6 +144,7 @@ async def view_request(
 
 async def view_deny_several(request: Request, state: CurrentState, caller: Approver) -> Context:
     """List the requests that the reader can deny, to choose from."""
+    _check_approver(caller)
     reader, now = read_reader(request, state, caller), get_now()
     mine = [queued.id for queued in await _list_open(state, caller) if queued.waits_for(reader.approver)]
     summaries = await state.approvals.summarise(mine[:_MOST_DENIED])

@@ -41,6 +41,9 @@ _URGENT = frozenset({"/approvals"})
 
 _COUNTED = frozenset({"/approvals", "/labels"})
 
+_OF_APPROVERS = frozenset({"/approvals/mine", "/approvals/deny"})
+"""Pages about what somebody decides by their own name, and not for those who only look."""
+
 THEME = "theme"
 """The cookie with the colours that somebody chose."""
 
@@ -117,6 +120,8 @@ def choose_page(permissions: Permissions, target: str) -> str:
     if current == "/labels" and path != current:
         # One run: to label its cases, or to settle on what people differ.
         scopes = ("adjudicate",) if path.endswith("/differences") else ("label",)
+    if path in _OF_APPROVERS:
+        scopes = ("approve",)
     home = find_home(permissions)
     if home is None or (current and _may_open(permissions, path, scopes)) or not current:
         return target
@@ -127,7 +132,9 @@ def _may_open(permissions: Permissions, path: str, scopes: Iterable[PermissionSc
     """Return whether somebody may open a page. One of no gate is closed to accounts that are limited to gates."""
     by_gate = path == _OVERVIEW or path.startswith(("/approvals", "/results", "/ledger/"))
     names_rater = not path.startswith("/labels/") or permissions.rater is not None
-    return any(map(permissions.may, scopes)) and (by_gate or permissions.gates is None) and names_rater
+    names_approver = path not in _OF_APPROVERS or permissions.approver is not None
+    is_named = names_rater and names_approver
+    return any(map(permissions.may, scopes)) and (by_gate or permissions.gates is None) and is_named
 
 
 async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]:
