@@ -224,6 +224,19 @@ async def test_one_that_returned_is_known_by_its_result(ledger: Ledger):
 
 
 @with_ledger
+async def test_a_text_that_was_approved_is_no_call_that_may_not_have_run(ledger: Ledger):
+    """Nobody says what becomes of it; nor of an answer."""
+    async with open_asking_guard(ledger) as (guard, approvals):
+        for _ in range(2):
+            verdict = await guard.check_content("Bash", "publish this", run_id="s1")
+            for waiting in await approvals.list():
+                await approvals.decide(waiting.id, "ana", True)
+
+        assert verdict
+        assert await guard.list_unfinished(at_work=0) == ()
+
+
+@with_ledger
 async def test_a_result_is_read_where_its_record_cannot_be_written(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
     """What was done cannot be undone by that."""
     async with open_asking_guard(ledger) as (guard, approvals):

@@ -36,7 +36,7 @@ from adjudge.guards.tool_guard.held_call import HeldCall
 from adjudge.guards.tool_guard.patterns import ToolKey, ToolPatterns
 from adjudge.guards.tool_guard.screens import CallScreen, ResultScreen, Screened, make_screened
 from adjudge.guards.tool_guard.trust import MOST_DENIALS, MOST_REFUSALS, RunTrust, TrustReader, reopen_run
-from adjudge.guards.tool_guard.unfinished import AT_WORK, UnfinishedCall, list_unfinished_calls
+from adjudge.guards.tool_guard.unfinished import AT_WORK, CONTENT, UnfinishedCall, list_unfinished_calls
 from adjudge.hooks import logger
 from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, name_call
 from adjudge.ledger.database import IN_MEMORY
@@ -430,7 +430,8 @@ class ToolGuard(ReadOnly):
         if named is None or not named[0].is_exact or not isinstance(named[1], Gate):
             return await self._record_refusal("not_listed", call, "no gate of the guard has this name")
         try:
-            question = self._read_text(content, "content", {"tool": gate, "run_id": run}, run, label=gate)
+            about = {"tool": gate, "run_id": run, "kind": CONTENT}
+            question = self._read_text(content, "content", about, run, label=gate)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the content cannot be read: {error}")
         return await self._check_in_turn(call, question, named[1], None)

@@ -18,6 +18,9 @@ from adjudge.ledger.ledger import Ledger
 AT_WORK = 600.0
 """Seconds for which an approved call counts as one that is being made."""
 
+CONTENT = "content"
+"""The ``kind`` of what was checked as a call is and is none: a text, of which nobody says what became of it."""
+
 _LONGEST = 200
 
 
@@ -85,6 +88,8 @@ def _read_allowed(entry: Entry) -> UnfinishedCall | None:
     if not is_used or run is None or not isinstance(metadata, Mapping) or is_part(metadata):
         return None
     call = metadata["call"]
+    if call.get("kind") == CONTENT:
+        return None
     return UnfinishedCall(
         seq=entry.seq,
         at=entry.at,
