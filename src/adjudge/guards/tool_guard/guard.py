@@ -543,7 +543,8 @@ class ToolGuard(ReadOnly):
             return NamedFiles({})
         if not self.bind_files:
             return NamedFiles({}, is_complete=False)
-        return await asyncio.to_thread(read_named_files, arguments, call.cwd)
+        tool = call.tool if call.server is None else None
+        return await asyncio.to_thread(read_named_files, arguments, call.cwd, tool=tool)
 
     # ---------------------------------------------------------------- a gate, and people
 
