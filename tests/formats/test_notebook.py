@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import Case, InputFirewall, Judge, JudgeResult, UsageError, open_run, run
-from adjudge.formats.notebook import MOST_ROWS
-from adjudge.guards import Decision, FirewallVerdict, RejectedRule
-from adjudge.guards.firewall.verdict import InputVerdict, Threat
+from adjudge import Case, InputFirewall, Judge, JudgeResult, UsageError, open_dataset, open_run, run
+from adjudge.guards import Decision, FirewallVerdict, InputVerdict, RejectedRule, Threat
 from adjudge.measurement import make_measurement
 from adjudge.report import make_report
 from adjudge.runs import Progress
@@ -22,6 +20,7 @@ from kit.environment import require
 
 HOSTILE = "</td><script>alert(1)</script>\u202ereversed\x1b[31m"
 LONG = HOSTILE + "x" * 100_000
+MOST_ROWS = 20
 TAGS = {"div", "p", "b", "table", "tr", "th", "td", "ul", "ol", "li"}
 
 
@@ -104,34 +103,39 @@ FRAME = {"answer": ["Thank you.", "No."], "question": ["Where?", "May I?"], "lab
 
 
 def test_a_frame_is_judged_and_a_run_becomes_one(tmp_path: Path):
-    """The column with a model's answer is the content; criteria are columns of the other frame."""
+    """``fields`` says which column is the content; criteria are columns of the other frame."""
     require("pandas", find_spec("pandas"), "pip install pandas")
     import pandas as pd
 
-    done = run(pd.DataFrame(FRAME), polite, criteria={"tone": "Is polite."}, out=tmp_path / "run").finish_sync()
+    fields = {"content": "answer", "task": "question"}
+    tone = {"tone": "Is polite."}
+    done = run(pd.DataFrame(FRAME), polite, criteria=tone, fields=fields, out=tmp_path / "run").finish_sync()
     frame = done.to_pandas()
 
     assert list(frame["outcome"]) == ["passed", "failed"]
     assert list(frame["criteria.tone"]) == [1.0, 0.0]
     assert list(frame["content"]) == FRAME["answer"]
     assert list(frame["label"]) == [True, False]
+    assert list(frame["task"]) == FRAME["question"]
     assert open_run(tmp_path / "run").list_rows()[1]["why"].startswith("failed")
 
 
-def test_the_content_s_column_is_found_where_there_is_one_alone(tmp_path: Path):
-    """In a file as in a frame; where it could be two, it has to be said."""
+def test_the_content_s_column_is_found_as_in_a_file(tmp_path: Path):
+    """The column ``content``, or the one that ``fields`` names, in a frame as at a path; the error says how."""
     require("pandas", find_spec("pandas"), "pip install pandas")
     import pandas as pd
 
-    pd.DataFrame(FRAME).to_csv(tmp_path / "data.csv", index=False)
-    both = pd.DataFrame(FRAME | {"response": ["Please.", "Thanks."]})
-    assert run(str(tmp_path / "data.csv"), polite, criteria="Is polite.").finish_sync().counts["passed"] == 1
-    with pytest.raises(UsageError, match=r"no column is the content.*fields\['content'\]"):
-        run(both, polite, criteria="Is polite.").finish_sync()
-    named = run(both, polite, criteria="Is polite.", fields={"content": "response"}).finish_sync()
-    assert [item.case.content for item in named.items()] == ["Please.", "Thanks."]
+    frame, path = pd.DataFrame(FRAME), tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    for source in (frame, str(path)):
+        with pytest.raises(UsageError, match=r"no column is the content.*fields\['content'\]"):
+            run(source, polite, criteria="Is polite.").finish_sync()
+        done = run(source, polite, criteria="Is polite.", fields={"content": "answer"}).finish_sync()
+        assert [item.case.content for item in done.items()] == FRAME["answer"]
     plain = pd.DataFrame(FRAME | {"content": ["Thank you.", "Thanks."]})
     assert run(plain, polite, criteria="Is polite.").finish_sync().counts["passed"] == 2
+    with pytest.raises(UsageError, match="fields are for a path or a frame"):
+        run(open_dataset(path, fields={"content": "answer"}), polite, criteria="Is polite.", fields={})
 
 
 def test_to_pandas_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,10 +109,6 @@ _INSIDE = {"content": ("a", "b"), "labels": None, "metadata": None}
 """Parts of a case that have parts, and which; ``None`` is any."""
 
 
-CONTENT_COLUMNS = ("output", "answer", "response", "completion")
-"""The columns of which one, alone, is the content of a table that has no such column. Nothing else is guessed."""
-
-
 Place = tuple[str, str | None]
 """A key of a case, and a key in that."""
 
@@ -142,11 +138,10 @@ class Fields:
         for (key, inner), path in self.mapped:
             _put_member(members, key, inner, self._read(key, inner, path, find_field(row, path)))
         used = {path for _, path in self.mapped}
-        content = self._find_content(row)
         for name, value in row.items():
             if name in used or (name == "schema" and value == Case.schema):
                 continue
-            place = ("content", None) if name == content else self._find_place(name)
+            place = self._find_place(name)
             if place is not None:
                 _put_member(members, *place, self._read(*place, name, value))
             elif value is not None:
@@ -162,23 +157,13 @@ class Fields:
                     f"there is no column {show(path)}{suggest(path, columns[:200])}; it has {list_names(columns)}",
                     argument="fields",
                 )
-        if not self._has_content(columns) and self._find_content(columns) is None:
+        places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
+        if "content" not in [place[0] for place in places if place]:
             raise UsageError(
                 f"no column is the content; say which of {list_names(columns)} is, with ",
                 Argument("fields['content']"),
                 argument="fields",
             )
-
-    def _has_content(self, columns: Iterable[str]) -> bool:
-        places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
-        return "content" in [place[0] for place in places if place]
-
-    def _find_content(self, columns: Collection[str]) -> str | None:
-        """Find the one column that is the content under another name; ``None`` where there is none, or several."""
-        if not self.table or "content" in columns or "content" in self.taken or self._has_content(columns):
-            return None
-        names = [name for name in CONTENT_COLUMNS if name in columns]
-        return names[0] if len(names) == 1 else None
 
     def _find_place(self, name: str) -> Place | None:
         if name in KEYS:
