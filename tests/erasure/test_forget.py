@@ -245,7 +245,7 @@ def test_what_was_interrupted_is_finished_by_the_next_call(kept: Kept, monkeypat
     from adjudge.erasure.ledger import LedgerErasure
 
     def stop(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
+        raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
         places = {"caches": (module, "forget_in_recording"), "runs": (module, "forget_in_run"),
