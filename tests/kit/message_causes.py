@@ -976,9 +976,8 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: shell("forget --metadata customer=C-1 --reason x --cache missing"),
     lambda: shell("forget --metadata customer=C-1 --show 2 --ledger a.db", keep_entries),
     lambda: shell("forget --metadata customer=C-1 --reason x", configure('[forget]\nruns = "runs"\n')),
-    lambda: shell(
-        "forget --metadata customer=C-1 --reason x", configure('[approvals]\nkeep_for = 0\n[ledger]\nurl = "a.db"\n')
-    ),
+    lambda: shell("approvals list --ledger a.db", configure("[approvals]\nkeep_for = 0\n")),
+    lambda: shell("forget --metadata customer=C-1 --reason x --labels missing"),
     lambda: shell("run one.jsonl --polite --judge WORDS --out was --resume", forget_a_case),
     lambda: shell("redecide was --threshold 0.9 | grep forget", forget_a_case),
     lambda: shell("gate resume {id} bad.txt", forget_held),

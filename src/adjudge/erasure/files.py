@@ -46,8 +46,6 @@ _OURS = frozenset((MANIFEST_FILE, "plan.json", "estimate.json", "looks.jsonl"))
 
 def forget_in_cache(path: Path, findings: Findings, *, dry_run: bool) -> None:
     """Delete the replies about the subjects that were found from a cache."""
-    if not path.is_file():
-        raise UsageError(f"there is no cache {path}; name one that is there")
     with ReplyCache(path) as cache:
         count, unknown = cache.check().drop_subjects(findings.subjects, dry_run=dry_run)
         findings.count("kept replies", count)

@@ -41,6 +41,7 @@ from adjudge.erasure.ledger import (
 )
 from adjudge.erasure.report import Findings, ForgetReport, OutOfReach
 from adjudge.errors import UsageError
+from adjudge.formats.text import show
 from adjudge.guards.approval.listed import verify_listed
 from adjudge.ledger.columns import make_column_tables
 from adjudge.ledger.ledger import Ledger
@@ -75,17 +76,9 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
 
     Raises ``UsageError`` for a place that is not there, before anything is deleted.
     """
+    _check_there(places)
     findings = Findings()
-    for place in (
-        "ledger",
-        "approvals",
-        "kept answers",
-        "kept replies",
-        "recordings",
-        "runs",
-        "labels",
-        "search index",
-    ):
+    for place in _PLACES:
         findings.count(place, 0)
     chosen = await _look(places.ledger, order.choice, findings, places.answers)
     hide = await _make_hide(places.ledger, order.choice, dry_run=dry_run)
@@ -114,6 +107,19 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
         verified=None if verification is None else verification.valid,
         problem="" if verification is None else verification.detail,
     )
+
+
+_PLACES = ("ledger", "approvals", "kept answers", "kept replies", "recordings", "runs", "labels", "search index")
+"""The places of a report, in its order."""
+
+
+def _check_there(places: Places) -> None:
+    """Raise ``UsageError`` for a file that is not there: one that is mistyped would pass for one with nothing in it."""
+    named = {"cache": places.caches, "recording": places.recordings, "file of labels": places.labels}
+    for noun, paths in named.items():
+        for path in paths:
+            if not path.is_file():
+                raise UsageError(f"there is no {noun} {show(str(path))}; name one that is there")
 
 
 async def check_erasure(ledger: Ledger, seq: int, choice: Choice | None) -> bool | None:

@@ -58,7 +58,7 @@ def test_it_looks_wherever_the_configuration_keeps_something(line: Line):
         "  kept replies          2",
         "  recordings            2  in recorded.jsonl",
         "  runs                  2  monday",
-        "  labels                4  comments; comments in labels.jsonl",
+        "  labels                4  comments in labels.jsonl; comments",
         "  search index          3",
     ]
     assert "Out of reach" in done.out
