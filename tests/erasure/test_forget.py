@@ -15,10 +15,11 @@ from adjudge import Approvals, Gate, Judge, Ledger, UsageError
 from adjudge import run as run_cases
 from adjudge.dataset import load_labels
 from adjudge.erasure.choice import read_choice
-from adjudge.erasure.forget import check_erasure
+from adjudge.erasure.forget import Places, check_erasure, forget
+from adjudge.erasure.ledger import Order
 from adjudge.guards import ToolCall, ToolGuard
 from adjudge.labels import open_label_queue
-from adjudge.ledger import verify_export
+from adjudge.ledger import create_signing_key, verify_export
 from adjudge.models import ReplyCache
 from adjudge.runs import open_run
 from kit.erasures import OTHER, RUBRIC, SECRET, SUBJECT, Echo, Kept, count, fill, fill_ledger
@@ -258,6 +259,42 @@ def test_what_was_interrupted_is_finished_by_the_next_call(kept: Kept, monkeypat
     assert kept.find(SECRET) == []
     assert report.verified
     assert count(report)["ledger"] == 8
+
+
+def test_a_signed_ledger_stays_signed(tmp_path: Path, require: Any):
+    """Every record is signed with the ledger's key, and the chain verifies with the public one."""
+    from importlib.util import find_spec
+
+    require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
+    public_key = create_signing_key(tmp_path / "key.pem")
+
+    async def work() -> Any:
+        async with Ledger(
+            f"sqlite:///{tmp_path / 'a.db'}", key=str(tmp_path / "key.pem"), store_content="full"
+        ) as ledger:
+            await Gate("mail", rules=[{"regex": "x"}], ledger=ledger).check(SECRET, metadata=ABOUT)
+            order = Order(choice=read_choice(None, "customer=C-1"), reason="asked", by="ana")
+            report = await forget(order, Places(ledger=ledger))
+            return report, await ledger.verify(public_key=public_key)
+
+    report, verification = asyncio.run(work())
+    assert report.erased == 1
+    assert verification
+    assert verification.signatures == "pinned"
+
+
+def test_a_file_that_somebody_reads_is_cleared_by_the_next_call(kept: Kept):
+    """While a reader holds the log of the database open, the text may be in it: the command says so, and can be repeated."""
+    with closing(sqlite3.connect(kept.folder / "adjudge.db")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM adjudge_ledger").fetchone()
+        first = kept.forget(customer="C-1")
+        reader.execute("ROLLBACK")
+    assert any("another process is reading" in problem for problem in first.unfinished)
+
+    second = kept.forget(customer="C-1")
+    assert second.unfinished == ()
+    assert kept.find(SECRET) == []
 
 
 # ---------------------------------------------------------------- everything fails closed

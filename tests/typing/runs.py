@@ -275,7 +275,8 @@ async def audit(ledger: Ledger) -> None:
 async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
     """People are asked about a result or a decision, and a gate takes approvals as whom it asks."""
     hook = Webhook("https://example.org/hook", secret=b"sixteen bytes or more", retries=2)
-    async with Approvals("sqlite:///a.db", webhook=hook) as approvals:
+    async with Approvals("sqlite:///a.db", webhook=hook, keep_for=60.0) as approvals:
+        assert_type(await approvals.forget_due(most=5), int)
         assert_type(await approvals.request(result, "Publish?", approvers=["ana"], expires_in=60), str)
         await approvals.request(held, "Publish?", approvers=("ana", "bob"), required=2, expires_in=timedelta(hours=1))
         await approvals.request(held, "?", approvers=["ana"], first=single, content="x", on_expiry="approve")
@@ -322,6 +323,7 @@ async def run_data(judge: Judge, ask: JudgeLike) -> None:
     running = run("data.jsonl", judge, RUBRIC, out=Path("run"), concurrency=4, repeat=2, sample=10, resume=True)
     async for item in running:
         assert_type(item, RunItem)
+        assert_type(item.erased, bool)
         assert_type(item.result, JudgeResult | PairResult)
     assert_type(await running, Run)
     assert_type(run(["a"], answer, criteria="Is polite.").finish_sync(), Run)

@@ -54,7 +54,7 @@ def forget_in_cache(path: Path, findings: Findings, *, dry_run: bool) -> None:
             what = f"{unknown:,} {says} about; `adjudge cache clear` empties it"
             findings.look.append(NamedText(place="kept replies", where=str(path), what=what))
         if not dry_run and not cache.clear_space():
-            findings.unfinished.append(f"{path} is being read by another process, so its log is not emptied")
+            findings.unfinished.append(_STILL_READ.format(path))
 
 
 # ---------------------------------------------------------------- files of lines
@@ -190,6 +190,8 @@ def forget_in_label_store(
     try:
         count = store.erase_cases(cases, lambda body: erase_case(body, hide=hide), dry_run=dry_run) if cases else 0
         findings.count("labels", count, "comments")
+        if not dry_run and not store.clear_space():
+            findings.unfinished.append(_STILL_READ.format(path))
         for case, text in store.list_written():
             if case not in cases and choice.find_name(text) is not None:
                 what = "somebody's comment names it"
@@ -215,6 +217,8 @@ class RunCases:
     ident: str
     cases: Mapping[int, str]
     """Place and id."""
+    erased: int
+    """Cases that were erased before, perhaps by a call that was interrupted."""
     data: str | None
     """The data set's file, as the run names it."""
 
@@ -239,6 +243,7 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
         for name, body in store.list_texts():
             if name not in chosen and choice.may_name(body) and choice.find_name(_read(body)) is not None:
                 named[name] += 1
+        erased = store.count_erased()
     finally:
         store.close()
     findings.look += [NamedText(place="runs", where=f"{folder}, case {name}", what="names it") for name in named]
@@ -249,7 +254,9 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
             findings.look.append(NamedText(place="runs", where=f"{folder}, case {name}", what="its id, which stays"))
     _find_reports(folder, choice, findings)
     data = manifest["dataset"].get("path")
-    return RunCases(folder=folder, ident=ident, cases=cases, data=data if isinstance(data, str) else None)
+    return RunCases(
+        folder=folder, ident=ident, cases=cases, erased=erased, data=data if isinstance(data, str) else None
+    )
 
 
 def forget_in_run(
@@ -261,25 +268,35 @@ def forget_in_run(
     if labels.is_file():
         forget_in_label_store(labels, names, choice, findings, hide=hide, dry_run=dry_run)
     findings.count("runs", len(run.cases), run.folder.name)
-    if dry_run or not run.cases:
+    if dry_run or not (run.cases or run.erased):
         return
     lock = RunLock(run.folder)
     lock.take()
     try:
-        batches = BatchStore(run.folder)
-        if batches.exists:
-            with_batches = batches.open()
-            with_batches.erase_replies([make_case_prefix(name) for name in names])
-            with_batches.close()
-        store = RunStore(run.folder).open()
-        try:
-            store.erase_cases(run.cases, hide=hide)
-            if not store.clear_space():
-                findings.unfinished.append(f"{run.folder} is being read by another process, so its log is not emptied")
-        finally:
-            store.close()
+        is_clear = _erase_in_run(run, hide)
     finally:
         lock.release()
+    if not is_clear:
+        findings.unfinished.append(_STILL_READ.format(run.folder))
+
+
+def _erase_in_run(run: RunCases, hide: Callable[[str], str | None]) -> bool:
+    """Erase the cases of a run; return whether their texts have left its files, also those of an earlier call."""
+    batches, is_clear = BatchStore(run.folder), True
+    if batches.exists:
+        batches.open()
+        is_clear = batches.erase_replies([make_case_prefix(name) for name in run.cases.values()])
+        batches.close()
+    store = RunStore(run.folder).open()
+    try:
+        if run.cases:
+            store.erase_cases(run.cases, hide=hide)
+        return store.clear_space() and is_clear
+    finally:
+        store.close()
+
+
+_STILL_READ = "{} is being read by another process, so the log beside it may hold what was deleted"
 
 
 def _find_reports(folder: Path, choice: Choice, findings: Findings) -> None:

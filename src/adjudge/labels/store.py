@@ -300,9 +300,11 @@ class LabelStore:
                     connection.execute("UPDATE cases SET body = ? WHERE id = ?", (erase(body), case))
             if not dry_run:
                 connection.execute(_NO_UPDATE)
-        if not dry_run:
-            self._file.clear_space()
         return count
+
+    def clear_space(self) -> bool:
+        """Have what was deleted leave the file and its log; false where others read it still."""
+        return self._file.clear_space()
 
     def list_bodies(self) -> Iterator[tuple[str, bytes]]:
         """Id and body of every case that is kept here."""

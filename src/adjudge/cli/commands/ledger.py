@@ -9,6 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
@@ -353,8 +354,10 @@ def _print_verification(verification: Verification) -> None:
         print_line(
             f"not in order: {verification.detail} [{verification.code}]; {verification.entries} entries before it are"
         )
-    for seq, by in verification.erased.items():
+    for seq, by in islice(verification.erased.items(), _MOST_DRAWN):
         print_line(f"entry {seq}: payload erased, recorded at {by}")
+    if len(verification.erased) > _MOST_DRAWN:
+        print_line(f"{len(verification.erased) - _MOST_DRAWN:,} more payloads erased; --json lists them all")
     print_line(
         f"pinned head: {'compared' if verification.pinned_head else 'none'}; signatures: {verification.signatures}"
     )

@@ -64,7 +64,7 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Con
         "asked_at": story.last.at if result is None else result.created_at,
         "marked": call or (None if content is None else mark_evidence(content, quotations)),
         "is_call": call is not None,
-        "judged_with": story.context,
+        "judged_with": {name: mark_evidence(text, ()) for name, text in story.context.items()},
         "kept": state.ledger.store_content,
         "result": result,
         "decision": decision,
