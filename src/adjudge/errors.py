@@ -3,6 +3,7 @@
     AdjudgeError
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
     │   ├── DecisionRefused  a person's decision on an approval does not count
+    │   ├── FunctionError    a function that was handed in returned what it may not
     │   ├── RequestExists    a request for approval with this key exists already
     │   └── ToolRefused  a forged tool may not be used, registered or promoted as it is
     ├── ModelError      a server or the network failed, or a provider refused to serve
@@ -134,6 +135,13 @@ class RequestExists(UsageError):
         self.approval_id = approval_id
 
 
+class FunctionError(UsageError):
+    """The first answer of a function that was handed in is not what its kind, a model or a judge in code, returns.
+
+    It is a mistake in the program and not an answer, so it is raised wherever the function was asked, in a chain too.
+    """
+
+
 class ToolRefused(UsageError):
     """A forged tool may not be used, registered or promoted as it is; nothing was asked, run or changed.
 
@@ -169,6 +177,13 @@ class ReplyError(AdjudgeError):
         super().__init__(detail)
         self.because: Reason = because
         self.detail = detail
+
+
+class ShapeError(ReplyError):
+    """A judge in code returned a value that has none of the shapes it may have."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("unparseable", detail)
 
 
 class LedgerError(AdjudgeError):

@@ -258,6 +258,15 @@ def test_what_a_command_leaves_behind_is_ended(workspace: Path, tmp_path: Path):
     assert is_gone(int(pids.read_text()))
 
 
+def test_an_agent_whose_own_command_kills_it_has_failed(workspace: Path):
+    """What it wrote and changed until then is there, and is not said to be all."""
+    kills = "sh -c 'echo x > made; kill -9 $PPID'"
+    run = run_agent_sync("x", agent=make_agent(write_lines(HEAD), kills), workspace=workspace)
+
+    assert (run.outcome, run.exit_code, run.complete) == ("failed", -signal.SIGKILL, False)
+    assert list_changes(run) == {"made": "added"}
+
+
 def is_gone(pid: int) -> bool:
     """Wait until a process has ended; a zombie has."""
     for _ in range(200):

@@ -145,6 +145,38 @@ def test_a_file_that_was_cut_anywhere_is_not_complete(form: str, tmp_path):
             assert run.problems
 
 
+def test_items_of_openai_in_lines_do_not_show_that_they_are_whole(tmp_path):
+    """Cut after a text of the first reply, whose call follows as an item of its own, such a file would look whole."""
+    items = read_objects("openai-agents")
+    for count in range(1, len(items) + 1):
+        path = tmp_path / "items.jsonl"
+        path.write_text("".join(json.dumps(item) + "\n" for item in items[:count]), "utf-8")
+        assert not read_run(path, format="openai").complete, count
+
+
+def test_items_of_openai_that_end_with_a_commentary_are_not_complete():
+    """Newer models say which of their words are the answer."""
+    items = read_objects("openai-agents")
+    phases = [{**item, "phase": "commentary"} if item.get("role") == "assistant" else item for item in items]
+    whole = [*phases[:-1], {**phases[-1], "phase": "final_answer"}]
+
+    assert [read_run(items).complete, read_run(whole).complete] == [True, True]
+    assert read_run(phases).problems == read_run(phases[:2]).problems == ("it ends before the agent's last word",)
+
+
+@pytest.mark.parametrize("form", EVERY)
+def test_a_file_of_which_the_second_half_is_missing_is_no_complete_run(form: str, tmp_path):
+    """By bytes, as a disk that is full leaves it: what is one JSON value cannot be read at all then."""
+    text = find_file(form).read_bytes()
+    path = tmp_path / find_file(form).name
+    path.write_bytes(text[: len(text) // 2])
+
+    try:
+        assert not read_run(path).complete
+    except UsageError:
+        assert path.suffix == ".json"
+
+
 @pytest.mark.parametrize("form", ["langchain", "pydantic-ai"])
 def test_messages_that_were_cut_anywhere_are_not_complete(form: str):
     """Messages that were cut anywhere are not complete."""
@@ -177,8 +209,10 @@ def test_messages_of_langchain_are_read_as_its_graph_and_its_models_write_them()
         ({"type": "remove"}, "is of a kind that is not known here"),
         ({"id": "m1"}, "stands there twice"),
         ({"invalid_tool_calls": [{"name": "Bash", "args": "{", "id": "x"}]}, "has no result"),
+        ({"content": [{"type": "tool_use", "id": "x", "name": "rm"}]}, "is not among its calls"),
+        ({"content": [{"type": "function_call", "id": "fc", "call_id": "x", "name": "rm"}]}, "is not among its calls"),
     ],
-    ids=["hosted", "cut", "removed", "repeated", "invalid"],
+    ids=["hosted", "cut", "removed", "repeated", "invalid", "among its parts", "among its parts, of the provider"],
 )
 def test_what_hides_a_call_in_messages_of_langchain_is_a_problem(changes: dict, problem: str):
     """What hides a call in messages of LangChain is a problem."""
@@ -382,6 +416,30 @@ def test_a_call_without_a_result_is_a_problem(form: str):
     run = read_run([entry for entry in read_objects(form) if not _has_result(entry)])
 
     assert not run.complete
+
+
+@pytest.mark.parametrize("form", ["inspect", "langfuse"])
+def test_calls_without_results_in_one_object_are_a_problem(form: str):
+    """Every event, observation and message of a tool was taken out, however deep it stands."""
+    [whole] = read_objects(form)
+    run = read_run(drop_results(whole))
+
+    assert not run.complete
+    assert any("has no result" in problem for problem in run.problems)
+
+
+def drop_results(value: object) -> object:
+    """A value without whatever says that it is a tool's."""
+    if isinstance(value, dict):
+        return {name: drop_results(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [drop_results(member) for member in value if not is_of_tool(member)]
+    return value
+
+
+def is_of_tool(value: object) -> bool:
+    members = value if isinstance(value, dict) else {}
+    return members.get("event") == "tool" or members.get("role") == "tool" or members.get("type") in ("TOOL", "tool")
 
 
 @pytest.mark.parametrize("form", ["claude-stream", "codex-rollout", "langchain", "openai-agents", "pydantic-ai"])

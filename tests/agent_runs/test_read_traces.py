@@ -215,8 +215,9 @@ def test_cost_is_known_if_every_request_has_one():
         ("TOOL", {"tool_call__id": "call_9"}, "a tool was executed that no message of the agent calls"),
         ("TOOL", {"tool_call__id": "call_1", "input__value": "rm -rf /"}, "ran with other arguments"),
         ("TOOL", {"tool_call__id": "call_2", "input__value": None}, "ran twice"),
+        ("TOOL", {"tool_call__id": "call_1", "tool__name": "delete"}, "another tool than that of the call"),
     ],
-    ids=map(str, range(10)),
+    ids=map(str, range(11)),
 )
 def test_what_hides_a_call_in_spans_of_openinference_is_a_problem(kind: str, attributes: dict, problem: str):
     """In the last request, which calls nothing, and in the first tool that ran."""
@@ -228,6 +229,18 @@ def test_what_hides_a_call_in_spans_of_openinference_is_a_problem(kind: str, att
 
     assert any(problem in reason for reason in run.problems), run.problems
     assert not run.complete
+
+
+@pytest.mark.parametrize("ident", ["call_1", "call_9", None])
+def test_a_call_among_the_contents_of_a_message_is_one_of_its_calls_or_another(ident: str | None):
+    """Some write each call twice; one with an id of its own was made besides."""
+    spans = read_lines(LANGCHAIN)
+    content = "llm__output_messages__0__message__contents__1__message_content__"
+    change(spans, "LLM", 0, **{f"{content}type": "tool_use", f"{content}id": ident, f"{content}name": "rm"})
+    run = read_run(spans)
+
+    assert run.complete == (ident != "call_9"), run.problems
+    assert ("rm" in [call.tool for call in run.calls]) == (ident == "call_9")
 
 
 def test_a_tool_that_ran_and_was_not_called_is_among_the_calls():
@@ -560,12 +573,13 @@ def test_messages_are_read_in_the_forms_of_several_makers(shape: str):
         (2, {"input": {"command": "rm -rf /"}}, "a tool was executed that no message of the agent calls"),
         (2, {"name": "delete"}, "a tool was executed that no message of the agent calls"),
         (2, {"metadata": {"tool_call_id": "call_1"}, "input": "rm -rf /"}, "ran with other arguments"),
+        (2, {"metadata": {"tool_call_id": "call_1"}, "name": "delete"}, "another tool than that of the call"),
         (2, {"parentObservationId": "other"}, "a span that holds others is missing"),
         (0, {"endTime": None}, "the run had not ended when it was exported"),
         (2, {"startTime": "2026-11-24T11:00:00Z"}, "something comes after the end of the run"),
         (2, {"id": "g1"}, "a span stands there twice"),
     ],
-    ids=map(str, range(11)),
+    ids=map(str, range(12)),
 )
 def test_what_hides_a_call_in_observations_is_a_problem(place: int, changes: dict, problem: str):
     """What is in no known form, missing, forged or doubled."""

@@ -392,3 +392,18 @@ def test_the_threat_model_names_tests_that_exist():
 
     assert named
     assert [name for name in named if not (house.TESTS / name).is_file()] == []
+
+
+def test_the_attacks_of_the_threat_model_are_tests_and_those_that_are_open_are_expected_to_fail():
+    """Each of the numbered attacks names its tests; a mark stands behind one exactly if it is an expected failure."""
+    rows = [row for row in read_page("threat-model.md").splitlines() if re.match(r"\| \d+ \|", row)]
+    for number, row in enumerate(rows, 1):
+        assert row.startswith(f"| {number} |")
+        tests = re.findall(r"`([\w/]+\.py)::(test_\w+)`( ✗)?", row)
+        assert tests, row
+        for file, name, mark in tests:
+            text = (house.TESTS / file).read_text("utf-8")
+            head = re.search(rf"((?:^@.*\n|^    .*\n|^\)\n)*)^(?:async )?def {name}\(", text, re.MULTILINE)
+            assert head is not None, name
+            assert ("mark.xfail" in head[1]) == bool(mark), name
+    assert len(rows) == 18

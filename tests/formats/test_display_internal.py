@@ -40,3 +40,18 @@ def test_lines_are_kept_only_where_there_is_room_for_them():
     """A judge's name with a line break must not forge a second line."""
     assert clean("a\nb\tc") == "a\nb\tc"
     assert clean("a\nb\tc", keep_lines=False) == "a b c"
+
+
+def test_an_emoji_that_is_joined_is_one_picture_and_a_joiner_elsewhere_is_seen():
+    """A family, a flag and a skin are drawn by joiners; between letters, or at an end, one hides something."""
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    for text in (family, "\U0001f3f3\ufe0f\u200d\U0001f308", "\U0001f469\U0001f3fd\u200d\U0001f4bb"):
+        assert clean(f"{text} thanks") == f"{text} thanks"
+    for text in (
+        "a\u200db",
+        "\u200d\U0001f469",
+        "\U0001f469\u200d",
+        "\U0001f469\u200db",
+        "\U0001f469\u200d\u200d\U0001f469",
+    ):
+        assert "·" in clean(text)

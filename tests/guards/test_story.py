@@ -160,7 +160,7 @@ def test_the_audit_tells_who_decided_what(line: Line):
         "passes": [],
         "rule breaker": ["stopped"],
         "sure": ["let_through"],
-        "approved": ["overridden"],
+        "approved": ["approved"],
         "denied": ["stopped"],
         "blank expires": ["opened"],
         "expires": ["stopped"],
@@ -204,7 +204,7 @@ def test_the_command_line_tells_the_story(line: Line):
     for text in ("approved by panel", "approved by policy", "denied by policy", "overruled by bob", "blocked by rule"):
         assert text in listed.out
     assert report.status == 1
-    assert "it failed, and a person (bob) let it through" in report.out
+    assert "it failed, a gate asked people, and a person (bob) approved it" in report.out
     assert "it failed, and a judge (panel) let it through" in report.out
     assert HIDDEN.search(listed.out + report.out) is None
     for seq in rows:

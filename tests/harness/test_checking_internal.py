@@ -88,6 +88,30 @@ def test_a_patch_in_a_command_is_checked_as_well(tmp_path: Path):
     assert run(tmp_path, work, harness="codex") == ["none", "deny"]
 
 
+def test_people_may_have_to_decide_about_a_command_and_its_patch(tmp_path: Path):
+    """They are asked about both at once, each once, and the call passes once both are approved."""
+
+    async def work(desk: Desk) -> Any:
+        call = ToolCall("Deploy", {"command": "deploy"}, "t1", "s1", cwd="/work")
+        event = CallEvent(call=call, patch=ToolCall("Deploy", {"command": "deploy the patch"}, "t1", "s1", cwd="/work"))
+        answers, requests = [await desk.hook.answer(event)], []
+        for _ in range(2):
+            requests.append(await desk.approvals.list())
+            await desk.approvals.decide(requests[-1][0].id, "ana", True, "it is time")
+            answers.append(await desk.hook.answer(event))
+        answers.append(await desk.hook.answer(event))
+        return [answer == NO_OPINION for answer in answers], [len(listed) for listed in requests], await list_all(desk)
+
+    passed, waiting, everything = run(tmp_path, work, harness="codex")
+
+    assert passed == [False, False, True, False]
+    assert (waiting, everything) == ([2, 1], 4)  # both are asked about anew after that
+
+
+async def list_all(desk: Desk) -> int:
+    return len(await desk.approvals.list(status=None))
+
+
 @pytest.mark.parametrize(
     ("options", "held", "approved"),
     [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from adjudge.errors import UsageError
-from adjudge.harness.patch import find_patch, list_patched_files
+from adjudge.formats.patch import list_patched_files
+from adjudge.harness.patch import find_patch
 
 PATCH = (
     "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@\n-x\n+*** y\n*** Add File: c d.py\n+1\n*** End Patch"

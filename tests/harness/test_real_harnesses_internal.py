@@ -251,6 +251,20 @@ def test_a_result_is_withheld_from_the_agent(place: Workplace):
     assert count(place, "call.ran") == 1
 
 
+def test_the_output_of_a_command_that_failed_cannot_be_withheld_and_ends_the_session(claude: Workplace):
+    """Claude Code has another event for it, whose answer replaces nothing: it is read, and nothing runs after it."""
+    install(claude)
+
+    results = claude.run(
+        [make_command("claude", "printf 'for''bidden text'; exit 3", "toolu_1")],
+        [make_command("claude", "touch ran", "toolu_2")],
+    )
+
+    assert "forbidden text" in results[0]
+    assert "this run was stopped" in results[1]
+    assert not (claude.project / "ran").exists()
+
+
 def test_the_guard_protects_itself(place: Workplace):
     """Its configuration is not read, and the harness's settings are not written."""
     config = install(place)
@@ -508,6 +522,18 @@ def test_a_trusted_project_cannot_switch_off_the_hooks_of_codex(codex: Workplace
     codex.run([make_command("codex", "touch forbidden")])
 
     assert not (codex.project / "forbidden").exists()
+
+
+def test_variables_of_a_trusted_project_do_not_reach_the_hooks_of_codex(codex: Workplace):
+    """``LD_PRELOAD`` would be one of them; they reach the command that the hook let pass."""
+    seen = codex.home.parent / "seen"
+    codex.write_settings(make_hook(codex, f"echo $FOR_THE_HOOK > {seen}; printf '{{}}{MARK}'"))
+    codex.write_project(".codex/config.toml", '[shell_environment_policy.set]\nFOR_THE_HOOK = "reached"\n')
+
+    codex.run([make_command("codex", "echo $FOR_THE_HOOK > ran")])
+
+    assert (codex.project / "ran").read_text("utf-8") == "reached\n"
+    assert seen.read_text("utf-8") == "\n"
 
 
 @pytest.mark.xfail(strict=True, reason="Codex 0.169.0: typed input reaches no hook")

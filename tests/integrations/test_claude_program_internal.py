@@ -52,6 +52,11 @@ class Project:
         settings = json.dumps({"hooks": make_rewriting_hooks()})
         (self.folder / ".claude" / "settings.json").write_text(settings, encoding="utf-8")
 
+    def write_user(self, settings: dict[str, Any]) -> None:
+        """Write the user's own settings."""
+        (self.home / ".claude").mkdir(exist_ok=True)
+        (self.home / ".claude" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+
     def make_options(self, url: str, **members: Any) -> Any:
         env = {"HOME": str(self.home), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", "IS_SANDBOX": "1"}
         env |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "PATH": os.environ["PATH"]}
@@ -241,6 +246,54 @@ def test_hooks_of_a_project_do_not_count(project: Project, url: str):
             await project.run(make_guard(shop), [make_command("claude", "touch mine")])
 
         assert project.made == ["mine"]
+
+    asyncio.run(work())
+
+
+def test_with_the_users_settings_a_project_still_counts_for_nothing(project: Project, url: str):
+    """Neither its hooks nor its switch; the user's own settings are loaded."""
+    project.write_user({"env": {"OF_THE_USER": "one"}})
+    (project.folder / ".claude" / "settings.json").write_text(
+        json.dumps({"hooks": make_rewriting_hooks(), "disableAllHooks": True}), encoding="utf-8"
+    )
+
+    async def work() -> None:
+        async with open_shop(url) as shop:
+            calls = [make_command("claude", f"touch {name}", f"toolu_{name}") for name in ("$OF_THE_USER", "forbidden")]
+            results = await project.run(make_guard(shop), calls, setting_sources=["user"])
+
+            assert project.made == ["one"]
+            assert "The call was not made" in results[1]
+
+    asyncio.run(work())
+
+
+def test_a_hook_of_the_user_that_rewrites_a_call_is_noticed(project: Project, url: str):
+    """It is the user's, so it may; what ran was not checked, and nothing else runs in this session."""
+    project.write_user({"hooks": make_rewriting_hooks()})
+
+    async def work() -> None:
+        async with open_shop(url) as shop:
+            steps = [[make_command("claude", f"touch {name}", f"toolu_{name}")] for name in ("mine", "more")]
+            await project.run(make_guard(shop), *steps, setting_sources=["user"])
+
+            assert project.made == ["other"]
+            assert len([entry async for entry in shop.ledger.query(kind="call.unchecked")]) == 1
+
+    asyncio.run(work())
+
+
+def test_the_users_switch_does_not_open_the_guard(project: Project, url: str):
+    """``disableAllHooks`` in the user's settings."""
+    project.write_user({"disableAllHooks": True})
+
+    async def work() -> None:
+        async with open_shop(url) as shop:
+            calls = [make_command("claude", f"touch {name}", f"toolu_{name}") for name in ("ran", "forbidden")]
+            results = await project.run(make_guard(shop), calls, setting_sources=["user"])
+
+            assert project.made == ["ran"]
+            assert "The call was not made" in results[1]
 
     asyncio.run(work())
 

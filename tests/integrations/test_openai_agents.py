@@ -381,6 +381,29 @@ def test_agents_that_it_hands_over_to_are_guarded(url: str, as_object: bool):
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("as_object", [False, True])
+def test_an_agent_that_is_added_to_its_handoffs_later_ends_the_run(url: str, as_object: bool):
+    """Nobody would guard its tools. One that is guarded already may be added."""
+
+    async def work() -> None:
+        async with open_shop(url) as shop:
+            script = [[Call("transfer_to_expert", "t1", {})]]
+            expert = make_plain_agent(shop, [[delete()], DONE], name="expert")
+            agent = make_agent(shop, script)
+            agent.handoffs.append(handoff(expert) if as_object else expert)
+            with pytest.raises(UsageError, match="handoff to 'expert' was added after the guard") as raised:
+                await run(agent)
+            assert raised.value.argument == "agent"
+
+            agent = make_agent(shop, script)
+            agent.handoffs.append(guard_agent(expert, shop.guard, run_id=find_conversation))
+            held = await run(agent)
+
+            assert (shop.ran, len(held.interruptions)) == ([], 1)
+
+    asyncio.run(work())
+
+
 def test_a_guarded_agent_can_be_a_tool(url: str):
     """Its held call interrupts the run of the other agent, and goes on there."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
+import math
 import threading
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -204,6 +206,11 @@ def returning(value: Any, rubric: Any = None, **options: Any) -> JudgeResult:
     return Judge(lambda content: value).evaluate_sync("some content", rubric, **options)
 
 
+def refusal(value: Any, rubric: Any = None, **options: Any) -> str:
+    """The message of the error that the first answer of a function raises."""
+    return complaint(returning, value, rubric, **options)
+
+
 def test_a_number_is_on_the_rubric_s_scale():
     """And a bool is one of its ends."""
     stars = Rubric(name="Stars", scale=[1, 5], criteria=[Criterion(name="good", description="Is good.")])
@@ -228,7 +235,7 @@ def test_numpy_s_scalars_are_read():
     assert (
         returning({"criteria": [{**entry, "score": np.bool_(True)}]}, criteria=POLITE).undecided_because == "off_scale"
     )
-    assert returning(np.array([1.0]), criteria=POLITE).undecided_because == "unparseable"
+    assert "returned ndarray" in refusal(np.array([1.0]), criteria=POLITE)
 
 
 def test_a_dict_in_the_shape_of_the_reply_form():
@@ -244,13 +251,104 @@ def test_a_dict_in_the_shape_of_the_reply_form():
     assert result.criterion("a").reasoning == "so"
 
 
-def test_a_dict_without_criteria_is_told_the_form():
-    """`{"passed": False}` is what a first attempt returns; the remedy is in the result."""
-    result = returning({"passed": False, "reasoning": "It prints a key."}, criteria="Prints nothing.")
+SHAPES = [
+    pytest.param(0.4, 0.4, "", id="number"),
+    pytest.param((0.4, "too short"), 0.4, "too short", id="pair"),
+    pytest.param((True, None), 1.0, "", id="pair of a bool"),
+    pytest.param({"score": 0.4, "reason": "too short"}, 0.4, "too short", id="score and reason"),
+    pytest.param({"passed": True, "reasoning": "fine"}, 1.0, "fine", id="passed and reasoning"),
+    pytest.param({"passed": False}, 0.0, "", id="passed"),
+    pytest.param({"tone": 0.4}, 0.4, "", id="by criterion"),
+    pytest.param({"tone": {"score": 0.4, "reasoning": "too short"}}, 0.4, "too short", id="by criterion, with reasons"),
+    pytest.param({"tone": (0.4, "too short")}, 0.4, "too short", id="by criterion, as pairs"),
+    pytest.param({"key": "x", "score": True, "comment": "fine", "metadata": None}, 1.0, "fine", id="openevals"),
+    pytest.param([{"key": "tone", "score": 0.4, "comment": None}], 0.4, "", id="openevals, several"),
+]
 
-    assert (result.outcome, result.undecided_because) == ("undecided", "missing_criterion")
-    assert "the function returned no 'criteria'" in result.detail
-    assert '{"criteria": [{"name": "criteria", "score": 1}' in result.detail
+
+@pytest.mark.parametrize(("value", "score", "reasoning"), SHAPES)
+def test_a_judge_in_code_returns_what_people_write(value: Any, score: float, reasoning: str):
+    """Each shape is the reply that says the same; what is kept is what was returned."""
+    result = returning(value, criteria={"tone": "Is polite."})
+
+    assert (result.score, result.reasoning or result.criterion("tone").reasoning) == (score, reasoning)
+    assert json.loads(result.raw_response or "") is not None
+
+
+def test_a_number_of_another_library_is_on_the_rubric_s_scale_too():
+    """A bool is an end of it, and 0.9 of 1 to 5 is off it: nothing is guessed."""
+    stars = Rubric(name="Stars", scale=[1, 5], criteria=[Criterion(name="good", description="Is good.")])
+
+    assert returning({"score": True}, stars).score == 1.0
+    assert returning((False, "no"), stars).score == 0.0
+    assert returning({"score": 0.9}, stars).undecided_because == "off_scale"
+
+
+TWO = {"a": "Is a.", "b": "Is b."}
+
+
+def test_scores_by_criterion():
+    """Every key is a criterion; one left out or invented leaves it undecided, and so does one value for both."""
+    result = returning({"a": 1.0, "b": {"score": 0.5, "reasoning": "half"}}, criteria=TWO)
+    assert (result.score, result.criterion("b").reasoning) == (0.75, "half")
+    for value in ({"a": 1.0}, {"a": 1.0, "b": 1.0, "c": 1.0}, True, 0.5, (1.0, "so"), {"score": 1.0}, {"passed": True}):
+        assert returning(value, criteria=TWO).undecided_because == "missing_criterion"
+    assert returning({"a": 1.0, "b": math.nan}, criteria=TWO).undecided_because == "off_scale"
+
+
+def test_a_flag_beside_a_score_can_only_contradict_it():
+    """Code decides by the score: a generous flag is ignored, and a strict one leaves the content undecided."""
+    assert returning({"score": 0.2, "passed": True}, criteria=POLITE).outcome == "failed"
+    assert returning({"score": 0.9, "passed": False}, criteria=POLITE).undecided_because == "contradiction"
+
+
+@pytest.mark.parametrize("name", ["passed", "score"])
+def test_a_criterion_called_passed_or_score_asks_for_the_reply_form(name: str):
+    """The shape would mean two things, so it raises, and the reply form means one."""
+    message = refusal({name: 1.0, "b": 1.0}, criteria={name: "Is a.", "b": "Is b."})
+    assert "return the reply form" in message
+    assert f'{{"criteria": [{{"name": "{name}"' in message
+    entries = [{"name": name, "score": 1.0}, {"name": "b", "score": 1.0}]
+    assert returning({"criteria": entries}, criteria={name: "Is a.", "b": "Is b."}).passed
+
+
+def test_a_scorer_that_skipped_judged_nothing():
+    """A score of None is no answer, and no mistake in the program."""
+    result = returning({"score": None, "reason": "no reference"}, criteria=POLITE)
+    assert result.undecided_because == "unparseable"
+    assert "None" in result.detail
+    assert "no reference" in result.detail
+
+
+def test_after_its_first_answer_a_function_s_mistakes_are_results():
+    """The content may have brought them about, and must not end what others are judged by."""
+    judge = Judge(lambda content: True if content == "fine" else None)
+
+    assert "None" in complaint(judge.evaluate_sync, "odd", criteria=POLITE)
+    assert judge.evaluate_sync("fine", criteria=POLITE).passed
+    assert judge.evaluate_sync("odd", criteria=POLITE).undecided_because == "unparseable"
+    model = Judge(lambda prompt: "no object" if "fine" in prompt else True)
+    assert "returned bool" in complaint(model.evaluate_sync, "odd", criteria=POLITE)
+    assert model.evaluate_sync("fine", criteria=POLITE).undecided_because == "unparseable"
+    assert model.evaluate_sync("odd", criteria=POLITE).undecided_because == "error"
+
+
+def test_a_mistake_in_a_function_is_raised_wherever_it_is_asked(tmp_path: Path):
+    """In a chain that may open, in a gate that allows what is undecided, and by a run, which keeps its folder."""
+
+    def careless(text):
+        return True
+
+    rubric = Rubric(name="Polite", criteria=[Criterion(name="tone", description=POLITE)])
+    chain = JudgeChain([polite, careless], strategy="consensus", fail_open=True, stop_early=False)
+    gate = Gate("publish", rubric=rubric, judge=careless, on_undecided="allow")
+    for call, arguments in (
+        (chain.evaluate_sync, ("Thank you.", rubric)),
+        (gate.check_sync, ("Thank you.",)),
+        (run(CASES, careless, rubric, out=tmp_path / "run").finish_sync, ()),
+    ):
+        assert "judge_function(careless)" in complaint(call, *arguments)
+    assert "judge_function(careless)" in complaint(compare_sync, "a", "b", judge=careless, criteria=POLITE)
 
 
 def test_yes_or_no():
@@ -259,7 +357,9 @@ def test_yes_or_no():
 
     assert asked.ask_sync("Is this safe?").passed
     assert asked.ask_sync("Is that safe?").outcome == "failed"
-    assert Judge(lambda content: 1.0).ask_sync("Is this safe?").undecided_because == "unparseable"
+    assert Judge(lambda content: (True, "checked")).ask_sync("Is this safe?").reasoning == "checked"
+    assert Judge(lambda content: {"passed": False, "reason": "no"}).ask_sync("Is this safe?").outcome == "failed"
+    assert "a bool" in complaint(Judge(lambda content: 1.0).ask_sync, "Is this safe?")
     assert Judge(lambda content: {"safe": True, "passed": False}).ask_sync("?").undecided_because == "contradiction"
 
 
@@ -275,7 +375,7 @@ def test_an_instance_of_the_result_format():
     assert result.passed
     assert result.value == Verdict(passed=True, note="fine")
     assert returning({"passed": False, "note": ""}, result_format=Verdict).outcome == "failed"
-    assert returning(True, result_format=Verdict).undecided_because == "unparseable"
+    assert "a Verdict" in refusal(True, result_format=Verdict)
     both = {"criteria": [{"name": "criteria", "score": 1.0}], "passed": True, "note": ""}
     assert returning(both, criteria=POLITE, result_format=Verdict).passed
     assert (
@@ -322,11 +422,11 @@ def test_a_result_on_another_scale_is_brought_back():
 @pytest.mark.parametrize(("value", "says"), [(None, "None"), ("yes", "a text"), ([1], "a list"), ({1}, "set")])
 def test_an_error_of_shape_says_what_came_and_what_is_expected(value: object, says: str):
     """In one sentence, with the name of the criterion to use."""
-    result = returning(value, criteria={"tone": "Is polite."})
+    message = refusal(value, criteria={"tone": "Is polite."})
 
-    assert f"the function returned {says}" in result.detail
-    assert "expected is a bool, a number from 0 to 1" in result.detail
-    assert '"tone"' in result.detail
+    assert f"the function returned {says}" in message
+    assert "expected is a bool, a number from 0 to 1" in message
+    assert '"tone"' in message
 
 
 # ---------------------------------------------------------------- options, time, failures
@@ -342,12 +442,13 @@ def test_options_of_models_change_nothing():
     """The token, the form and another try are for models."""
     asked = 0
 
-    def count(content: str) -> None:
+    def count(content: str) -> float:
         nonlocal asked
         asked += 1
+        return 7.0
 
     result = Judge(count, reask=3, token=False, structured="schema").evaluate_sync("x", criteria=POLITE)
-    assert (result.undecided_because, asked, result.attempts) == ("unparseable", 1, 1)
+    assert (result.undecided_because, asked, result.attempts) == ("off_scale", 1, 1)
 
 
 def test_time_limits_and_failures_are_those_of_models():
@@ -386,8 +487,8 @@ def test_chains_of_functions_and_models():
 
     assert JudgeChain([polite, model], strategy="consensus").evaluate_sync("Thank you.", criteria=POLITE).passed
     assert not JudgeChain([polite, model], strategy="consensus").evaluate_sync("No.", criteria=POLITE).passed
-    fallback = JudgeChain([lambda content: None, polite]).evaluate_sync("Thank you.", criteria=POLITE)
-    assert [seat.undecided_because for seat in fallback.results] == ["unparseable", None]
+    fallback = JudgeChain([lambda content: 7.0, polite]).evaluate_sync("Thank you.", criteria=POLITE)
+    assert [seat.undecided_because for seat in fallback.results] == ["off_scale", None]
     cascade = JudgeChain([polite, model], strategy="cascade", escalate_below=0.5)
     assert len(cascade.evaluate_sync("No.", criteria=POLITE).results) == 2  # it is never sure of itself
 
@@ -402,8 +503,10 @@ def test_two_contents_are_compared():
     assert compare_sync("longer", "short", judge=longer, criteria=POLITE).preferred == "first"
     assert compare_sync("long", "longer", judge=longer, criteria=POLITE).preferred == "second"
     assert compare_sync("same", "size", judge=longer, criteria=POLITE).preferred == "tie"
-    wrong = [compare_sync("a", "b", judge=lambda content, it=value: it, criteria=POLITE) for value in (True, 1.0, "a")]
-    assert [item.undecided_because for item in wrong] == ["unparseable", "unparseable", "off_scale"]
+    assert compare_sync("a", "b", judge=lambda content: "a", criteria=POLITE).undecided_because == "off_scale"
+    for value in (True, 1.0):
+        message = complaint(compare_sync, "a", "b", judge=lambda content, it=value: it, criteria=POLITE)
+        assert "'first', 'second', 'tie'" in message
     pair = compare_sync("a", "b", judge=lambda content: {"preferred": "first", "winner": "second"}, criteria=POLITE)
     assert pair.undecided_because == "contradiction"
 

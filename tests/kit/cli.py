@@ -136,9 +136,14 @@ def find_content(prompt: str) -> str:
     return block[2]
 
 
-def answer(prompt: str, score: Any, *, names: tuple[str, ...] = ("criteria",), reasoning: str = "because") -> str:
+def list_criteria(prompt: str) -> tuple[str, ...]:
+    """The names of the criteria that a prompt asks about."""
+    return tuple(re.findall(r"^\d+\. ([\w-]+)", prompt.partition("Rubric:")[2], re.MULTILINE)) or ("criteria",)
+
+
+def answer(prompt: str, score: Any, *, names: tuple[str, ...] = (), reasoning: str = "because") -> str:
     """A readable reply to a prompt."""
-    entries = {name: {"reasoning": reasoning, "score": score} for name in names}
+    entries = {name: {"reasoning": reasoning, "score": score} for name in names or list_criteria(prompt)}
     return json.dumps({"token": find_token(prompt), "criteria": entries, "reasoning": reasoning, "suggestions": []})
 
 
@@ -224,7 +229,7 @@ class Provider:
     def say(self, body: Mapping[str, Any]) -> dict[str, Any]:
         prompt = "\n".join(message["content"] for message in body["messages"])
         schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
-        names = tuple(schema.get("properties", {}).get("criteria", {}).get("properties", {})) or ("criteria",)
+        names = tuple(schema.get("properties", {}).get("criteria", {}).get("properties", {})) or ()
         text = answer(prompt, self.score, names=names, reasoning=self.reasoning)
         if self.mode == "prose":
             text = "It is fine, I think."

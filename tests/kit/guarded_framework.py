@@ -241,6 +241,18 @@ async def a_held_call_runs_once_when_approved(framework: Framework, url: str) ->
 
 
 @scenario
+async def an_approved_call_that_was_made_is_on_record(framework: Framework, url: str) -> None:
+    """Else it would be listed among those that may not have run; before, it is not."""
+    async with open_shop(url) as shop:
+        stop = await hold(framework, shop)
+        await shop.decide(True)
+        await framework.run(shop, [DONE], kept=stop.kept)
+
+        assert [entry.payload["tool"] async for entry in shop.ledger.query(kind="call.ran")] == ["delete_file"]
+        assert await shop.guard.list_unfinished(at_work=0) == ()
+
+
+@scenario
 async def a_denied_call_does_not_run(framework: Framework, url: str) -> None:
     """The model reads that a person said no."""
     async with open_shop(url) as shop:

@@ -28,6 +28,7 @@ LAYERS = (
     "labels",  # what people say of a run
     "measurement",  # a judge compared with people: joins runs and labels
     "tools",
+    "erasure",  # what is kept about somebody is deleted, wherever the parts above keep it
     "templates",  # how pages and reports look; knows no result
     "report",
     "harness",  # what coding agents send to a hook and take as its answer

@@ -213,6 +213,12 @@ async def find_request(*parts: Any) -> None:
             await approvals.find(part)
 
 
+async def append_context(url: str) -> None:
+    """An entry whose context has another name than those there are."""
+    async with Ledger(url) as ledger:
+        await ledger.append(JudgeResult(**PASSED), content="a", context={"outcome": "b"})
+
+
 async def export_twice() -> None:
     """The labels of a ledger, written to a file that is there."""
     async with Approvals("sqlite:///adjudge.db") as approvals:
@@ -463,6 +469,26 @@ def hold_back() -> str:
     return use("sqlite:///adjudge.db", lambda approvals: approvals.list())[0].id
 
 
+def forget_a_case() -> None:
+    """A run of which a case was forgotten."""
+    put_files()
+    rows = [{"id": name, "content": f"{name}.", "metadata": {"customer": name}} for name in ("a", "b")]
+    write("one.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(SystemExit):
+        cli.main(["run", "one.jsonl", "--criteria", "Is polite.", "--judge", WORDS, "--out", "was"])
+    with pytest.raises(SystemExit):
+        cli.main(["forget", "--metadata", "customer=a", "--reason", "asked", "--run", "was"])
+
+
+def forget_held() -> str:
+    """The id of an approval whose content was forgotten."""
+    ident = hold_back()
+    subject = use("sqlite:///adjudge.db", lambda approvals: approvals.list())[0].subject
+    with pytest.raises(SystemExit):
+        cli.main(["forget", "--subject", subject, "--reason", "asked"])
+    return ident
+
+
 def put_leak() -> None:
     """A content with a secret."""
     write("leak.txt", "one\nuse ghp_" + "a1B2c3D4" * 5)
@@ -693,6 +719,8 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: ask_people(metadata="x"),
     lambda: ask_people(first=print),
     lambda: Approvals(7),  # type: ignore[arg-type]
+    lambda: Approvals("sqlite:///a.db", keep_for=0),
+    lambda: append_context("sqlite:///a.db"),
     lambda: Approvals("sqlite:///a.db", webhook="https://x"),  # type: ignore[arg-type]
     lambda: decide("eve", True),
     lambda: decide("ana", True, before=("ana", True)),
@@ -936,6 +964,24 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: shell("redecide many --threshold 0.9 | grep 'are shown'", keep_long_runs),
     lambda: shell("ledger verify --ledger a.db", keep_entries),
     lambda: shell("ledger erase 2 --reason 'asked for' --ledger a.db | grep erased", keep_entries),
+    lambda: shell("forget"),
+    lambda: shell("forget --subject abc --ledger a.db"),
+    lambda: shell("forget --metadata customer --ledger a.db"),
+    lambda: shell(f"forget --metadata customer={'x' * 1_001} --ledger a.db"),
+    lambda: shell("forget --metadata customer=C-1"),
+    lambda: shell("forget --metadata customer=C-1 --reason x"),
+    lambda: shell("forget --metadata customer=C-1 --reason x --by ''"),
+    lambda: shell("forget --metadata customer=C-1 --reason x --ledger a.db"),
+    lambda: shell("forget --metadata customer=C-1 --reason x --run missing"),
+    lambda: shell("forget --metadata customer=C-1 --reason x --cache missing"),
+    lambda: shell("forget --metadata customer=C-1 --show 2 --ledger a.db", keep_entries),
+    lambda: shell("forget --metadata customer=C-1 --reason x", configure('[forget]\nruns = "runs"\n')),
+    lambda: shell("approvals list --ledger a.db", configure("[approvals]\nkeep_for = 0\n")),
+    lambda: shell("forget --metadata customer=C-1 --reason x --labels missing"),
+    lambda: shell("run one.jsonl --polite --judge WORDS --out was --resume", forget_a_case),
+    lambda: shell("redecide was --threshold 0.9 | grep forget", forget_a_case),
+    lambda: shell("gate resume {id} bad.txt", forget_held),
+    lambda: shell("approvals wait {id} --timeout 1", forget_held),
     lambda: shell("ledger report --opinion adverse --by Ada --reason known --record --ledger a.db", keep_entries),
     lambda: shell("ledger list --last 1 --ledger a.db", keep_entries),
     lambda: shell("dataset convert answers.csv answers.csv", put_files),

@@ -169,6 +169,8 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
         "incomplete": f"/approvals/{tour.incomplete}",
         "cut": f"/approvals/{tour.long}",
         "deny": "/approvals/deny",
+        "decisions": "/approvals/mine?when=all",
+        "no-decisions": "/approvals/mine?did=approved&when=day",
     }.items():
         page.goto(url + path)
         yield name
@@ -189,6 +191,7 @@ def _open_reviews(page: Any, tour: Tour) -> Iterator[str]:
     page.goto(f"{url}/approvals/{tour.request}")
     yield "undo"
     press(page.locator(".toast").get_by_role("button", name="Undo").first)
+    yield "undone"
 
     first = tour.server.change(lambda ledger: ask(ledger, "Close account 5512", expires_in=900))
     page.goto(f"{url}/approvals/{first}")
@@ -207,6 +210,11 @@ async def ask_people(ledger: Ledger) -> tuple[str, str, str]:
     before = await ask(ledger, "Refund 172.00 EUR on order 76950", action)
     for name in ("Ben Okafor", "Chiara Conti"):
         await _decide(ledger, before, name, "As the policy says.")
+    for title, reason in (
+        ("Credit 75.00 EUR to account 11873", "The amount is not in the order."),
+        ("Close account 4410", "Nobody asked for it."),
+    ):
+        await _decide(ledger, await ask(ledger, title), "Ana", reason, approved=False)
     action = _write_action("184.00", "included, 12.00 EUR", REPLY)
     first = await ask(ledger, "Refund 184.00 EUR on order 77418", action, expires_in=26 * 60)
     await _decide(ledger, first, "Ben Okafor", "The carrier confirmed the delay. Fine with me if the shipping is.")

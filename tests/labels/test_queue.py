@@ -54,6 +54,20 @@ def start(folder: Path, rater: str, most: int = 1000) -> subprocess.Popen[str]:
 # ---------------------------------------------------------------- one rater
 
 
+def test_what_is_left_is_what_needs_another_answer(folder):
+    """Of each case a rater has not answered, unless enough others have."""
+    with open_label_queue(folder, seed=1, per_case=2) as queue:
+        assert queue.count_left("ann") == 6
+        for rater in ("ann", "bea", "cem"):
+            task = queue.next(rater)
+            queue.record(rater, task.case, True)
+        assert queue.count_left("ann") == 5
+        label_all(queue, "ann")
+        assert queue.count_left("ann") == 0
+        label_all(queue, "bea")
+        assert (queue.count_left("bea"), queue.count_left("dan")) == (0, 0)
+
+
 def test_every_case_comes_once(queue):
     """Then there is nothing left, and every answer is a label."""
     seen = label_all(queue, "ann")
@@ -570,6 +584,18 @@ def test_a_difference_can_be_left_open_and_a_settlement_taken_back(differing):
     assert differing.undo_difference("zoe").label.kind == "adjudication"
     assert differing.next_difference("zoe").case == other
     assert differing.next_difference("zoe", session="tomorrow") is not None
+
+
+def test_a_difference_that_somebody_chose_comes_first(differing):
+    """Also one that they left open; where another session has it, the next one comes."""
+    first = differing.next_difference("zoe").case
+    other = next(truth.case for truth in differing.list_differences() if truth.case != first)
+    assert differing.next_difference("zoe", case=other).case == other
+    differing.skip_difference("zoe", other)
+    assert differing.next_difference("zoe").case == first
+    assert differing.next_difference("zoe", case=other).case == other
+    assert differing.next_difference("yan", session="elsewhere", case=other) is None  # both are with zoe
+    assert differing.next_difference("zoe", case="unknown").case == first
 
 
 def test_settling_takes_back_no_answer(differing):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 from random import Random
 from typing import Any
@@ -228,8 +229,6 @@ def test_a_ledger_that_names_no_key_has_no_signatures():
 
 def erased(rows: list[Row], place: int, **members: Any) -> list[Row]:
     """A payload gone, and an entry at the end that records it."""
-    import json
-
     gone = replace(rows, place, payload=None)
     about = {"payload_hash": rows[place][6], "seq": place + 1} | members
     payload = json.dumps(about, sort_keys=True, separators=(",", ":")).encode()
@@ -249,12 +248,38 @@ def test_an_erasure_is_told_from_a_loss():
 
 
 def test_an_erasure_excuses_the_payload_it_names_and_no_other():
-    """A record with another place or another hash leaves the loss a loss."""
+    """A record with another place or another hash is found, whether or not that payload is gone."""
     rows = ROWS[:20]
 
-    assert verify(erased(rows, 4, payload_hash="0" * 64)).code == "erasure_unfounded"
-    assert verify(erased(rows, 4, seq=7)).seq == 5
-    assert not verify(erased(rows, 4, seq=[5]))
+    for members in ({"payload_hash": "0" * 64}, {"seq": 7}, {"seq": 21}, {"seq": 99}, {"seq": 0}, {"seq": -1}):
+        verification = verify(erased(rows, 4, **members))
+        assert (verification.code, verification.seq) == ("erasure_unfounded", 21), members
+    for members in ({"seq": [5]}, {"seq": True}, {"seq": 5.0}, {"payload_hash": None}, {"payload_hash": "no"}):
+        assert not verify(erased(rows, 4, **members)), members
+
+
+def test_a_record_kept_ready_for_another_payload_is_found():
+    """One that names an entry that is still there has to name the hash that this entry has."""
+    rows = ROWS[:20]
+    kept = replace(erased(rows, 4), 4, payload=rows[4][5])
+    other = replace(erased(rows, 4, payload_hash=rows[6][6]), 4, payload=rows[4][5])
+
+    assert verify(rehash(kept))
+    assert verify(rehash(other)).code == "erasure_unfounded"
+
+
+def test_a_sum_of_erasures_names_those_before_it():
+    """An entry that says of more erasures than there are, or of others, is found; it excuses nothing by itself."""
+    rows = erased(ROWS[:20], 4)
+    for bodies, records, found in ((1, [21, 21], True), (2, [21, 21], False), (1, [3, 4], False), (0, None, True)):
+        about = {"schema": "adjudge/erasure/2", "bodies": bodies, "records": records, "seq": 7}
+        payload = json.dumps(about, sort_keys=True, separators=(",", ":")).encode()
+        last: Row = (0, "id-f", rows[-1][2], "erasure", "", payload, sha256(payload).hexdigest(), "", "", None)
+        verification = verify(rehash([*rows, last]))
+        assert bool(verification) is found, (bodies, records)
+        assert found or (verification.code, verification.seq) == ("erasure_unfounded", 22)
+        lost = verify(rehash([*replace(rows, 6, payload=None), last]))
+        assert not lost
 
 
 def test_the_chain_begins_with_zeros():

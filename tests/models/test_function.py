@@ -13,7 +13,6 @@ import pytest
 
 from adjudge import Judge, ModelError, UsageError
 from adjudge.models import Model, Reply, as_model, hosts_of
-from adjudge.testing import FaultyModel, ScriptedModel
 from kit.patience import HANG
 from kit.wire import PLAIN
 
@@ -151,7 +150,18 @@ def test_what_cannot_be_a_model_is_refused(source, says):
         as_model(source)
 
 
-@pytest.mark.parametrize("value", [None, 5, b"bytes", {"passed": True}, ["x"]], ids=str)
+@pytest.mark.parametrize("value", [None, True, 5, 0.5, ("x", 1), {"score": 0.5}], ids=str)
+def test_a_verdict_is_no_reply(value):
+    """It is what a judge in code returns: a mistake in the program, so it raises, with the line to write."""
+
+    def mine(prompt):
+        return value
+
+    with pytest.raises(UsageError, match=rf"mine returned {type(value).__name__}.*def mine\(content\)"):
+        answer(mine)
+
+
+@pytest.mark.parametrize("value", [b"bytes", {"passed": True}, ["x"]], ids=str)
 def test_a_function_returns_a_text_or_a_reply(value):
     """Anything else is an error that names the type; a Reply passes through."""
     with pytest.raises(ModelError, match=f"mine returned {type(value).__name__}"):
@@ -268,11 +278,17 @@ def test_a_function_that_hangs_does_not_hold_the_program():
 
 
 @pytest.mark.parametrize(
-    ("reply", "advised"),
-    [('{"criteria": []}', True), ("Looks good to me.", False), ('{"token": "{token}", "criteria": [}', False)],
+    ("reply", "without", "in_code"),
+    [
+        ('{"criteria": []}', True, True),
+        ('```json\n{"criteria": []}\n```', True, True),
+        ("ok", False, True),
+        ('{"token": "{token}", "criteria": [}', False, False),
+        ('{"token": "abcdefgh", "criteria": []}', False, False),
+    ],
 )
-def test_a_function_that_leaves_out_the_token_is_told(reply: str, advised: bool):
-    """Whoever wrote it can copy it or do without; prose, and a token in an object that breaks, are something else."""
+def test_a_function_that_leaves_out_the_token_is_told(reply: str, without: bool, in_code: bool):
+    """A reply in the form may go without it; any other says that the function was given the prompt."""
 
     def answer(prompt: str) -> str:
         return reply.replace("{token}", prompt.rpartition('{"token": "')[2][:8])
@@ -280,12 +296,32 @@ def test_a_function_that_leaves_out_the_token_is_told(reply: str, advised: bool)
     result = Judge(answer, reask=0).evaluate_sync("x", criteria="Good.")
 
     assert result.undecided_because == "unparseable"
-    assert ("; a function has to copy it, or be judged without a token (--no-token," in result.detail) is advised
+    assert ("for a model that never copies it: --no-token (token=False in Python)" in result.detail) is without
+    assert ("answer was given the prompt; to judge in code, name its parameter content" in result.detail) is in_code
 
 
-def test_only_functions_are_told_to_do_without_the_token():
-    """A model that was talked out of the token may have been attacked; to take it away would be no remedy."""
-    model = FaultyModel(ScriptedModel({"criteria": []}), ["wrong_token"])
-    result = Judge(model, reask=0).evaluate_sync("x", criteria="Good.")
+class Forgetful:
+    """A model that answers in the form, without the token of the question."""
+
+    name = "forgetful"
+
+    def __init__(self, text):
+        self.text = text
+
+    async def complete(self, request):
+        return Reply(text=self.text)
+
+
+def test_a_model_that_does_not_copy_the_token_is_told_how_to_do_without():
+    """In the first undecided result; the doctor is not needed for that."""
+    result = Judge(Forgetful('{"criteria": []}'), reask=0).evaluate_sync("x", criteria="Good.")
+
+    assert "for a model that never copies it: --no-token" in result.detail
+    assert "doctor" not in result.explain()
+
+
+def test_a_wrong_token_is_no_reason_to_do_without_it():
+    """The model may have been attacked; to take the token away would be no remedy."""
+    result = Judge(Forgetful('{"token": "abcdefgh", "criteria": []}'), reask=0).evaluate_sync("x", criteria="Good.")
 
     assert (result.undecided_because, "token=False" in result.detail) == ("unparseable", False)

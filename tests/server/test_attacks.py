@@ -75,7 +75,7 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
         ],
         ANYBODY,
     ),
-    **dict.fromkeys([("POST", "/theme"), ("POST", "/keyboard"), ("POST", "/signout")], ALL),
+    **dict.fromkeys([("POST", "/theme"), ("POST", "/keyboard"), ("POST", "/times"), ("POST", "/signout")], ALL),
     **dict.fromkeys(
         [
             ("GET", "/v1/judges"),
@@ -95,21 +95,29 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
     **dict.fromkeys(
         [("POST", "/v1/tools/check"), ("POST", "/v1/tools/resume"), ("POST", "/v1/hooks/{harness}")], frozenset({HOOK})
     ),
-    **dict.fromkeys([("GET", "/v1/approvals"), ("GET", "/v1/approvals/{approval}")], frozenset({"approve", "read"})),
+    **dict.fromkeys(
+        [
+            ("GET", "/v1/approvals"),
+            ("GET", "/v1/approvals/{approval}"),
+            ("GET", "/approvals"),
+            ("GET", "/approvals/{id}"),
+            ("GET", "/approvals/{id}/content"),
+            ("GET", "/approvals/news"),
+        ],
+        frozenset({"approve", "read"}),
+    ),
+    ("GET", "/waiting"): frozenset(),  # for a session alone: it counts what waits for a person
     **dict.fromkeys(
         [
             ("POST", "/v1/approvals/{approval}/votes"),
             ("POST", "/v1/tools/reopen"),
-            ("GET", "/approvals/news"),
-            ("GET", "/approvals/{id}/content"),
             ("POST", "/approvals/judge"),
             ("POST", "/approvals/deny"),
             ("POST", "/approvals/{id}/decide"),
             ("POST", "/approvals/reopen"),
             ("POST", "/approvals/{id}/undo"),
             ("GET", "/approvals/deny"),
-            ("GET", "/approvals"),
-            ("GET", "/approvals/{id}"),
+            ("GET", "/approvals/mine"),
         ],
         frozenset({"approve"}),
     ),
@@ -171,6 +179,7 @@ OF_GATES = {
     "/v1/approvals/{approval}/votes",
     "/approvals",
     "/approvals/news",
+    "/approvals/mine",
     "/approvals/judge",
     "/approvals/deny",
     "/approvals/{id}",

@@ -32,7 +32,7 @@ SETS = [frozenset(scopes) or {"judge"} for size in range(5) for scopes in combin
 """Every combination of the scopes that open pages, and the one that opens none."""
 
 NEEDS = {
-    "/": {"read"}, "/approvals": {"approve"}, "/labels": {"label", "adjudicate"}, "/results": {"read"},
+    "/": {"read"}, "/approvals": {"approve", "read"}, "/labels": {"label", "adjudicate"}, "/results": {"read"},
     "/runs": {"read"}, "/ledger": {"read"},
 }  # fmt: skip
 """The pages in the order of the navigation, but for the overview, which is everybody's first who may see it."""
@@ -42,6 +42,8 @@ OF_GATES = ("/", "/approvals", "/results")
 WANTED = (
     *NEEDS,
     "/results?gate=replies",
+    "/approvals/mine?when=all",
+    "/approvals/deny",
     "/runs/monday",
     "/labels/monday",
     "/labels/monday/differences",
@@ -130,7 +132,7 @@ def test_signing_in_leads_to_what_was_wanted_or_to_the_first_page(server: Runnin
         form = {"name": f"Only {scope}", "password": PASSWORD, "csrf_token": find_token(client)}
         landed = client.post("/signin", data=form | ({"next": target} if target else {}), follow_redirects=True)
         if pages:
-            missing = target == "/approvals/x" and scope == "approve"
+            missing = target == "/approvals/x" and scope in ("approve", "read")
             assert landed.status_code == (404 if missing else 200), (target, landed.url)
         else:
             assert (landed.status_code, "No page is open" in landed.text) == (403, True)

@@ -26,7 +26,6 @@ from adjudge.trust import (
     find_worth,
     make_corrected_rate,
     make_internal_rate,
-    refuse_unsupported,
 )
 from kit.house import TESTS
 
@@ -663,16 +662,6 @@ def test_a_million_cases_take_no_time():
     assert rate.high - rate.low < 0.02
 
 
-@pytest.mark.parametrize("feature", ["difference", "ordinal", "missing", "poisson"])
-def test_what_is_not_done_is_refused(feature):
-    """With a reason, and with what can be done instead."""
-    refusal = refuse_unsupported(feature)
-
-    assert refusal.because == "not_done"
-    assert refusal.reason
-    assert refusal.remedy
-
-
 def test_rates_and_refusals_are_plain_data():
     """What a report writes can be written as JSON."""
     rate = take_rate(make_corrected_rate([dataclasses.replace(PASSED, unresolved=1), FAILED], sampled=True))
@@ -710,7 +699,6 @@ def test_rates_and_refusals_are_plain_data():
         (lambda: count_groups(["a", math.nan], [0, 0], [True, True], columns=1), "nan"),
         (lambda: count_groups(["a"], [0], ["cannot_tell"], columns=1), "cannot_tell"),
         (lambda: count_groups(["a"], [0], [1], columns=1), "True, False or None.*1"),
-        (lambda: refuse_unsupported("dreams"), "dreams.*ordinal"),
     ],
 )
 def test_counts_that_cannot_be_are_refused(call, named: str):

@@ -49,7 +49,7 @@ from adjudge import (
 from adjudge.guards import FirewallVerdict, InputVerdict, RejectedRule, Threat
 from adjudge.integrations.asgi import GateMiddleware, Receive, Scope, Send, identify_caller
 from adjudge.judges import Improvement, read_result
-from adjudge.ledger import Entry, Head, Verification, verify_export
+from adjudge.ledger import Entry, Head, StoreContent, Verification, verify_export
 from adjudge.models import FunctionIdentity, FunctionInput, ReplayModel, Reply, Request
 from adjudge.testing import assert_passes
 
@@ -79,6 +79,7 @@ def say_outright() -> None:
     which = FunctionIdentity(module="m", qualname="look", code="0" * 64)
     assert_type(Reply(text="true", function=which).function, FunctionIdentity | None)
     assert_type(Request(system="", user="").function_input, FunctionInput | None)
+    assert_type(Request(system="", user="", subject="5" * 64).subject, str | None)
 
 
 class Adapter:
@@ -308,12 +309,18 @@ async def record(result: JudgeResult, secret: bytes) -> None:
     async with Ledger("sqlite:///a.db", store_content="redacted", redact=str.upper, key=secret) as ledger:
         assert_type(await ledger.append(result, gate="publish"), int)
         await ledger.append({"passed": 3}, kind="run", subject="suite")
+        await ledger.append(result, content="a", context={"task": "b"})
+        await ledger.append(result, context=["b"])  # type: ignore[bad-argument-type]
+        assert_type(ledger.store_content, StoreContent)
+        assert_type(ledger.keeps_content, bool)
+        assert_type(await ledger.clear_space(("adjudge_votes",)), str)
         await ledger.append(result, "publish")  # type: ignore[bad-argument-count]
         async for entry in ledger.query(outcome="passed", since=datetime.now().astimezone()):
             assert_type(entry, Entry)
         assert_type(await ledger.verify(await ledger.head(), public_key="ab"), Verification)
         assert_type(await ledger.export(Path("a.jsonl")), Head)
     assert_type(verify_export("a.jsonl", head="1:ab"), Verification)
+    Ledger("sqlite:///a.db", store_content="held")
     Ledger("sqlite:///a.db", store_content="all")  # type: ignore[bad-argument-type]
 
 

@@ -17,7 +17,7 @@ from opentelemetry.context import Context
 from pydantic_evals import Case, Dataset
 
 from adjudge import Gate, Judge, JudgeChain
-from adjudge.guards import ToolGuard
+from adjudge.guards import ToolCall, ToolGuard, UnfinishedCall
 from adjudge.integrations.claude import guard_options
 from adjudge.integrations.inspect_ai import ScoreValue, guard_approver, judge_scorer
 from adjudge.integrations.mcp import (
@@ -98,3 +98,10 @@ def guard_a_session(guard: ToolGuard) -> ClaudeAgentOptions:
     """An agent of the Claude Agent SDK."""
     guard_options(ClaudeAgentOptions(setting_sources=[]))  # pyrefly: ignore[missing-argument]
     return guard_options(ClaudeAgentOptions(setting_sources=[]), guard, wait=60)
+
+
+async def look_after_a_crash(guard: ToolGuard, call: ToolCall) -> list[tuple[str, str | None, int]]:
+    """The approved calls that may not have run."""
+    await guard.record_return(call)
+    listed: tuple[UnfinishedCall, ...] = await guard.list_unfinished("run-1", at_work=0)
+    return [(each.tool, each.call_id, each.seq) for each in listed]

@@ -98,6 +98,7 @@ from adjudge.labels import (
     find_truths,
     load_looks,
     load_plan,
+    make_paired_plans,
     make_plan,
     open_label_queue,
     tabulate_truths,
@@ -105,7 +106,20 @@ from adjudge.labels import (
     write_plan,
 )
 from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, read_audit, render_audit
-from adjudge.measurement import PlanProgress, RateDecision, RateLimit, decide_rate, make_measurement
+from adjudge.measurement import (
+    Better,
+    JudgeDifference,
+    PlanProgress,
+    RateDecision,
+    RateLimit,
+    ShareDifference,
+    SystemDifference,
+    compare_judges,
+    compare_systems,
+    decide_rate,
+    make_measurement,
+    record_difference_look,
+)
 from adjudge.models import Price
 from adjudge.report import (
     Diff,
@@ -261,7 +275,8 @@ async def audit(ledger: Ledger) -> None:
 async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
     """People are asked about a result or a decision, and a gate takes approvals as whom it asks."""
     hook = Webhook("https://example.org/hook", secret=b"sixteen bytes or more", retries=2)
-    async with Approvals("sqlite:///a.db", webhook=hook) as approvals:
+    async with Approvals("sqlite:///a.db", webhook=hook, keep_for=60.0) as approvals:
+        assert_type(await approvals.forget_due(most=5), int)
         assert_type(await approvals.request(result, "Publish?", approvers=["ana"], expires_in=60), str)
         await approvals.request(held, "Publish?", approvers=("ana", "bob"), required=2, expires_in=timedelta(hours=1))
         await approvals.request(held, "?", approvers=["ana"], first=single, content="x", on_expiry="approve")
@@ -276,6 +291,8 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
         assert_type(await approvals.find("8f3a"), str)
         assert_type(await approvals.is_open("id"), bool)
         assert_type(approval.result, JudgeResult | None)
+        assert_type(await approvals.list_decided("ana", approved=False, gates=["a"]), tuple[tuple[str, ...], int])
+        assert_type(await approvals.list_reasons("ana", id="id"), tuple[str, ...])
         assert_type(await approvals.history("id"), tuple[Entry, ...])
         assert_type(await approvals.pending("id"), PendingDecision | None)
         assert_type(await approvals.list_pending(gate="door", status="approved"), tuple[PendingDecision, ...])
@@ -306,6 +323,7 @@ async def run_data(judge: Judge, ask: JudgeLike) -> None:
     running = run("data.jsonl", judge, RUBRIC, out=Path("run"), concurrency=4, repeat=2, sample=10, resume=True)
     async for item in running:
         assert_type(item, RunItem)
+        assert_type(item.erased, bool)
         assert_type(item.result, JudgeResult | PairResult)
     assert_type(await running, Run)
     assert_type(run(["a"], answer, criteria="Is polite.").finish_sync(), Run)
@@ -375,6 +393,8 @@ def label_run(done: Run) -> None:
         queue.skip("ann", task.case)
         assert_type(queue.undo("ann"), UndoneAnswer | None)
         assert_type(queue.progress("ann"), LabelProgress)
+        assert_type(queue.count_left("ann"), int)
+        assert_type(queue.next_difference("zoe", case=task.case, criterion=None), LabelTask | None)
         assert_type(queue.import_labels(list(queue.labels())), LabelImport)
         truths = find_truths(queue.labels(), criterion="polite")
         assert_type(truths, dict[str, Truth])
@@ -399,6 +419,18 @@ def decide_rates(done: Run) -> None:
     assert_type(decision.limit, RateLimit | None)
     assert_type(make_measurement(done).plan, PlanProgress | None)
     assert_type(load_looks(done.folder), tuple[Look, ...])
+
+
+def compare_runs(before: Run, after: Run) -> None:
+    first, _ = make_paired_plans(before, after, within=0.05, seed=1)
+    assert_type(first.against, str | None)
+    systems = compare_systems(before, after, labels_are_random=True)
+    assert_type(systems, SystemDifference)
+    assert_type(systems.standing, Better)
+    record_difference_look(before, systems, by="ci")
+    judges = compare_judges(before, after)
+    assert_type(judges, JudgeDifference)
+    assert_type(judges.agreement, ShareDifference)
 
 
 def compute_rates() -> None:

@@ -8,18 +8,22 @@ from adjudge.trust import (
     CorrectedRate,
     GroupCounts,
     Heap,
+    PairedCounts,
+    RateDifference,
     Refusal,
     Share,
     WeightedShare,
     compute_sample_p_value,
     count_groups,
+    estimate_labels_of_difference,
     find_interval,
     find_limits,
+    find_stratified_difference,
     find_weighted_share,
     find_worth,
     make_corrected_rate,
     make_internal_rate,
-    refuse_unsupported,
+    make_rate_difference,
 )
 
 
@@ -38,7 +42,10 @@ def estimate() -> None:
     make_internal_rate(heaps, method="exact")
     make_internal_rate(heaps, target="world")  # pyrefly: ignore[bad-argument-type]
     assert_type(find_worth(0.5, 0.1, cases=1000), int)
-    assert_type(refuse_unsupported("ordinal"), Refusal)
+    assert_type(make_rate_difference([0, 1, -1], {0: (0, 0), 1: (1, 1)}), RateDifference)
+    assert_type(estimate_labels_of_difference(100, expect=0.8, within=0.05), int)
+    counts = [PairedCounts(size=10, of=4, gained=1, lost=0)]
+    assert_type(find_stratified_difference(counts), tuple[float, float, float])
 
 
 def read(rate: CorrectedRate, refusal: Refusal) -> None:

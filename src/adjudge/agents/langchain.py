@@ -31,6 +31,9 @@ _MESSAGES = frozenset({*_ROLES, "tool"})
 _IGNORED = frozenset({"text", "tool_use", "tool_call", "tool_call_chunk", "function_call", "thinking", "reasoning"})
 """Parts of a message that stand elsewhere in it as well, or that nothing is read of."""
 
+_CALLS = frozenset({"tool_use", "tool_call", "function_call"})
+"""Those of them that are calls, each of which stands among the message's calls as well."""
+
 _CUT_OFF = frozenset({"length", "max_tokens", "content_filter", "incomplete"})
 
 
@@ -101,7 +104,7 @@ def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) 
         transcript.add_result(message.get("tool_call_id"), read_text(message.get("content")), failed=failed)
     elif kind in _ROLES:
         reply = f"message {number}" if _ROLES[kind] == "assistant" else None
-        transcript.add_text(_ROLES[kind], _read_texts(transcript, number, message.get("content")), reply=reply)
+        transcript.add_text(_ROLES[kind], _read_texts(transcript, number, message), reply=reply)
         if reply is not None:
             _read_calls(transcript, number, message, reply)
     else:
@@ -120,8 +123,9 @@ def _read_calls(transcript: Transcript, number: int, message: dict[str, Any], re
             transcript.add_call(made.get("name"), made.get("args"), made.get("id"), reply=reply)
 
 
-def _read_texts(transcript: Transcript, number: int, content: Any) -> str:
+def _read_texts(transcript: Transcript, number: int, message: dict[str, Any]) -> str:
     """Read the texts of a message; a part that nobody here knows may be a call of a tool that the provider runs."""
+    content, known = message.get("content"), _list_call_ids(message)
     if not isinstance(content, list):
         return read_text(content)
     texts = []
@@ -132,7 +136,16 @@ def _read_texts(transcript: Transcript, number: int, content: Any) -> str:
             texts.append(read_text(part.get("text")))
         elif read_kind(part) not in _IGNORED:
             transcript.report(f"message {number} has a part that is not known here: {quote(read_kind(part), 60)}")
+        elif read_kind(part) in _CALLS and (read_kind(part, "call_id") or read_kind(part, "id")) not in known:
+            transcript.report(f"message {number} has a call among its parts that is not among its calls")
     return "\n".join(texts)
+
+
+def _list_call_ids(message: dict[str, Any]) -> set[str]:
+    """List the ids of a message's calls, and the empty one: a part of a call need not have its own."""
+    lists = [message.get(name) for name in ("tool_calls", "invalid_tool_calls")]
+    calls = [call for listed in lists if isinstance(listed, list) for call in listed]
+    return {read_kind(call, "id") for call in calls} | {""}
 
 
 def _read_usage(value: Any) -> Usage | None:

@@ -1,7 +1,7 @@
 """Runs of the OpenAI Agents SDK, the items that ``RunResult.to_input_list()`` returns, and Chat Completions' messages.
 
-Sources: recorded with openai-agents 0.24.0; messages by the types of openai 3.54.0 (``ChatCompletionMessageParam``).
-Neither says whether a tool failed, nor what a run took.
+Sources: recorded with openai-agents 0.24.0; messages by the types of openai 3.54.0 (``ChatCompletionMessageParam``,
+``ResponseOutputMessage``). Neither says whether a tool failed, nor what a run took.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ def read_openai(document: Document) -> AgentRun:
         transcript.report(f"line {number} cannot be read")
     for number, item in zip(document.numbers, document.objects, strict=True):
         _read_item(transcript, number, item)
-    answer = transcript.get_last_text()
+    if not document.whole and any(read_kind(item) for item in document.objects):
+        # Words and calls of one reply are items of their own, so that a file which was cut after words looks whole.
+        transcript.report("the items stand in lines, and none of them says that it is the last; keep them as one list")
+    is_commentary = read_kind(document.objects[-1], "phase") == "commentary"
+    answer = None if is_commentary else transcript.get_last_text()
     if answer is None:
         transcript.report("it ends before the agent's last word")
     outcome = "finished" if answer is not None else "failed"

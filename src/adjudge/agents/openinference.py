@@ -7,7 +7,7 @@ Sources: openinference-semantic-conventions 0.1.42; spans recorded from openinfe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.agents.messages import Message, read_messages
@@ -122,8 +122,7 @@ def _open_message(value: Any, transcript: Transcript) -> dict[str, Any]:
     content = members.get("content")
     if isinstance(content, str) and not any(part["type"] == "text" for part in parts):
         parts.append({"type": "text", "text": content})
-    if len(calls) >= sum(part["type"] == "tool_use" for part in parts):  # they stand among the calls as well
-        parts = [part for part in parts if part["type"] != "tool_use"]
+    parts = [part for part in parts if not _stands_among(part, calls)]
     message = {
         "role": members.get("role", ""),
         "content": parts,
@@ -138,6 +137,16 @@ def _open_message(value: Any, transcript: Transcript) -> dict[str, Any]:
 def _open_part(value: Any) -> dict[str, Any]:
     members = open_members(pick(value, "message_content"))
     return {"type": members.get("type", "text" if "text" in members else ""), "text": members.get("text"), **members}
+
+
+def _stands_among(part: Mapping[str, Any], calls: Sequence[Any]) -> bool:
+    """Return whether a part is a call that the message has among its calls too; one with another id is none of them."""
+    if part["type"] != "tool_use":
+        return False
+    made = open_members(part.get("tool_use"))
+    name = next((one for one in (part.get("id"), part.get("tool_use_id"), made.get("id")) if one is not None), None)
+    names = {open_members(call).get("id") for call in calls}
+    return bool(calls) if name is None else name in names
 
 
 def _open_call(value: Any) -> dict[str, Any]:

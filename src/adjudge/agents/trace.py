@@ -340,6 +340,8 @@ class _Calls:
         call = self.transcript.get_call(run.call_id)
         if run.arguments is not None and call is not None and not _fits(call.arguments, run.arguments):
             self.transcript.report(f"the tool of the call {quote(run.call_id, 60)} ran with other arguments")
+        if isinstance(run.tool, str) and call is not None and run.tool != call.tool:
+            self.transcript.report(f"another tool than that of the call {quote(run.call_id, 60)} ran for it")
         return run.call_id
 
     def _take(self, candidates: list[str]) -> str | None:

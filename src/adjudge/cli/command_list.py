@@ -104,6 +104,12 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
         ListedCommand(
             name="ledger", place="ledger:ledger_app", sentence="List, verify, export and report on a ledger."
         ),
+        ListedCommand(
+            name="forget",
+            place="forget:forget_all",
+            sentence="Delete everything that is kept about one content, or about whom metadata name: no text of it is "
+            "left.",
+        ),
     ),
     "Serve": (
         ListedCommand(

@@ -63,7 +63,9 @@ def _describe_closed(payload: Mapping[str, Any]) -> str:
 
 
 def _describe_erasure(payload: Mapping[str, Any]) -> str:
-    return f"of entry {payload.get('seq')} by {payload.get('by')}"
+    bodies = payload.get("bodies")
+    what = f"entry {payload.get('seq')}" if bodies is None else f"{bodies} payloads and what belongs to them"
+    return f"of {what} by {payload.get('by')}"
 
 
 def _list_names(payload: Mapping[str, Any], name: str) -> str:
@@ -81,6 +83,6 @@ _DESCRIPTIONS: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "approval.commented": ("by", _describe_comment),
     "approval.closed": ("status", _describe_closed),
     "override": ("by", _describe_override),
-    "erasure": ("seq", _describe_erasure),
+    "erasure": ("by", _describe_erasure),
 }
 """By kind: the member without which an entry says nothing, and the function that describes it."""

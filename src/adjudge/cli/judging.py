@@ -11,7 +11,7 @@ from adjudge.config.judges import Panel
 from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.rubric.rubric import Rubric
+from adjudge.rubric.rubric import Rubric, name_rubric
 
 
 def make_panel(options: JudgeOptions) -> Panel:
@@ -46,7 +46,7 @@ def make_case_criteria(options: CriteriaOptions, config: Config) -> CaseCriteria
 def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = True) -> Rubric | None:
     """Find the rubric that the command line or the configuration names.
 
-    ``None`` when ``--criteria`` says what is good, and when none is needed, because cases bring their own.
+    ``--criteria`` makes one of its sentence. ``None`` when none is needed, because cases bring their own.
     """
     if options.threshold is not None:
         check_share("threshold", options.threshold)
@@ -55,7 +55,7 @@ def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = Tr
     if options.criteria is not None:
         if not options.criteria.strip():
             raise UsageError("--criteria is empty; say in a sentence what is good")
-        return None
+        return name_rubric(options.criteria)
     rubric = config.find_default_rubric() if options.rubric is None else config.find_rubric(options.rubric)
     if rubric is None and needed:
         extra = "; --threshold alone says nothing about what is good" if options.threshold is not None else ""
@@ -65,7 +65,7 @@ def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = Tr
 
 def list_arguments(options: CriteriaOptions) -> dict[str, Any]:
     """List the arguments of ``evaluate`` that the command line gives."""
-    arguments: dict[str, Any] = {"criteria": options.criteria, "threshold": options.threshold}
+    arguments: dict[str, Any] = {"threshold": options.threshold}
     arguments["rules"] = [read_rule(text) for text in options.rules or ()] or None
     return {name: value for name, value in arguments.items() if value is not None}
 

@@ -65,7 +65,9 @@ def _to_dict(item: InputItem, result: JudgeResult) -> dict[str, Any]:
 
 
 def print_results(done: Sequence[Done], *, single: bool) -> None:
-    """The results for people: everything about one, a line for each of several."""
+    """The results for people: everything about one, a line for each of several; in a pipe with a header."""
+    if not single and not draws() and any(result is not None for _, result in done):
+        print_line("outcome  input  why")
     for item, result in done:
         if result is not None and single:
             _print_one(result)
@@ -100,6 +102,8 @@ def explain_undecided(result: JudgeResult, *, shown: bool = False) -> str:
     With ``shown``, what may help alone; an empty text where nothing is known to.
     """
     remedy = _REMEDIES.get(result.undecided_because or "")
+    if remedy == _UNREAD and "--no-token" in result.detail:  # which says what to do, so that nobody has to be asked
+        remedy = None
     if shown:
         return f"undecided ({result.undecided_because}): {remedy}" if remedy else ""
     return f"undecided ({result.undecided_because}): {list_seats(result)}" + (f"; {remedy}" if remedy else "")
@@ -174,6 +178,8 @@ def _print_one(result: JudgeResult) -> None:
         show_drawing(result)
         return
     print_line(describe_outcome(result))
+    if result.criteria:
+        _print_fields("mark", "score", "criterion", "reasoning")
     for criterion in result.criteria:
         score = "-" if criterion.score is None else format_apart(criterion.score, criterion.threshold)[0]
         _print_fields(name_mark(criterion, "-"), score, criterion.name, criterion.reasoning)

@@ -7,7 +7,7 @@ Anyone who can edit it can change what passes; in CI, take it from the trusted b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -58,11 +58,15 @@ _LEDGER = ("url", "store_content", "redact", "key")
 ASK = ("approvers", "required", "expires_in", "on_expiry", "first", "show_content")
 """The terms of a request for approval."""
 
-_APPROVALS = (*ASK, "webhook", "command")
+_APPROVALS = (*ASK, "webhook", "command", "keep_for")
+
+FORGET = ("runs", "caches", "recordings", "labels")
+"""The places that ``adjudge forget`` looks through, each a list of paths."""
 
 _WEBHOOK = ("url", "secret_env")
 
-_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices", "server", "hook", "agents")
+_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices", "server", "hook", "agents",
+           "forget")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,8 @@ class Config:
     """The settings of ``adjudge hook``; ``adjudge.config.hook`` reads them."""
     agents: Mapping[str, Any] = field(default_factory=dict)
     """The agents that tests run, by name; ``adjudge.config.agents`` opens them."""
+    forget: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Places that ``adjudge forget`` looks through, beside those that other tables name."""
 
     def find_rubric(self, name: str) -> Rubric:
         """Find the rubric of this name in the file, else a path from the working directory, or a shipped name."""
@@ -177,6 +183,7 @@ def _check_tables(tables: Mapping[str, Any], file: Path) -> None:
                 f"{key} must be a text in quotes, got {show(value)}", argument=key, where=f"{file}: [ledger]"
             )
     _check_prices(tables.get("prices", {}), file)
+    _check_forget(tables.get("forget", {}), f"{file}: [forget]")
     _check_ask(tables.get("approvals", {}), _APPROVALS, f"{file}: [approvals]")
     for name, table in tables.get("judges", {}).items():
         _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
@@ -274,6 +281,15 @@ def _check_ask(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str
         if not isinstance(webhook.get(key), str) or not webhook[key]:
             meaning = "the name of the variable that holds its secret" if key == "secret_env" else "its address"
             raise UsageError(f"webhook needs {key}, {meaning}, in quotes", argument="webhook", where=where)
+
+
+def _check_forget(table: Mapping[str, Any], where: str) -> None:
+    check_keys(table, FORGET, where)
+    for key, paths in table.items():
+        if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
+            raise UsageError(
+                f'{key} must be a list of paths, like ["runs"], got {show(paths)}', argument=key, where=where
+            )
 
 
 def _check_prices(prices: Mapping[str, Any], file: Path) -> None:

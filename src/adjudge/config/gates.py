@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
@@ -55,9 +55,9 @@ def open_approvals(
     """
     from adjudge.guards.approval.approvals import Approvals
 
-    table = config.approvals.get("webhook")
+    table, keep_for = config.approvals.get("webhook"), config.approvals.get("keep_for")
     if table is None or (quiet and is_secret_missing(config)):
-        return Approvals(ledger)
+        return _name_file(config, lambda: Approvals(ledger, keep_for=keep_for))
     from adjudge.guards.approval.webhook import Webhook
 
     where = f"{config.path}: [approvals] webhook"
@@ -65,9 +65,17 @@ def open_approvals(
     if is_secret_missing(config):
         raise UsageError(f"{where}: the environment variable {show(name)} is not set; it holds the webhook's secret")
     try:
-        return Approvals(ledger, webhook=Webhook(table["url"], secret=os.environ[name]), make_link=make_link)
+        webhook = Webhook(table["url"], secret=os.environ[name])
     except UsageError as error:
         raise error.within(where) from None
+    return _name_file(config, lambda: Approvals(ledger, webhook=webhook, make_link=make_link, keep_for=keep_for))
+
+
+def _name_file(config: Config, make: Callable[[], Approvals]) -> Approvals:
+    try:
+        return make()
+    except UsageError as error:
+        raise error.within(f"{config.path}: [approvals]") from None
 
 
 def is_secret_missing(config: Config) -> bool:

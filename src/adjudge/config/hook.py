@@ -73,6 +73,7 @@ class HookSettings:
     timeout: float = 20.0
     """Seconds for one check."""
     show_reasons: bool = False
+    pass_answers: bool = False
     protects: tuple[str, ...] = ()
     """Further files and folders that calls may neither read nor write, by absolute paths."""
     server: GuardServer | None = None
@@ -157,6 +158,7 @@ def _check_settings(settings: HookSettings) -> None:
     check_choice("mode", settings.mode, get_args(HookMode))
     check_flag("protects_itself", settings.protects_itself)
     check_flag("show_reasons", settings.show_reasons)
+    check_flag("pass_answers", settings.pass_answers)
     check_seconds("timeout", settings.timeout)
     if settings.no_open_shell is not None:
         check_flag("no_open_shell", settings.no_open_shell)
@@ -378,6 +380,7 @@ class GuardMaker:
             match=settings.match,
             timeout=settings.timeout,
             show_reasons=settings.show_reasons,
+            pass_answers=settings.pass_answers,
             reading=settings.reading,
             effects=self._list_effects(),
             bind_files=bind_files,

@@ -25,6 +25,11 @@ class CommandRecorder:
         self.troubles: dict[str, None] = {}
         """A sentence for each result that was not recorded, equal ones once."""
 
+    @property
+    def keeps_content(self) -> bool:
+        """Whether the ledger keeps what was judged."""
+        return self.ledger is not None and self.ledger.keeps_content
+
     async def prepare(self) -> None:
         """Make the ledger if there is none; raises what is wrong with it before anybody is asked, and paid."""
         if self.ledger is not None:

@@ -7,6 +7,7 @@ import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
@@ -48,12 +49,36 @@ def read_content_set(value: object) -> ContentSet | None:
         return None
 
 
+class ErasedContent(str):
+    """What stands in place of a content that ``adjudge forget`` deleted; it has the digest that the content had.
+
+    A type of its own, which nothing that is read makes but a run's file: data could otherwise say that their content is
+    another than it is.
+    """
+
+    __slots__ = ("digest",)
+
+    digest: str
+
+    def __new__(cls, digest: str) -> Self:
+        """Make what stands in place of the content with a digest."""
+        text = super().__new__(cls, ERASED)
+        text.digest = digest
+        return text
+
+
+ERASED = "Deleted by adjudge forget."
+"""What a case has in place of its content once it is erased."""
+
+
 def digest_content(content: object) -> str:
     """Compute the SHA-256 of a content as a judge is shown it: the ``subject`` of its results.
 
     Of a pair the sides count by name, in whichever order they are written. A content that no judge can be shown, such
     as one with half of a surrogate pair, has a digest too, which no text has.
     """
+    if isinstance(content, ErasedContent):
+        return content.digest
     plain = content if isinstance(content, str) else to_plain(content)
     if isinstance(plain, dict) and len(plain) == 2 and plain.keys() == {"a", "b"}:
         plain = {"a": plain["a"], "b": plain["b"]}

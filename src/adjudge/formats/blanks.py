@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from adjudge.formats.text import clean, selects_picture
+from adjudge.formats.text import belongs_to_picture, clean
 
 BlankKind = Literal["", "blanks", "tab", "line", "code"]
 """``""`` is ordinary text; ``code`` is a character that has no look of its own, such as a no-break space."""
@@ -47,7 +47,7 @@ def split_blanks(text: str, before: str = "", after: str = "") -> tuple[TextPart
     for match in pattern.finditer(text):
         first, last = match.span()
         around = (text[first - 1] if first else before[-1:] or "\n", text[last : last + 1] or after[:1] or "\n")
-        part = None if selects_picture(text, first) else _make_part(match[0], *around)
+        part = None if belongs_to_picture(text, first) else _make_part(match[0], *around)
         if part is not None:
             parts += [TextPart(text[place:first])] if place < first else []
             parts.append(part)

@@ -269,14 +269,15 @@ def _draw_seats(result: Any) -> RenderableType:
 
 def render_result_html(result: DrawnResult) -> str:
     """Render a result as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
-    rows = "".join(_render_row(criterion) for criterion in result.criteria)
+    rows = "".join(_render_row(criterion) for criterion in result.criteria[:_MOST_DRAWN])
     table = f"<table><tr><th>criterion<th>score<th>needs<th>reasoning</tr>{rows}</table>" if rows else ""
     seats = "".join(
-        f"<li>{_escape(seat.judge)}: {_escape(describe_outcome(seat))}" for seat in getattr(result, "results", ())
+        f"<li>{_escape(seat.judge)}: {_escape(describe_outcome(seat))}"
+        for seat in getattr(result, "results", ())[:_MOST_DRAWN]
     )
     texts = (result.reasoning, result.detail, *describe_models(result))
     paragraphs = "".join(f"<p>{_escape(text)}</p>" for text in texts if text)
-    hints = "".join(f"<li>{_escape(suggestion)}" for suggestion in result.suggestions)
+    hints = "".join(f"<li>{_escape(suggestion)}" for suggestion in result.suggestions[:_MOST_DRAWN])
     return (
         f"<div><p><b>{_escape(describe_outcome(result))}</b> · {_escape(result.judge)} · "
         f"{result.duration_ms:.0f} ms</p>"
@@ -341,5 +342,13 @@ def _render_row(criterion: DrawnCriterion) -> str:
     return f"<tr><td>{_escape(criterion.name)}<td>{score}<td>{needs}<td>{_escape(criterion.reasoning)}</tr>"
 
 
+_MOST_DRAWN = 100
+"""Criteria, seats and suggestions that a notebook is shown."""
+
+_MOST_CHARACTERS = 5_000
+"""Characters of a text that a notebook is shown: what a judge wrote has no other bound."""
+
+
 def _escape(text: str) -> str:
-    return html.escape(clean(text), quote=True)
+    cut = text[:_MOST_CHARACTERS] + ("…" if len(text) > _MOST_CHARACTERS else "")
+    return html.escape(clean(cut), quote=True)

@@ -184,6 +184,12 @@ class SqliteFile:
         """Keep a fact about the whole file."""
         self.execute(KEEP_FACT, name, value)
 
+    def clear_space(self) -> bool:
+        """Have what was deleted leave the file and the log beside it; false where others read the log still."""
+        with self._writing() as connection:
+            connection.execute("VACUUM")  # which leaves no free page, of these or of earlier rows
+            return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+
     # ---------------------------------------------------------------- errors
 
     def explain_unreadable(self, error: Exception) -> UsageError:

@@ -21,7 +21,7 @@ def clean(text: str, *, keep_lines: bool = True) -> str:
     allowed = "\n\t" if keep_lines else ""
     hidden = {char for char in set(text) if char not in allowed and _is_hidden(char)}
     return "".join(
-        char if char not in hidden or selects_picture(text, place) else " " if char in "\n\t" else "·"
+        char if char not in hidden or belongs_to_picture(text, place) else " " if char in "\n\t" else "·"
         for place, char in enumerate(text)
     )
 
@@ -30,11 +30,22 @@ def _is_hidden(char: str) -> bool:
     return unicodedata.category(char) in _HIDDEN or is_unseen(char)
 
 
-def selects_picture(text: str, place: int) -> bool:
-    """Return whether a selector says how the picture before it is drawn, as in nearly every text with emoji."""
-    if text[place] not in "\ufe0e\ufe0f" or not place:
+def belongs_to_picture(text: str, place: int) -> bool:
+    """Return whether a character nobody sees says how the picture before it is drawn, as in nearly every emoji.
+
+    It is a selector behind a picture, or a joiner between two of them. Anywhere else it hides something.
+    """
+    before, after = text[place - 1 : place], text[place + 1 : place + 2]
+    if not before:
         return False
-    return unicodedata.category(text[place - 1]) == "So" or text[place + 1 : place + 2] == "\u20e3"
+    if text[place] == "\u200d":
+        return bool(after) and unicodedata.category(after) == "So" and _ends_picture(before)
+    return text[place] in "\ufe0e\ufe0f" and (unicodedata.category(before) == "So" or after == "\u20e3")
+
+
+def _ends_picture(char: str) -> bool:
+    """Return whether a picture can end with a character: a sign, its selector, or the colour of a skin."""
+    return unicodedata.category(char) == "So" or char == "\ufe0f" or "\U0001f3fb" <= char <= "\U0001f3ff"
 
 
 LONGEST_ID = 200

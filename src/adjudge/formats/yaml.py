@@ -138,4 +138,7 @@ def _check_number(node: Any) -> None:
 def _explain(error: Any) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    if "nesting depth" in problem:
+        # libyaml reads ahead, and newer versions end at a depth of their own before the event that is counted here.
+        problem = f"nested more than {MAX_DEPTH} levels deep"
     return (f"line {mark.line + 1}, column {mark.column + 1}: " if mark else "") + flatten(str(problem), 200)

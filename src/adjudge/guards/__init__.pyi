@@ -70,3 +70,4 @@ from adjudge.guards.tool_guard.patterns import ToolKey as ToolKey
 from adjudge.guards.tool_guard.screens import CallScreen as CallScreen
 from adjudge.guards.tool_guard.screens import ResultScreen as ResultScreen
 from adjudge.guards.tool_guard.screens import Screened as Screened
+from adjudge.guards.tool_guard.unfinished import UnfinishedCall as UnfinishedCall

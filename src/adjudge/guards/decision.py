@@ -157,6 +157,14 @@ class Decision:
     def __repr__(self) -> str:
         return f"<Decision {self.gate!r} {self.explain()}>"
 
+    def _repr_html_(self) -> str:
+        from adjudge.formats.notebook import render_fragment
+
+        state = "pending" if self.pending else "allowed" if self.allowed else "blocked"
+        judged = self.result.explain() if self.result is not None else None
+        facts = {"why": self.detail, "result": judged, "approval": self.approval_id, "ledger": self.ledger_seq}
+        return render_fragment(f"{self.gate}: {state} by {self.decided_by}", facts=facts)
+
 
 def supersede(
     decision: Decision, *, allowed: bool, decided_by: DecidedBy, detail: str, answer: JudgeResult | None = None
@@ -195,7 +203,10 @@ class GateEvent:
 
 
 class Recorder(Protocol):
-    """An object that records decisions: the ledger, or an object of yours with this method."""
+    """An object that records decisions: the ledger, or an object of yours with this method.
+
+    If it has ``keeps_content``, and that is true, ``append`` is given ``content`` and ``context`` too.
+    """
 
     def append(
         self, value: Any, /, *, kind: str | None = None, subject: str | None = None, gate: str | None = None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar, get_args
 
 from adjudge.agents.run import AgentRun
 from adjudge.content import check_extent, copy_plain, digest_text, read_content, write_plain
-from adjudge.errors import AdjudgeError, Argument, RequestExists, UsageError
+from adjudge.errors import AdjudgeError, Argument, FunctionError, RequestExists, UsageError
 from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_functions, check_share, read_options
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
@@ -44,6 +44,7 @@ from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_failed_rules, since
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
+from adjudge.ledger.judged import describe_judged
 from adjudge.result import DecidedBy, JudgeResult, RuleResult
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric
@@ -191,6 +192,8 @@ class Check:
         shown = parts.pop("content")
         arguments = {**parts, "rules": rules, "metadata": self.metadata}
         result, error = await call_safely(self._ask_judge, shown, arguments)
+        if isinstance(error, FunctionError):  # a mistake in the program; as undecided, a policy could open over it
+            raise error
         if error is not None:
             return self._make_undecided(error), False
         criterion_results = result.rule_results[len(rule_results) :]
@@ -285,7 +288,7 @@ class Check:
 
     async def _read_shown(self) -> dict[str, Any]:
         """Return what people read, where the gate shows it: the content, and to approvals what it was judged with."""
-        if not self.gate.show_content or self.content is None:
+        if not self.gate.shows_content or self.content is None:
             return {}
         parts = {"content": self.content}
         # An asker of the program's own is handed the content alone, as it always was.
@@ -402,9 +405,8 @@ class Check:
         gate = self.gate
         if gate.ledger is None:
             return decision
-        seq, error = await call_safely(
-            gate.ledger.append, decision, kind="decision", subject=decision.subject, gate=gate.name
-        )
+        options = {"kind": "decision", "subject": decision.subject, "gate": gate.name, **await self._describe_judged()}
+        seq, error = await call_safely(gate.ledger.append, decision, **options)
         if error is not None:
             return await self._make_unrecorded(decision, self._report(error, "not recorded"))
         if not _is_place(seq):
@@ -413,6 +415,19 @@ class Check:
             problem = f"not recorded: the ledger answered {kind}, and a place in it is a whole number from 1"
             return await self._make_unrecorded(decision, problem)
         return replace(decision, ledger_seq=seq)
+
+    async def _describe_judged(self) -> dict[str, Any]:
+        """Describe what was judged for a ledger that keeps it: after ``redact``, as for the people who are asked."""
+        gate = self.gate
+        if self.content is None or getattr(gate.ledger, "keeps_content", False) is not True:
+            return {}
+        parts = {name: copy_plain(value) for name, value in {"content": self.content, **self.context}.items()}
+        if gate.redact is not None:
+            try:
+                parts = await _redact(gate.redact, parts)
+            except AdjudgeError:  # then nothing was sent either
+                return {}
+        return describe_judged(gate.ledger, parts.pop("content"), parts)
 
     async def _make_unrecorded(self, decision: Decision, problem: str) -> Decision:
         """Return the decision in place of one that could not be recorded: it blocks, except with ``observe``."""
@@ -589,10 +604,11 @@ class Gate(ReadOnly):
         ask: Further arguments of every approval request, such as ``approvers`` and ``expires_in``.
         show_content: Give the content, after ``redact``, to the approvals, which store it: for people to read, and for
             a judge that answers first. ``Approvals`` also get task, context and reference, for the people. By default
-            they get only the digest.
+            they get only the digest, unless their ledger has ``store_content="held"``.
         wait: Wait for the person. ``False`` returns a pending decision for ``resume``, unless a judge that was asked
             first has approved.
-        ledger: Records every decision. A decision that cannot be recorded is blocked.
+        ledger: Records every decision, and the content as its ``store_content`` says. A decision that cannot be
+            recorded is blocked.
         redact: A function, sync or async, from content to what may be sent. Applied to content, task, context and
             reference.
         on_result: Called with every result; sync or async. What it raises is logged and not raised.
@@ -741,6 +757,12 @@ class Gate(ReadOnly):
         if self.judge is not None:
             await self.judge.aclose()
 
+    @property
+    def shows_content(self) -> bool:
+        """Whether the approvals are given the content: ``show_content``, or a ledger that keeps what is ``held``."""
+        ledger = getattr(self.pending_store, "ledger", None)
+        return self.show_content or getattr(ledger, "store_content", None) == "held"
+
     def takes(self, subject: str) -> bool:
         """Return whether ``sample`` selects the content with this digest for the judge."""
         if self.sample >= 1:
@@ -765,7 +787,7 @@ class Gate(ReadOnly):
         stored = await self._require_store().pending(approval_id)
         if stored is None:
             shown_id = show(approval_id[:80])
-            raise UsageError(f"no pending decision is stored for approval {shown_id}; {_AGAIN}")
+            raise UsageError(f"no pending decision is stored for approval {shown_id}, or not any more; {_AGAIN}")
         if stored.decision.approval_id != approval_id:
             shown_id, other = show(approval_id[:80]), show(str(stored.decision.approval_id)[:80])
             raise UsageError(f"the decision stored for approval {shown_id} waits for approval {other}; {_AGAIN}")
@@ -864,7 +886,7 @@ def _check_ask(gate: Gate, where: str) -> None:
     if gate.pending_store is None or not gate.policy.asks:
         return
     try:
-        gate.pending_store.check_request(has_content=gate.show_content, **gate.ask)
+        gate.pending_store.check_request(has_content=gate.shows_content, **gate.ask)
     except UsageError as error:
         raise error.within(f"{where}: ask") from None
     except TypeError as error:

@@ -81,9 +81,7 @@ class HookGuard(CallGuard):
         return self._answer_text(await self.guard.check_answer(event.answer, run_id=event.run_id), event)
 
     async def _answer_call(self, event: CallEvent) -> dict[str, Any]:
-        verdict = await self.guard.wait(event.call, seconds=self.waits)
-        if verdict and event.patch is not None:
-            verdict = await self.guard.check(event.patch)
+        verdict = await self._check(event)
         if not verdict and not await self.lets_through(event.call, event.patch):
             opinion: Opinion = self.pending if verdict.kind == "pending" else "deny"
             return answer_call(self.harness, opinion, verdict.message)
@@ -93,6 +91,20 @@ class HookGuard(CallGuard):
         if is_approved and self.managed:
             return answer_call(self.harness, "allow", "a person approved this call")
         return NO_OPINION
+
+    async def _check(self, event: CallEvent) -> ToolVerdict:
+        if event.patch is None:
+            return await self.guard.wait(event.call, seconds=self.waits)
+        # People may have to decide about both. While one waits, the approval of the other is not used: it is good for
+        # one call, which is not made yet.
+        is_patch_waiting = await self.guard.is_waiting(event.patch)
+        is_call_waiting = await self.guard.is_waiting(event.call)
+        first, second = (event.call, event.patch) if is_call_waiting else (event.patch, event.call)
+        verdict = await self.guard.check(first)
+        if verdict.kind == "refuse" or (not verdict and (is_call_waiting or is_patch_waiting)):
+            return verdict
+        other = await self.guard.check(second)
+        return other if verdict or other.kind == "refuse" else verdict
 
     async def _answer_ran(self, event: RanEvent) -> dict[str, Any]:
         is_held = not await self._may_be_read(event) and not self.observes

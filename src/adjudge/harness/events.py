@@ -19,6 +19,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.json import check_decimals, read_json
 from adjudge.formats.text import show
 from adjudge.guards.tool_guard.call import ToolCall
+from adjudge.guards.tool_guard.files import PATCH_TOOL
 from adjudge.harness.hook_client import LARGEST_EVENT, leave_out_result
 from adjudge.harness.patch import find_patch
 from adjudge.ledger.columns import name_owned_run
@@ -28,8 +29,6 @@ Harness = Literal["claude", "codex"]
 HARNESSES: tuple[Harness, ...] = get_args(Harness)
 
 NAMES: Mapping[Harness, str] = {"claude": "Claude Code", "codex": "Codex"}
-
-PATCH_TOOL = "apply_patch"
 
 SOURCE = "mcp_server_source"
 """The remark that says where the harness has an MCP server from, such as ``project``."""

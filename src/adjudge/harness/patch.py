@@ -1,7 +1,6 @@
-"""Patches as Codex applies them, by the files that they touch. Pure.
+"""Patches in shell commands of Codex. Pure.
 
-Codex carries out a patch in a shell command itself and tells its hooks of a command, so the files have to be found
-here.
+Codex carries out a patch in a shell command itself and tells its hooks of a command, so the patch has to be found here.
 """
 
 from __future__ import annotations
@@ -10,11 +9,7 @@ import re
 from dataclasses import dataclass
 
 from adjudge.errors import UsageError
-from adjudge.formats.text import quote
-
-_HEADER = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (.+)|\*\*\* Move to: (.+)")
-
-_MARKS = ("*** Begin Patch", "*** End Patch", "*** End of File")
+from adjudge.formats.patch import list_patched_files
 
 _COMMAND = re.compile(
     r"""\s*(?:cd\s+(?P<folder>[^\s'"`$;&|<>()*?\[\]{}\\!~]+|'[^'\n]*')\s*&&\s*)?"""
@@ -51,28 +46,3 @@ def find_patch(command: str) -> CommandPatch | None:
     list_patched_files(parts["patch"])
     folder = parts["folder"]
     return CommandPatch(patch=parts["patch"], folder=None if folder is None else folder.strip("'"))
-
-
-def list_patched_files(patch: str) -> tuple[str, ...]:
-    """List the files that a patch adds, changes, deletes or moves, as it names them.
-
-    Raises ``UsageError`` for a text that is no patch, and for a line that begins like a header and is none of those
-    known: such a line could name a file.
-    """
-    lines = patch.strip().splitlines()
-    if len(lines) < 2 or lines[0].strip() != _MARKS[0] or lines[-1].strip() != _MARKS[1]:
-        raise UsageError("the patch does not begin and end as one, so the files that it writes are unknown")
-    paths: list[str] = []
-    for line in lines:
-        # Codex takes blanks before a header for nothing; a line of a file begins with " ", "+" or "-".
-        text = line.strip()
-        if not text.startswith("***") or line.startswith(("+", "-")):
-            continue
-        header = _HEADER.fullmatch(text)
-        if header is not None:
-            paths.append((header[1] or header[2]).strip())
-        elif text not in _MARKS:
-            raise UsageError(f"the patch has the line {quote(text, 60)}, which is no header that is known")
-    if not paths:
-        raise UsageError("the patch names no file, so the files that it writes are unknown")
-    return tuple(paths)

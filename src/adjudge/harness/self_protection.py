@@ -19,11 +19,11 @@ from typing import Any
 
 from adjudge import errors
 from adjudge.errors import UsageError
+from adjudge.formats.patch import list_patched_files
 from adjudge.formats.text import quote
 from adjudge.guards.tool_guard.call import ToolCall
 from adjudge.guards.tool_guard.screens import Screened
 from adjudge.harness.events import PATCH_TOOL
-from adjudge.harness.patch import list_patched_files
 
 READING = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead", "view_image"})
 

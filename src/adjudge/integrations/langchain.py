@@ -156,6 +156,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _screen(self, call: ToolCall, request: ToolCallRequest, result: _Result) -> _Result:
         """Return a result if the agent may read it, and otherwise that it was withheld."""
+        await self._guard.record_return(call)
         is_unseen = self._guard.results is not None and call.tool not in self._media and _has_media(result)
         if is_unseen or not await self._guard.check_result(call, _describe(result)):
             return _refuse(request, WITHHELD)

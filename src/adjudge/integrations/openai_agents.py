@@ -161,7 +161,10 @@ class _GuardedInvoker:
         verdict = await self.checks.decide(call, context)
         if not verdict:
             return verdict.message
-        result = await self.invoke(context, arguments)
+        try:
+            result = await self.invoke(context, arguments)
+        finally:
+            await self.checks.guard.record_return(call)
         return result if await self._may_read(call, result) else WITHHELD
 
     async def needs_approval(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
@@ -243,7 +246,18 @@ class _GuardedAgent(Agent[Any]):
         return [_guard_tool(self.checks, tool, self.name) for tool in await super().get_mcp_tools(run_context)]
 
     async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
-        """Return all tools. Raises ``UsageError`` for one that was added after the guard."""
+        """Return all tools. Raises ``UsageError`` for a tool or a handoff that was added after the guard.
+
+        The SDK asks for them before every request to the model, and then for the handoffs.
+        """
+        for handoff in self.handoffs:
+            if not _is_guarded_handoff(handoff):
+                name = handoff.agent_name if isinstance(handoff, Handoff) else handoff.name
+                raise UsageError(
+                    f"agent {show(self.name)} cannot be guarded: its handoff to {show(name)} was added after the "
+                    "guard; give all handoffs to guard_agent",
+                    argument="agent",
+                )
         tools = await super().get_all_tools(run_context)
         for tool in tools:
             if not _is_guarded(self.checks, tool):
@@ -332,12 +346,27 @@ class _Guarding:
         target = None if handoff._agent_ref is None else handoff._agent_ref()  # noqa: SLF001 - the SDK resumes by it
         known = self.guard_agent(target) if isinstance(target, Agent) else None
 
-        async def hand_over(context: RunContextWrapper[Any], arguments: str) -> Agent[Any]:
-            return self.guard_agent(await handoff.on_invoke_handoff(context, arguments))
-
-        guarded = replace(handoff, on_invoke_handoff=hand_over)
+        guarded = replace(handoff, on_invoke_handoff=_GuardedHandover(self, handoff))
         guarded._agent_ref = None if known is None else ref(known)  # noqa: SLF001 - as above
         return guarded
+
+
+@dataclass(frozen=True, slots=True)
+class _GuardedHandover:
+    """Hands over to what the program's handoff returns, as it asks the guard."""
+
+    guarding: _Guarding
+    handoff: Handoff[Any, Any]
+
+    async def __call__(self, context: RunContextWrapper[Any], arguments: str) -> Agent[Any]:
+        """Return the agent that takes over."""
+        return self.guarding.guard_agent(await self.handoff.on_invoke_handoff(context, arguments))
+
+
+def _is_guarded_handoff(handoff: Agent[Any] | Handoff[Any, Any]) -> bool:
+    if isinstance(handoff, Handoff):
+        return isinstance(handoff.on_invoke_handoff, _GuardedHandover)
+    return isinstance(handoff, _GuardedAgent)
 
 
 def _list_prompt_checks(checks: _Checks) -> list[InputGuardrail[Any]]:

@@ -142,6 +142,9 @@ class GateCapability(AbstractCapability[Any]):
         result: Any,
     ) -> Any:
         """Return what the agent may read of a result."""
+        made = self._read_call(ctx, call, args)
+        if made is not None:
+            await self._guard.record_return(made)
         is_unseen = self._guard.results is not None and call.tool_name not in self._media and _has_media(result)
         if is_unseen or not await self._may_read(ctx, call, args, _describe(result)):
             raise _Refusal(WITHHELD)

@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Any, Self, TypeGuard
 
 from adjudge.concurrency import Timeout, describe_error, stop_tasks
-from adjudge.errors import Argument, Reason, UsageError
+from adjudge.errors import Argument, FunctionError, Reason, UsageError
 from adjudge.formats.arguments import ReadOnly, check_flag, check_functions, check_timeout, read_options
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain_outcome import (
@@ -466,6 +466,8 @@ class _Run:
         try:
             result = await self._ask_judge(seat, judge, limit, early_result)
             problem = _find_problem(result, self.question)
+        except FunctionError:  # a mistake in the program; as a seat that failed, a policy could open over it
+            raise
         except Exception as error:  # noqa: BLE001 - a seat that raises stays in the denominator, undecided
             problem = describe_error(error)
         if limit.late:

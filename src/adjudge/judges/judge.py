@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, TypeGuard, TypeVar, get_args
 
 from adjudge.concurrency import Timeout, describe_error
 from adjudge.content import check_size, content_text
-from adjudge.errors import AdjudgeError, Argument, ModelError, Reason, ReplyError, UsageError
+from adjudge.errors import AdjudgeError, Argument, FunctionError, ModelError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import (
     ReadOnly,
     check_choice,
@@ -72,9 +72,10 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
 
     Args:
         model: A name (``"openai:gpt-6.1-terra"``), a function, a ``(name, function)`` pair, an object with ``name`` and
-            ``evaluate(prompt)``, or a ``Model``. A function with a parameter ``content`` judges by itself, as with
-            ``judge_function``. Any other function is a model: it is given the prompt and returns the text of a reply,
-            as with ``model_function``.
+            ``evaluate(prompt)``, or a ``Model``. A function with a parameter ``content``, ``output``, ``answer``,
+            ``response`` or ``completion``, or one that says that it returns a bool or a number, judges by itself, as
+            with ``judge_function``. Any other function is a model: it is given the prompt and returns the text of a
+            reply, as with ``model_function``.
         rubric: The judge's own rubric: a ``Rubric``, a path or a shipped name. A rubric given to a call replaces it.
         name: The judge's name in results; by default the model's name.
         timeout: Seconds for one judgement, including retries and asking again; ``None`` means no limit.
@@ -182,6 +183,8 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
                 answer = make_undecided("timeout", detail, question)
             else:
                 answer = call.fail(error)
+        except FunctionError:
+            raise
         except Exception as error:  # noqa: BLE001 - a model that fails leaves the judgement undecided
             answer = call.fail(error)
         result = call.conclude(answer, since(started))
@@ -333,20 +336,20 @@ class _Call:
         return self._advise(answer, reply, token)
 
     def _advise(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
-        """Add to the answer what a function is missing that answers without the token.
+        """Add to the answer what may help where the reply has no token at all.
 
-        Not said of other models: there a missing token can be an attack, and going without it is no remedy.
+        Not where it has a wrong one: the content may have talked the model out of the right one, and to go without is
+        no remedy.
         """
-        lacks_token = (
-            token is not None and token not in (reply.text or "") and (reply.text or "").lstrip().startswith("{")
-        )
-        if answer.because != "unparseable" or not lacks_token or not isinstance(self.model, FunctionModel):
+        text = reply.text or ""
+        if answer.because != "unparseable" or token is None or '"token"' in text:
             return answer
-        remedy = (
-            "a function has to copy it, or be judged without a token (--no-token, or token = false in adjudge.toml); "
-            "one that judges by itself names its parameter content, and needs none"
-        )
-        return replace(answer, detail=f"{answer.detail}; {remedy}")
+        remedies = []
+        if text.lstrip().removeprefix("```json").removeprefix("```").lstrip().startswith("{"):
+            remedies.append("for a model that never copies it: --no-token (token=False in Python)")
+        if isinstance(self.model, FunctionModel):
+            remedies.append(f"{self.model.name} was given the prompt; to judge in code, name its parameter content")
+        return replace(answer, detail="; ".join([answer.detail, *remedies]))
 
     def make_request(self) -> Request:
         judge, question, is_model = self.judge, self.question, self.function is None
@@ -368,6 +371,7 @@ class _Call:
             logprobs=is_model and (judge.logprobs or judge.scoring == "expected" or question.wants_confidence),
             token=self.token if question.wording is not None else None,
             case=question.case,
+            subject=question.subject,
             order=question.order,
             attempt=self.attempts + 1,
             sample=question.sample,

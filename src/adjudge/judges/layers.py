@@ -62,7 +62,7 @@ def with_layers(
     """Return a judge or chain like this one that uses a cache, keeps to a budget, and reports costs.
 
     ``prices`` are dollars per million tokens by the model's name (``{"gpt-6.1-terra": {"input": 1, "output": 5}}``);
-    they override those of ``genai-prices`` (extra ``[cost]``). ``identities`` maps a function's name to a text that you
+    they override the known ones of providers' models. ``identities`` maps a function's name to a text that you
     change whenever its code changes; a function without one is asked every time, and so is a recording. A reply from
     the cache costs nothing. You keep and close the cache and the budget. A judge of your own class is returned
     unchanged, because its models are not known here.

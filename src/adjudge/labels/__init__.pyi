@@ -13,6 +13,7 @@ from adjudge.labels.plan import check_plan as check_plan
 from adjudge.labels.plan import continue_plan as continue_plan
 from adjudge.labels.plan import find_plan_status as find_plan_status
 from adjudge.labels.plan import load_plan as load_plan
+from adjudge.labels.plan import make_paired_plans as make_paired_plans
 from adjudge.labels.plan import make_plan as make_plan
 from adjudge.labels.plan import write_plan as write_plan
 from adjudge.labels.queue import LabelQueue as LabelQueue

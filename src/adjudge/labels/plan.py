@@ -42,6 +42,7 @@ from adjudge.trust.intervals import LEVEL, WeightedShare
 from adjudge.trust.label_counts import make_strata
 from adjudge.trust.labels_needed import LabelsNeeded, compute_labels_needed
 from adjudge.trust.live import Allocation, LiveRate, compute_live_rate, estimate_more_labels
+from adjudge.trust.rate_difference import estimate_labels_of_difference
 from adjudge.trust.strata import LEAST_CASES, allocate_labels, allocate_pilot, group_scores, score_signals
 
 EXPECT = 0.8
@@ -112,7 +113,9 @@ class LabelPlan:
             "phases",
             "order",
             "ignored_groups",
+            "against",
         ),
+        omitted=("against",),
         computed={"at": lambda plan: plan.at.astimezone(UTC), "digests": lambda plan: {"items": plan.digest}},
     )
 
@@ -133,6 +136,9 @@ class LabelPlan:
     earlier version, on which no rate relies."""
     ignored_groups: int = 0
     """The number of groups of several whose cases were drawn one by one, as ``ignore_groups`` allowed."""
+    against: str | None = None
+    """The id of the run that is compared with this one, and has a plan of the same id and cases; ``None`` if the plan
+    is for the rate of this run alone. Such a plan has one stratum, and is drawn whole at once."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -325,6 +331,64 @@ def make_plan(
     return _draw_phase(plan, signals.cases, "pilot", allocate_pilot(plan.sizes, plan.needed.planned))
 
 
+def make_paired_plans(
+    before: Run, after: Run, *, within: float = 0.05, expect: float = EXPECT, seed: int | None = None
+) -> tuple[LabelPlan, LabelPlan]:
+    """Draw the cases whose answers people label in two runs, to find how much better one system is than the other.
+
+    The cases are a simple random sample of those of both runs, and the same in each, because each case is compared with
+    itself. Nothing is drawn afterwards: the difference is read once, when both answers of all of them are labelled.
+
+    Args:
+        before: A finished run of the first system, of cases that are good or bad.
+        after: A finished run of the second system on the same cases, by their ids.
+        within: The half-width of the interval of the difference that is wanted.
+        expect: The share of the judge's verdicts that people are expected to agree with.
+        seed: By which cases are drawn. By default one that nobody can know beforehand.
+
+    Raises ``UsageError`` for runs of different cases, of one run twice, and for what ``make_plan`` refuses.
+    """
+    check_above_zero("within", within)
+    check_share("expect", expect)
+    plan_seed = secrets.randbits(32) if seed is None else check_whole_number("seed", seed, least=0)
+    if before.id == after.id:
+        raise UsageError(f"{before.folder} is one run; name the run of the other system to compare it with")
+    sides = [(run, other, _read_signals(run)) for run, other in ((before, after), (after, before))]
+    for run, _, signals in sides:
+        if signals.groups:
+            raise UsageError(
+                f"the cases of {run.folder} come in groups ({signals.groups:,} of several cases), and no interval is "
+                "known for a difference in groups; keep one case of each group"
+            )
+    if len({frozenset(signals.case for signals in side.cases) for _, _, side in sides}) > 1:
+        raise UsageError(
+            f"{before.folder} and {after.folder} have different cases, and a difference is of the same questions; run "
+            "both systems on one data set"
+        )
+    labels = estimate_labels_of_difference(len(sides[0][2].cases), expect=expect, within=within)
+    ident, moment = make_id(), datetime.now(UTC)
+    plans = [
+        LabelPlan(
+            id=ident,
+            run=run.id,
+            at=moment,
+            seed=plan_seed,
+            within=within,
+            digest=signals.digest,
+            contents=signals.contents,
+            strata=(PlanStratum(name="all", size=len(signals.cases), low=0.0, high=1.0, undecided=True, expected=0.5),),
+            phases=(),
+            order=(),
+            against=other.id,
+        )
+        for run, other, signals in sides
+    ]
+    first, second = [
+        _draw_phase(plan, signals.cases, "pilot", (labels,)) for plan, (_, _, signals) in zip(plans, sides, strict=True)
+    ]
+    return first, second
+
+
 def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
     """Add the cases to label next to a plan: the same while some are not labelled yet, or when it is enough.
 
@@ -333,7 +397,7 @@ def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
     drawn.
     """
     signals = _read_signals(run, plan)
-    if status.pending or status.enough:
+    if status.pending or status.enough or plan.against is not None:
         return plan
     drawn_so_far = sum(plan.drawn)
     kind: PhaseKind
@@ -774,7 +838,7 @@ def _count_by_stratum(
 def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[PlannedCase, ...] | None:
     """The cases of the pilot and of what was drawn after it; ``None`` where that is not known yet."""
     later = next((phase.first for phase in plan.phases if phase.kind == "more"), len(plan.order))
-    if len(plan.phases) == 1:
+    if len(plan.phases) == 1 and plan.against is None:
         labelled, good, unsure = _count_by_stratum(plan, plan.order, values)
         if sum(labelled) < len(plan.order) or _find_total(plan, labelled, good, unsure) > len(plan.order):
             return None

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any, Self
 
 from adjudge.dataset.case import LabelValue, check_text
-from adjudge.dataset.contents import ContentSet, digest_content
+from adjudge.dataset.contents import ContentSet, ErasedContent, digest_content
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.label import Label, LabelDesign, LabelOrder
 from adjudge.dataset.label_map import CANNOT_TELL
@@ -316,6 +316,13 @@ class LabelQueue:
             seconds_per_answer=_find_pace(self._store.list_times(rater, _PACED)),
         )
 
+    def count_left(self, rater: str) -> int:
+        """Count the cases that are left for a rater: what they have not answered, and that needs another answer.
+
+        Cases that somebody else has just now are counted, because they may come back.
+        """
+        return self._store.count_left(self._mode, read_name(rater, "rater"), per_case=self._per_case)
+
     # ---------------------------------------------------------------- what people differ about
 
     def truths(self, *, criterion: str | None = None) -> dict[str, Truth]:
@@ -334,24 +341,38 @@ class LabelQueue:
         ]
         return tuple(sorted(differences, key=lambda truth: truth.value is not None))
 
-    def next_difference(self, rater: str, *, blind: bool = True, session: str | None = None) -> LabelTask | None:
+    def next_difference(
+        self,
+        rater: str,
+        *,
+        blind: bool = True,
+        session: str | None = None,
+        case: str | None = None,
+        criterion: str | None = None,
+    ) -> LabelTask | None:
         """The next difference to settle, with what everybody said; ``None`` where nothing is left now.
 
         What was skipped in this session, and what another session has, is left out. Whoever is shown what others said
-        of a case is not asked to label it any more.
+        of a case is not asked to label it any more. With ``case``, and ``criterion`` where it is about one, that
+        difference comes first, also if it was skipped; another one comes where somebody else has it.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
         with self._store.change():
             leased = self._store.list_leased(session, "adjudicate")
-            for truth in self.list_differences():
-                if truth.case in leased or self._store.has_skipped(truth.case, rater, session, "adjudicate"):
+
+            def is_chosen(truth: Truth) -> bool:
+                return case is not None and (truth.case, truth.criterion) == (case, criterion)
+
+            for truth in sorted(self.list_differences(), key=lambda truth: not is_chosen(truth)):
+                was_skipped = self._store.has_skipped(truth.case, rater, session, "adjudicate")
+                if truth.case in leased or (was_skipped and not is_chosen(truth)):
                     continue
                 source_case = self._read(truth.case)
                 self._store.mark_seen([truth.case], rater, "labels")
-                criterion = _find_named_criterion(source_case, truth.criterion)
+                asked = _find_named_criterion(source_case, truth.criterion)
                 until = self._store.take_lease(truth.case, rater, session, "adjudicate", self._seconds)
-                return self._make_task(source_case, rater, criterion, until, blind=blind, others=truth.labels)
+                return self._make_task(source_case, rater, asked, until, blind=blind, others=truth.labels)
             return None
 
     def adjudicate(
@@ -668,6 +689,11 @@ def _name_draw(contents: ContentSet) -> str:
 
 
 def _check_subject(source_case: SourceCase, subject: str | None) -> None:
+    if isinstance(source_case.case.content, ErasedContent):
+        raise UsageError(
+            f"the texts of the case {show(source_case.case.id)} were deleted by `adjudge forget`, so nobody can label "
+            "it; skip it"
+        )
     if subject not in (None, digest_content(source_case.case.content)):
         raise UsageError(
             f"the case {show(source_case.case.id)} has another content than the one that was labelled, so nothing was "

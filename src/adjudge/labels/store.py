@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -32,6 +32,10 @@ Action = Literal["label", "skip", "comment", "done", "undo", "import"]
 RANDOM_ORDER = "random order"
 """The beginning of the name of a design whose cases came up in a random order over all cases."""
 
+_NO_UPDATE = (
+    "CREATE TRIGGER events_keep BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'labels are only added'); END"
+)
+
 _TABLES = (
     """CREATE TABLE cases (
         id TEXT PRIMARY KEY, subject TEXT NOT NULL, position INTEGER, stratum TEXT, p REAL, body BLOB) STRICT""",
@@ -44,7 +48,7 @@ _TABLES = (
     "CREATE INDEX events_rater ON events (rater, seq)",
     # Whoever deletes a label by hand has to say so to SQLite first: no statement of ours may do it by mistake.
     "CREATE TRIGGER events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'labels are only added'); END",
-    "CREATE TRIGGER events_keep BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'labels are only added'); END",
+    _NO_UPDATE,
     """CREATE VIEW live AS SELECT * FROM events e WHERE action <> 'undo'
         AND NOT EXISTS (SELECT 1 FROM events u WHERE u.undoes = e.seq)""",
     """CREATE TABLE leases (
@@ -142,6 +146,22 @@ class Drawn:
 def find_position(seed: int, case: str) -> int:
     """The place of a case in the random order: by a digest, so that it is the same wherever else cases are added."""
     return int.from_bytes(sha256(f"{seed}:{case}".encode(errors="surrogatepass")).digest()[:7])
+
+
+def _erase_comment(action: str, body: str | None) -> tuple[str, str | None] | None:
+    """Body and digest of an event without what its rater wrote; ``None`` where they wrote nothing."""
+    if not body:
+        return None
+    if action == "comment":
+        return "", None
+    try:
+        label = Label.from_dict(json.loads(body))
+    except (ValueError, TypeError, AttributeError, RecursionError, UsageError):
+        return None
+    if not label.comment:
+        return None
+    bare = replace(label, comment=None)
+    return json.dumps(bare.to_dict(), ensure_ascii=False), digest_label(bare)
 
 
 def digest_label(label: Label) -> str:
@@ -258,6 +278,41 @@ class LabelStore:
         query = "SELECT id, subject FROM cases WHERE id IN (SELECT value FROM json_each(:names))"
         subjects = dict(self._file.ask(query, names=names))
         return [name for name, subject, *_ in page if subjects.get(name, subject) != subject]
+
+    def erase_cases(self, cases: Collection[str], erase: Callable[[bytes], bytes], *, dry_run: bool = False) -> int:
+        """Delete what people wrote about some cases, and the cases' texts; return how many comments that were.
+
+        Who answered what, and when, stays. ``erase`` makes what is left of a case as it was taken in.
+        """
+        count = 0
+        with self._file.change() as connection:
+            if not dry_run:
+                connection.execute("DROP TRIGGER IF EXISTS events_keep")  # this is not a mistake
+            for case in cases:
+                query = "SELECT seq, action, body FROM events WHERE case_id = ?"
+                for seq, action, body in connection.execute(query, (case,)).fetchall():
+                    erased = _erase_comment(action, body)
+                    count += erased is not None
+                    if erased is not None and not dry_run:
+                        connection.execute("UPDATE events SET body = ?, digest = ? WHERE seq = ?", (*erased, seq))
+                bodies = connection.execute("SELECT body FROM cases WHERE id = ? AND body IS NOT NULL", (case,))
+                for (body,) in bodies.fetchall() if not dry_run else ():
+                    connection.execute("UPDATE cases SET body = ? WHERE id = ?", (erase(body), case))
+            if not dry_run:
+                connection.execute(_NO_UPDATE)
+        return count
+
+    def clear_space(self) -> bool:
+        """Have what was deleted leave the file and its log; false where others read it still."""
+        return self._file.clear_space()
+
+    def list_bodies(self) -> Iterator[tuple[str, bytes]]:
+        """Id and body of every case that is kept here."""
+        return self._file.stream("SELECT id, body FROM cases WHERE body IS NOT NULL")  # type: ignore[return-value] - the columns' types
+
+    def list_written(self) -> Iterator[tuple[str, str]]:
+        """Case and text of everything that people wrote."""
+        return self._file.stream("SELECT case_id, body FROM events WHERE body IS NOT NULL AND body <> ''")  # type: ignore[return-value] - as above
 
     def clear_order(self) -> None:
         """Take every case out of the order of labelling; none is handed out then."""
@@ -479,6 +534,13 @@ class LabelStore:
         query = """SELECT count(*) FROM (SELECT case_id FROM live WHERE mode = :mode AND done
             AND (:rater IS NULL OR rater = :rater) GROUP BY case_id HAVING count(DISTINCT rater) >= :least)"""
         return self._file.ask(query, mode=mode, rater=rater, least=least)[0][0]
+
+    def count_left(self, mode: LabelMode, rater: str, *, per_case: int) -> int:
+        """Cases in the order that a rater has not answered, and that have fewer than so many raters."""
+        query = """SELECT count(*) FROM (SELECT l.case_id FROM live l JOIN cases c ON c.id = l.case_id
+            WHERE c.position IS NOT NULL AND l.mode = :mode AND l.done GROUP BY l.case_id
+            HAVING count(DISTINCT l.rater) >= :per_case OR max(l.rater = :rater))"""
+        return self.count_ordered() - self._file.ask(query, mode=mode, rater=rater, per_case=per_case)[0][0]
 
     def count_skipped(self, mode: LabelMode, rater: str) -> int:
         """Cases that a rater skipped and has not answered since."""

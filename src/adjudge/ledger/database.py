@@ -261,6 +261,16 @@ class Database:
             with chosen.begin() if writes else chosen.connect() as connection:
                 yield connection
 
+    def vacuum(self, tables: Sequence[str]) -> None:
+        """Have PostgreSQL free the space of deleted rows of some tables, whose names are ours; nothing for a file."""
+        if self.file is not None:
+            return
+        with self.explaining("vacuumed"), self._use_engine() as engine:
+            chosen = engine.execution_options(isolation_level="AUTOCOMMIT")
+            with chosen.connect() as connection:
+                for table in tables:
+                    connection.exec_driver_sql(f"VACUUM {table}")
+
     def check_file(self) -> None:
         """Raise ``UsageError`` where the file of a ledger in SQLite is none, or not there."""
         if self.file is None:

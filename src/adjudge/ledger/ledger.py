@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import partial
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.content import digest_text
 from adjudge.errors import Argument, LedgerError, UsageError
-from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.ledger.database import DamagedError
 from adjudge.ledger.entry import Entry, Head, Row, format_time, read_entry
 from adjudge.ledger.export import read_head, write_export
-from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep, make_draft
+from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep, keep_judged, make_draft
 from adjudge.ledger.signature import find_check, open_check, open_signer
 from adjudge.ledger.store import PAGE, Store, Transaction, check_place, explain_missing
 from adjudge.ledger.upgrade import LedgerUpgrade, upgrade_tables
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CONTEXT = ("task", "context", "reference")
+"""What a content can be judged with."""
+
 
 class Ledger:
     """An append-only, hash-chained record in SQLite (``sqlite:///adjudge.db``) or PostgreSQL.
@@ -46,8 +49,9 @@ class Ledger:
         url: ``sqlite:///FILE``, ``postgresql://HOST/DATABASE``, or the path of a SQLite file: a ``Path``, or a text
             that does not begin with a scheme (letters and a colon). A path is relative to the working directory. A
             new file is readable only by its owner.
-        store_content: How to keep texts that can quote the content: ``hash`` (their SHA-256, the default),
-            ``redacted`` (the return value of ``redact``) or ``full``.
+        store_content: How to keep what was judged, and texts that can quote it: ``hash`` (their SHA-256, the default),
+            ``redacted`` (the return value of ``redact``), ``full``, or ``held``: as ``hash``, and gates keep the
+            content of what a person is asked about with the request, until it is closed and ``Approvals`` delete it.
         key: An Ed25519 private key that signs every entry: the path of a PEM file, its bytes, or cryptography's own
             object. A ledger is signed from its first entry with one key, or never.
         redact: a function from text to text, for ``redacted``.
@@ -80,6 +84,16 @@ class Ledger:
         """The public key of this ledger's signatures, in hexadecimal; ``None`` if it is not signed."""
         return self._signer.public_key if self._signer else None
 
+    @property
+    def store_content(self) -> StoreContent:
+        """How this object keeps what was judged."""
+        return self._store_content
+
+    @property
+    def keeps_content(self) -> bool:
+        """Whether it keeps what was judged, whole or redacted, so that gates hand it over."""
+        return self._store_content in ("redacted", "full")
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._store.name}>"
 
@@ -92,15 +106,17 @@ class Ledger:
         kind: str | None = None,
         subject: str | None = None,
         content: str | None = None,
+        context: Mapping[str, str] | None = None,
         gate: str | None = None,
         execution: str | None = None,
     ) -> int:
         """Record a value and return its place, a number from 1 (the genesis entry). The entry is on disk by then.
 
         ``value`` is a result, an object with ``to_dict``, or a mapping. A mapping needs a ``kind``, as an argument or
-        as a member. ``subject`` defaults to the value's own. ``content``, the text that was judged, is kept as
-        ``store_content`` says. ``gate`` and ``execution`` become members of the payload, for ``query``. A cancelled
-        append is recorded completely or not at all.
+        as a member. ``subject`` defaults to the value's own. ``content``, the text that was judged, and ``context``,
+        the ``task``, ``context`` and ``reference`` that it was judged with, are kept as ``store_content`` says, and as
+        digests where they are too long for an entry. ``gate`` and ``execution`` become members of the payload, for
+        ``query``. A cancelled append is recorded completely or not at all.
 
         Raises ``UsageError`` for a value that cannot be recorded and ``LedgerError`` when the store fails.
         """
@@ -108,9 +124,13 @@ class Ledger:
         for name, text in more.items():
             if text is not None:
                 check_text(name, text)
+        judged = dict(context or {})
+        for name in judged:
+            check_choice("context", name, CONTEXT)
         if content is not None:
-            more["content"] = self._keep(content)
+            judged["content"] = content
             subject = digest_text(content) if subject is None and not _has_subject(value) else subject
+        more |= keep_judged(judged, self._keep)
         # Written here and not in the thread: the value may be changed by the caller before its turn comes.
         draft = make_draft(value, self._keep, kind=kind, subject=subject, more=more)
         return await self._submit(draft)
@@ -269,6 +289,16 @@ class Ledger:
         where there is no ledger and for one that a later version wrote, and ``LedgerError`` when the store fails.
         """
         return await asyncio.to_thread(self._find_store().change_tables, partial(upgrade_tables, rebuild=rebuild))
+
+    async def clear_space(self, tables: Sequence[str] = ()) -> str:
+        """Have what was erased, and deleted from some tables beside the ledger, leave the database's files.
+
+        SQLite's write-ahead log is emptied, PostgreSQL is asked to ``VACUUM``. Return why the text may be there still,
+        in a part of a sentence; empty where it is gone. ``docs/ledger.md`` says what PostgreSQL keeps all the same.
+        """
+        store = self._find_store()
+        problem: str = await self._submit(lambda: store.clear_space(tables))
+        return problem
 
     # ---------------------------------------------------------------- its end
 

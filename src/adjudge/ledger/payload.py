@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from hashlib import sha256
+from json.encoder import encode_basestring as write_string
 from typing import Any, Literal, get_args
 
 from adjudge.errors import Argument, UsageError
@@ -21,7 +22,7 @@ from adjudge.formats.record import is_record, list_members
 from adjudge.formats.text import clean
 from adjudge.ledger.entry import KINDS
 
-StoreContent = Literal["hash", "redacted", "full"]
+StoreContent = Literal["hash", "redacted", "full", "held"]
 
 STORE_CONTENT: tuple[StoreContent, ...] = get_args(StoreContent)
 
@@ -88,7 +89,28 @@ def choose_keep(store_content: str, redact: Callable[[str], str] | None) -> Keep
             ", a function from text to text, need each other",
             argument="redact",
         )
-    return {"hash": digest, "full": str}.get(store_content, redact or digest)
+    return {"full": str}.get(store_content, redact or digest)
+
+
+MOST_JUDGED = 8_000_000
+"""Bytes, as JSON, of what was judged in one entry; the rest of a payload is for what was said of it."""
+
+
+def keep_judged(texts: Mapping[str, str], keep: Keep) -> dict[str, str]:
+    """Return what was judged as an entry keeps it.
+
+    Of texts that do not fit into an entry together, the longest are kept as digests: an entry that could not be written
+    would block a content that may pass.
+    """
+    kept = {name: keep(text) for name, text in texts.items()}
+    sizes = {name: 6 * len(text) for name, text in kept.items()}  # no character takes more as JSON
+    if sum(sizes.values()) > MOST_JUDGED:
+        sizes = {name: len(write_string(text).encode("utf-8", "backslashreplace")) for name, text in kept.items()}
+    for name in sorted(sizes, key=sizes.__getitem__, reverse=True):
+        if sum(sizes.values()) <= MOST_JUDGED:
+            break
+        kept[name], sizes[name] = digest(kept[name]), 0
+    return kept
 
 
 def digest(text: str) -> str:
@@ -96,12 +118,17 @@ def digest(text: str) -> str:
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}" if text else ""
 
 
+def is_digest(text: str) -> bool:
+    """Return whether a text is a digest that stands in place of one."""
+    return _DIGEST.fullmatch(text) is not None
+
+
 def drop_digests(data: Mapping[str, Any]) -> dict[str, Any]:
     """The payload of an entry without the texts of which it holds only the digest, to go on with what it says.
 
     Kept, they would be read as what a judge wrote, and recorded as the digest of a digest.
     """
-    kept: dict[str, Any] = _keep_texts(dict(data), lambda text: "" if _DIGEST.fullmatch(text) else text)
+    kept: dict[str, Any] = _keep_texts(dict(data), lambda text: "" if is_digest(text) else text)
     return kept
 
 

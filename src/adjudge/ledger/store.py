@@ -8,10 +8,10 @@ by itself. The owner of its file can remove those triggers; the hashes show what
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -231,7 +231,7 @@ class Store:
             # Each time, and not once: an upgrade may have come between, and a column may forbid something since.
             if not self._check_revision(statements, tables):
                 tables.create_all(connection)
-            return work(Transaction(connection, lambda draft: self._insert(statements, [draft])[0]))
+            return work(Transaction(connection, partial(self._insert, statements)))
 
     def look(self, work: Callable[[Connection], T], tables: MetaData, *, snapshot: bool = False) -> T | None:
         """Read tables beside the ledger and return the result; ``None`` where they were never written."""
@@ -277,30 +277,37 @@ class Store:
     def erase(self, seq: int, reason: str, by: str) -> int:
         """Record the erasure of an entry's payload and erase it, both or neither; the place of the record."""
         with self._writing() as statements:
-            rows = list_rows(statements, after=seq - 1, count=1)
-            if not rows or rows[0][0] != seq:
-                raise explain_missing(seq)
-            _, ident, _, kind, _, erased, payload_hash = rows[0][:7]
-            if kind in ("genesis", "erasure"):
-                raise UsageError(f"entry {seq} is a {kind}; it holds nothing of what was judged, and it stays")
-            if erased is None:
-                raise UsageError(f"the payload of entry {seq} was erased before")
-            record = {"seq": seq, "id": ident, "payload_hash": payload_hash, "reason": reason, "by": by}
-            draft = write_draft("erasure", ident, {"schema": "adjudge/erasure/1", **record})
-            places = self._insert(statements, [draft])
-            statements.execute(f"UPDATE {TABLE} SET payload = NULL WHERE seq = ?", (seq,))  # noqa: S608 - the name is ours
-            delete_columns(statements, seq)
+            place = _erase(statements, partial(self._insert, statements), seq, {"reason": reason, "by": by})
         if self._database.file is not None:
             self._write_back()
-        return places[0]
+        return place
 
-    def _write_back(self) -> None:
-        """Empty the write-ahead log, where what was erased still stands; given up soon when somebody is reading."""
+    def clear_space(self, tables: Sequence[str]) -> str:
+        """Have what was deleted from some tables leave the files of the database.
+
+        Return why it may be there still, in a part of a sentence; empty where it is gone.
+        """
+        if self._database.file is not None:
+            return "" if self._write_back() else "another process is reading, so the log beside the file still holds it"
+        with self._database.explaining("written"), self._database.connect() as connection:
+            names = sorted({TABLE, *tables} & list_tables(EngineStatements(connection)))
+        try:
+            self._database.vacuum(names)
+        except LedgerError as error:
+            return f"VACUUM was refused ({error})"
+        return ""
+
+    def _write_back(self) -> bool:
+        """Empty the write-ahead log, where what was erased still stands; given up soon when somebody is reading.
+
+        Return whether it is empty.
+        """
         with self._database.explaining("written"), self._database.use_file() as connection:
             # Others wait behind this one: a long verification must not hold up every append.
             connection.execute("PRAGMA busy_timeout=200")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+        return not busy
 
     def _insert(self, statements: Statements, drafts: Sequence[Draft]) -> list[int]:
         seq, prev = _find_last(statements)
@@ -410,13 +417,40 @@ class Transaction:
 
     __slots__ = ("_insert", "connection")
 
-    def __init__(self, connection: Connection, insert: Callable[[Draft], int]) -> None:
+    def __init__(self, connection: Connection, insert: Callable[[Sequence[Draft]], list[int]]) -> None:
         self.connection = connection
         self._insert = insert
 
     def append(self, draft: Draft) -> int:
         """Append an entry within the transaction; its place, which holds once the transaction is committed."""
-        return self._insert(draft)
+        return self._insert([draft])[0]
+
+    def erase(self, seq: int, record: Mapping[str, Any]) -> int:
+        """Erase the payload of an entry, and record that: why, and by whom. Return the place of the record."""
+        return _erase(EngineStatements(self.connection), self._insert, seq, record)
+
+    def record_erasure(self, record: Mapping[str, Any]) -> int:
+        """Append the entry that sums up several erasures; it excuses no payload that is missing."""
+        return self._insert([write_draft("erasure", "", record)])[0]
+
+
+def _erase(
+    statements: Statements, insert: Callable[[Sequence[Draft]], list[int]], seq: int, record: Mapping[str, Any]
+) -> int:
+    """Erase the payload of an entry and record that, in the transaction that is under way; the record's place."""
+    rows = list_rows(statements, after=seq - 1, count=1)
+    if not rows or rows[0][0] != seq:
+        raise explain_missing(seq)
+    _, ident, _, kind, _, payload, payload_hash = rows[0][:7]
+    if kind in ("genesis", "erasure"):
+        raise UsageError(f"entry {seq} is a {kind}; it holds nothing of what was judged, and it stays")
+    if payload is None:
+        raise UsageError(f"the payload of entry {seq} was erased before")
+    about = {"schema": "adjudge/erasure/1", "seq": seq, "id": ident, "payload_hash": payload_hash}
+    place = insert([write_draft("erasure", ident, about | dict(record))])[0]
+    statements.execute(f"UPDATE {TABLE} SET payload = NULL WHERE seq = ?", (seq,))  # noqa: S608 - the name is ours
+    delete_columns(statements, seq)
+    return place
 
 
 def _copy_file(source: Any, path: str | os.PathLike[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
@@ -33,6 +34,9 @@ Code = Literal[
 
 
 Signatures = Literal["pinned", "own", "unchecked", "none"]
+
+ERASURES_SCHEMA = "adjudge/erasure/2"
+"""The schema of the entry that sums up the erasures of everything about one subject or customer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +138,10 @@ class Chain:
         self._check, self._find_check = check, find_check
         self._gone: dict[int, str] = {}
         self._erased: dict[int, int] = {}
+        self._hashes = array("Q")
+        """The beginning of the hash of each payload, as a number: eight bytes an entry, of which there are millions."""
+        self._records: list[int] = []
+        """The places of the records of single erasures."""
 
     def verify(self, rows: Iterable[Row]) -> Verification:
         """Check rows from the first on; ends at the first that is bad."""
@@ -141,6 +149,7 @@ class Chain:
         for row in rows:
             try:
                 problem = self._check_row(row)
+                self._hashes.append(_shorten(row[6]))
             except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
                 problem = "unreadable", "holds what no ledger of ours has written"
             if problem is not None:
@@ -216,13 +225,25 @@ class Chain:
 
     def _check_erasure(self, seq: int, payload: bytes | None) -> Problem | None:
         data = json.loads(payload or b"{}")
-        target = data.get("seq")
+        if data.get("schema") == ERASURES_SCHEMA:
+            return self._check_erasures(data)
+        target, named = data["seq"], data["payload_hash"]
         # An erasure of a payload that is still there is one that was cut short, or restored from a copy: its bytes
-        # are checked like any other.
-        if self._gone.get(target, data.get("payload_hash")) != data.get("payload_hash"):
-            return "erasure_unfounded", "records the erasure of another payload than the one that is gone"
+        # are checked like any other. Of which entry it is must be true all the same, or the record of a harmless one
+        # could be kept ready to excuse another that is dropped later.
+        is_before = type(target) is int and 0 < target < seq
+        if not is_before or self._hashes[target - 1] != _shorten(named) or self._gone.get(target, named) != named:
+            return "erasure_unfounded", "records the erasure of another payload than the entry that it names had"
+        self._records.append(seq)
         if self._gone.pop(target, None) is not None:
             self._erased[target] = seq
+        return None
+
+    def _check_erasures(self, data: Mapping[str, Any]) -> Problem | None:
+        """Check the entry that sums up the erasures before it."""
+        first, last = data["records"] or (0, -1)
+        if sum(first <= place <= last for place in self._records) != data["bodies"]:
+            return "erasure_unfounded", "sums up erasures that are not recorded before it"
         return None
 
     def _check_signature(self, digest: str, signature: str | None) -> Problem | None:
@@ -234,6 +255,10 @@ class Chain:
         if not self._check(signature, signed_bytes(digest)):
             return "signature_invalid", "has a signature that is not of the key"
         return None
+
+
+def _shorten(payload_hash: str) -> int:
+    return int(payload_hash[:16], 16)
 
 
 def find_columns_changed(verification: Verification, differences: Sequence[tuple[int, str]]) -> Verification:

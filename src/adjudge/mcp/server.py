@@ -350,6 +350,7 @@ class _Checkpoint:
         except Exception as error:
             await self._results.screen_error(call, error)
             raise
+        await self.guard.record_return(call)
         if _write_arguments(arguments) != checked:
             logger.error("the arguments of %r were changed after the check; list the gate last", call.tool[:80])
             return refuse(WITHHELD)

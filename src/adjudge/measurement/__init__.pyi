@@ -2,6 +2,9 @@ from adjudge.measurement.decision import RateDecision as RateDecision
 from adjudge.measurement.decision import decide_rate as decide_rate
 from adjudge.measurement.disagreement import Disagreement as Disagreement
 from adjudge.measurement.disagreement import DisagreementSort as DisagreementSort
+from adjudge.measurement.judge_difference import JudgeDifference as JudgeDifference
+from adjudge.measurement.judge_difference import ShareDifference as ShareDifference
+from adjudge.measurement.judge_difference import compare_judges as compare_judges
 from adjudge.measurement.limit import LabelDraw as LabelDraw
 from adjudge.measurement.limit import LimitKind as LimitKind
 from adjudge.measurement.limit import PlanProgress as PlanProgress
@@ -11,6 +14,10 @@ from adjudge.measurement.measurement import ErrorsElsewhere as ErrorsElsewhere
 from adjudge.measurement.measurement import Measurement as Measurement
 from adjudge.measurement.measurement import MeasurementKind as MeasurementKind
 from adjudge.measurement.rate import Sampling as Sampling
+from adjudge.measurement.run_difference import Better as Better
+from adjudge.measurement.run_difference import SystemDifference as SystemDifference
+from adjudge.measurement.run_difference import compare_systems as compare_systems
+from adjudge.measurement.run_difference import record_difference_look as record_difference_look
 from adjudge.measurement.succession import Candidate as Candidate
 from adjudge.measurement.succession import Flip as Flip
 from adjudge.measurement.succession import PairedShare as PairedShare

@@ -10,7 +10,7 @@ import msgspec
 
 from adjudge.content import content_text
 from adjudge.dataset.case import Case
-from adjudge.dataset.contents import ContentSet, ContentTally
+from adjudge.dataset.contents import ContentSet, ContentTally, ErasedContent
 from adjudge.dataset.label import LabelDesign
 from adjudge.errors import UsageError
 from adjudge.judges.pair import PairResult
@@ -72,7 +72,7 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def read_properties(self) -> tuple[TextProperties, ...]:
         """Properties of the content; of both sides of a pair; nothing where there is no content."""
-        if self.case is None:
+        if self.case is None or isinstance(self.case.content, ErasedContent):
             return ()
         content = self.case.content
         pair = isinstance(content, dict) and set(content) == {"a", "b"}

@@ -154,7 +154,12 @@ class RatedRun:
 
     def find_level(self, draw: str) -> float:
         """The level of the limits for every look: each further sample gets less of what may go wrong."""
-        return 1 - (1 - LEVEL) / (1 + count_earlier_draws(self.looks, draw)) ** 3
+        return find_level(self.looks, draw)
+
+
+def find_level(looks: Sequence[Look], draw: str) -> float:
+    """Find the level of the limits for every look at a draw: each further sample gets less of what may go wrong."""
+    return 1 - (1 - LEVEL) / (1 + count_earlier_draws(looks, draw)) ** 3
 
 
 def find_limit(tally: MeasurementTally, run: RatedRun) -> FoundLimit:
@@ -266,7 +271,7 @@ def _widen(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate, because:
     all looks together as far as the estimate is normally distributed.
     """
     number = rate.labels if rate.groups is None else rate.groups
-    wider = 2 * NormalDist().cdf(_find_quantile(number, 1 - level)) - 1
+    wider = 2 * NormalDist().cdf(find_quantile(number, 1 - level)) - 1
     rate_at_level, _, _ = compute_rate(
         tally,
         said_random=run.said_random,
@@ -284,7 +289,7 @@ NARROWEST_AT = 100
 """The number of labels, or groups of them, at which the normal mixture is narrowest."""
 
 
-def _find_quantile(number: int, share: float) -> float:
+def find_quantile(number: int, share: float) -> float:
     """Find the number in place of 1.96 for limits that hold at every look, for so many labels."""
     square = -2 * math.log(share)
     spread = number * (square + math.log(square + 1)) / NARROWEST_AT

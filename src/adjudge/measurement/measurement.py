@@ -187,6 +187,24 @@ class Measurement:
         """Labelled cases with this verdict and this truth."""
         return self.table.get(verdict, {}).get(heap, 0)
 
+    def _repr_html_(self) -> str:
+        from adjudge.formats.notebook import render_fragment
+
+        accuracy = self.agreement.accuracy if self.agreement is not None else None
+        facts = {
+            "labelled": f"{self.labelled:,} of {self.cases:,} cases",
+            "people": ", ".join(self.people),
+            "right (accuracy)": f"{accuracy.value:.1%}"
+            if accuracy is not None and accuracy.value is not None
+            else None,
+            "differing": self.differing,
+        }
+        heaps = list(dict.fromkeys(heap for row in self.table.values() for heap in row))
+        rows = [(verdict, *[row.get(heap, 0) for heap in heaps]) for verdict, row in self.table.items()]
+        columns = ("judge", *heaps)
+        notes = (*self.warnings, *self.notes)
+        return render_fragment(f"{self.judge} and people", facts=facts, columns=columns, rows=rows, notes=notes)
+
     def to_dict(self) -> dict[str, Any]:
         """The measurement as plain data, whose schema is ``adjudge/measurement/1``."""
         return write_record(self)

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from adjudge.dataset.case import LabelValue
+from adjudge.dataset.contents import ERASED
 from adjudge.dataset.label import LabelDesign
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
@@ -198,7 +199,7 @@ class MeasurementTally:
         self.numbers.append(_read_number(truth.value))
         self.marks.append(_digest(case.id))
         content, task, _ = case.read_texts()
-        self.contents.append(_digest(f"{len(task)}:{task}{content}") if content else 0)
+        self.contents.append(_digest(f"{len(task)}:{task}{content}") if content and content != ERASED else 0)
         # A case without a group is a group of its own, which no name has to be kept for.
         group = case.group
         self.groups.append(-1 - at if group is None else self._groups.find(group))

@@ -1,7 +1,7 @@
 """Any function as a judge: one that is given the content judges itself, one that is given the prompt is a model.
 
-What a function is given decides what it is. Handed the prompt, it finds the rubric's own words in it and has to copy
-the token; so only a function that asks for ``content`` by name may answer with a mere boolean or number.
+``function_signature.py`` decides which it is, before the first call. Handed the prompt, a function finds the rubric's
+own words in it and has to copy the token; so only a judge in code may answer with a mere boolean or number.
 """
 
 from __future__ import annotations
@@ -10,29 +10,32 @@ import asyncio
 import functools
 import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjudge.concurrency import PerLoop, describe_error
-from adjudge.errors import ModelError, UsageError
+from adjudge.errors import FunctionError, ModelError, ShapeError, UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.models.defaults import EXAMPLE
 from adjudge.models.function_identity import identify_function, name_function
+from adjudge.models.function_signature import (
+    Parameters,
+    check_first_parameter,
+    describe,
+    describe_signature,
+    find_kind,
+    find_name,
+    list_prompt_values,
+    read_judge_parameters,
+    read_model_parameters,
+)
 from adjudge.models.model import FunctionIdentity, Model, Reply, Request
 from adjudge.threads import call_in_thread
 
 DEFAULT_CONCURRENCY = 64
 """Threads that synchronous functions of one model use at once, per event loop."""
-
-INPUT_NAMES = ("content", "task", "reference", "context", "rubric")
-"""The values that a judge in code may ask for, by the names of its parameters."""
-
-_REMEDY = (
-    "for a judge in code, which may return a bool or a number, name the parameter content (def judge(content)), or "
-    "hand in judge_function(function)"
-)
 
 
 class _Caller:
@@ -45,6 +48,9 @@ class _Caller:
     def __init__(self, function: Callable[..., Any], *, name: str, max_concurrency: int) -> None:
         check_whole_number("max_concurrency", max_concurrency, least=1)
         self.function, self.name, self.max_concurrency = function, name, max_concurrency
+        self.has_answered = False
+        """Whether a call has returned what it may. Until then what it may not is a mistake in the program, and raises;
+        afterwards it may be the content that brought it about, and is a result."""
         self._is_async = _is_async(function)
         self._places: PerLoop[asyncio.Semaphore] = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
 
@@ -81,37 +87,49 @@ class FunctionModel:
         function: Callable[..., Any],
         *,
         name: str,
-        takes_two: bool = False,
+        parameters: Parameters,
         max_concurrency: int = DEFAULT_CONCURRENCY,
     ) -> None:
         self.name = name
         """The name of this model in results and recordings."""
-        self._takes_two = takes_two
+        self._parameters = parameters
         self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
 
     def rename(self, name: str) -> FunctionModel:
         """The same function under another name."""
         most = self._caller.max_concurrency
-        return FunctionModel(self._caller.function, name=name, takes_two=self._takes_two, max_concurrency=most)
+        return FunctionModel(self._caller.function, name=name, parameters=self._parameters, max_concurrency=most)
 
     async def complete(self, request: Request, /) -> Reply:
-        """Call the function; raises ``ModelError`` when it raises, or returns what is no reply."""
-        texts = (request.system, request.user)
-        answer = await self._caller.call(
-            texts if self._takes_two else ("\n\n".join(text for text in texts if text),),
-            {},
-        )
+        """Call the function.
+
+        Raises ``ModelError`` when it raises, or returns what is no reply; ``FunctionError`` when its first answer is
+        that of a judge in code.
+        """
+        values = list_prompt_values(request.system, request.user)
+        answer = await self._caller.call(*self._parameters.bind(values))
+        reply = self._read_answer(answer)
+        self._caller.has_answered = True
+        return reply
+
+    def _read_answer(self, answer: Any) -> Reply:
         if isinstance(answer, Reply):
             return answer
         if isinstance(answer, str):
             return Reply(text=answer)
         if isinstance(answer, Mapping) and "token" in answer:
             return Reply(text=self._write_answer(answer))
-        kind = f"{type(answer).__name__}{' without a token' if isinstance(answer, Mapping) else ''}"
-        raise ModelError(
-            f"{self.name} returned {kind}; a function that is given the prompt is a model, and returns a text, a dict "
-            f"that carries the token, or a Reply; {_REMEDY}"
+        value = f" ({str(answer)[:40]})" if _is_scalar(answer) and answer is not None else ""
+        lacks = " without a token" if isinstance(answer, Mapping) else value
+        message = (
+            f"{self.name} returned {type(answer).__name__}{lacks}; a function that is given the prompt is a model, and "
+            "returns a text, a dict that carries the token, or a Reply; to judge in code, and return a bool or a "
+            f"number, name the parameter content ({describe_signature(self._caller.function)}), or hand in "
+            f"judge_function({_write_name(self._caller.function)})"
         )
+        if _is_verdict(answer) and not self._caller.has_answered:
+            raise FunctionError(message)
+        raise ModelError(message)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -127,24 +145,6 @@ class FunctionModel:
             return json.dumps({"token": answer["token"], **answer})
         except (TypeError, ValueError, RecursionError) as error:
             raise ModelError(f"{self.name} returned a dict that cannot be written as JSON: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Parameters:
-    """The parameters of a judge in code: names of ``GIVEN``, by the place or by the function's own names."""
-
-    places: tuple[str, ...] = ()
-    names: tuple[tuple[str, str], ...] = ()
-    optional: frozenset[str] = frozenset()
-    """Those with a default, which holds where there is nothing to give."""
-
-    def bind(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments of a call."""
-        positional = [values.get(name) for name in self.places]
-        keywords = {
-            own_name: values.get(name) for own_name, name in self.names if name in values or name not in self.optional
-        }
-        return positional, keywords
 
 
 class FunctionJudge:
@@ -163,7 +163,7 @@ class FunctionJudge:
         function: Callable[..., Any],
         *,
         name: str,
-        parameters: _Parameters,
+        parameters: Parameters,
         identity: str | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
     ) -> None:
@@ -199,7 +199,11 @@ class FunctionJudge:
         return judge
 
     async def complete(self, request: Request, /) -> Reply:
-        """Call the function with what it asks for; raises ``ReplyError`` for what is no answer to the question."""
+        """Call the function with what it asks for.
+
+        Raises ``ReplyError`` for what is no answer to the question, and ``FunctionError`` where its first answer has
+        none of the shapes that a judge in code may return.
+        """
         if request.function_input is None:
             raise ModelError(
                 f"{self.name} is a judge in code, which is given the content and no prompt; ask it through a Judge, or "
@@ -207,7 +211,14 @@ class FunctionJudge:
             )
         positional, keywords = self._parameters.bind(request.function_input.arguments())
         answer = await self._caller.call(positional, keywords)
-        return Reply(text=request.function_input.write(answer), function=self.function_identity)
+        try:
+            text = request.function_input.write(answer)
+        except ShapeError as error:
+            if self._caller.has_answered:
+                raise
+            raise FunctionError(f"{self.name}: {error.detail}") from None
+        self._caller.has_answered = True
+        return Reply(text=text, function=self.function_identity)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -216,20 +227,20 @@ class FunctionJudge:
 def as_model(source: object, name: str | None = None, *, max_concurrency: int = DEFAULT_CONCURRENCY) -> Model:
     """A model from a ``Model``, a function, a ``(name, function)`` pair, or an object with ``name`` and ``evaluate``.
 
-    A function that asks for ``content`` by name is a judge in code, as by ``judge_function``. Any other is a model: one
-    of one parameter gets system and user part joined by a blank line, one of two required parameters gets both. It may
-    be asynchronous, and returns a text, a dict that carries the token, or a ``Reply``. Raises ``UsageError`` for
-    anything else.
+    What a function is, is decided from its signature. One with a parameter ``content``, ``output``, ``answer``,
+    ``response`` or ``completion`` is a judge in code, as by ``judge_function``. One with ``prompt``, ``messages``, or
+    ``system`` and ``user`` is a model, as by ``model_function``, and so are any other pair and an ``evaluate``. Else
+    what it says that it returns decides: ``bool``, ``float``, ``int``, a tuple of these with ``str``, or
+    ``JudgeResult`` makes a judge in code; anything else, or nothing, a model. Raises ``UsageError`` for anything else.
     """
     if isinstance(source, str):
         raise UsageError(f"{source!r} is a text; the name of a model is opened with open_model({source!r})")
+    is_pair = isinstance(source, tuple)
+    source, name = _open_pair(source, name)
+    if is_pair and name is not None and isinstance(source, FunctionModel | FunctionJudge):
+        return source.rename(name)
     if isinstance(source, Model) and callable(getattr(source, "complete", None)) and not isinstance(source, type):
         return source
-    if isinstance(source, tuple):
-        source, name = _open_pair(source, name)
-        if name is not None and isinstance(source, FunctionModel | FunctionJudge):
-            return source.rename(name)
-        return as_model(source, name, max_concurrency=max_concurrency)
     evaluate = getattr(source, "evaluate", None)
     if callable(evaluate) and isinstance(getattr(source, "name", None), str) and not isinstance(source, type):
         # An adapter is told apart by its shape: it is handed the prompt, whatever it calls it.
@@ -238,11 +249,19 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
         prefix = f"{name}: " if name else ""
         raise UsageError(
             f"{prefix}a model is a spec such as '{EXAMPLE}', a function, a (name, function) pair or an object with "
-            f"name and evaluate(prompt), not {_describe(source)}",
+            f"name and evaluate(prompt), not {describe(source)}",
             argument="model",
         )
-    make: Callable[..., Model] = judge_function if _asks_for_content(source) else model_function
-    return make(source, name=name, max_concurrency=max_concurrency)
+    if isinstance(source, type):
+        raise UsageError(
+            f"{describe(source)} is a class; hand in an instance of it, such as {source.__name__}(), or a function",
+            argument="model",
+        )
+    if find_kind(source, named=is_pair) == "model":
+        return model_function(source, name=name, max_concurrency=max_concurrency)
+    if find_kind(source, named=True) == "model":  # a judge by what it says that it returns
+        check_first_parameter(source)
+    return judge_function(source, name=name, max_concurrency=max_concurrency)
 
 
 def judge_function(
@@ -254,10 +273,13 @@ def judge_function(
 ) -> Model:
     """Make a function a judge in code, for ``Judge`` or ``JudgeChain``. Its parameters may have any names.
 
-    It gets the content, and any of ``task``, ``reference``, ``context`` and ``rubric`` that it has a parameter for; if
-    no parameter is called ``content``, the first one gets the content. It may be asynchronous, and returns a bool, a
-    number on the rubric's scale, a dict in the shape of the reply form, a ``JudgeResult`` or an instance of the result
-    format; for two contents to compare ``"first"``, ``"second"`` or ``"tie"``. There is no token.
+    It gets the content, and any of ``task``, ``reference``, ``context`` and ``rubric`` that it has a parameter for. The
+    content goes to the parameter called ``content``, ``output``, ``answer``, ``response`` or ``completion``, else to
+    the first one. It may be asynchronous, and returns a bool, a number on the rubric's scale, ``(score, reason)``,
+    ``{"score": ..., "reason": ...}``, ``{"passed": ..., "reasoning": ...}``, ``{criterion: score}``, a dict in the
+    shape of the reply form, what a scorer of autoevals, pydantic-evals or openevals returns, a ``JudgeResult`` or an
+    instance of the result format; for two contents to compare ``"first"``, ``"second"`` or ``"tie"``. There is no
+    token.
 
     Args:
         function: The function, anything that can be called, or a ``(name, function)`` pair.
@@ -270,15 +292,15 @@ def judge_function(
     """
     function, name = _open_pair(function, name)
     if not callable(function) or isinstance(function, FunctionModel | FunctionJudge):
-        raise UsageError(f"judge_function takes a function, not {_describe(function)}", argument="function")
+        raise UsageError(f"judge_function takes a function, not {describe(function)}", argument="function")
     if identity is not None and (not isinstance(identity, str) or not identity.strip()):
         raise UsageError(
             f"the identity of a function must be a text that is not empty, got {identity!r}", argument="identity"
         )
     return FunctionJudge(
         function,
-        name=name or _find_name(function),
-        parameters=_read_parameters(function),
+        name=name or find_name(function),
+        parameters=read_judge_parameters(function),
         identity=identity,
         max_concurrency=max_concurrency,
     )
@@ -293,8 +315,9 @@ def model_function(
     """Make a function a model, for ``Judge`` or ``JudgeChain``. Its parameters may have any names.
 
     A function of one parameter gets the prompt, system and user part joined by a blank line; one of two required
-    parameters gets both. It may be asynchronous, and returns the text of the reply, a dict that carries the token, or a
-    ``Reply``; anything else is ``undecided: error``.
+    parameters gets both. A parameter ``messages`` gets them as a list of chat messages. It may be asynchronous, and
+    returns the text of the reply, a dict that carries the token, or a ``Reply``. A bool, a number, a tuple or ``None``
+    raises ``UsageError`` at the first call; anything else is ``undecided: error``.
 
     Args:
         function: The function, anything that can be called, or a ``(name, function)`` pair.
@@ -305,11 +328,11 @@ def model_function(
     """
     function, name = _open_pair(function, name)
     if not callable(function) or isinstance(function, FunctionModel | FunctionJudge):
-        raise UsageError(f"model_function takes a function, not {_describe(function)}", argument="function")
+        raise UsageError(f"model_function takes a function, not {describe(function)}", argument="function")
     return FunctionModel(
         function,
-        name=name or _find_name(function),
-        takes_two=_count_required(function) == 2,
+        name=name or find_name(function),
+        parameters=read_model_parameters(function),
         max_concurrency=max_concurrency,
     )
 
@@ -319,95 +342,30 @@ def _open_pair(source: Any, name: str | None) -> tuple[Any, str | None]:
     if not isinstance(source, tuple):
         return source, name
     if len(source) != 2 or not isinstance(source[0], str) or not source[0].strip():
-        raise UsageError(f"a pair must be (name, function), got {_describe(source)}")
+        raise UsageError(f"a pair must be (name, function), got {describe(source)}")
     return source[1], name or source[0]
 
 
-def _asks_for_content(function: Callable[..., Any]) -> bool:
-    return any(
-        parameter.name == "content" and parameter.kind not in _STARS for parameter in _list_parameters(function) or ()
-    )
+def _is_scalar(value: object) -> bool:
+    """Return whether a value is None, a truth value or a number, of numpy as well: what is shown in a message."""
+    if value is None or isinstance(value, bool | int | float):
+        return True
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.bool_ | numpy.number)
 
 
-_STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+def _is_verdict(value: object) -> bool:
+    """Return whether a value is what a judge in code returns, and no model."""
+    has_score = "score" in value if isinstance(value, Mapping) else hasattr(value, "score")
+    return _is_scalar(value) or isinstance(value, tuple) or has_score
 
 
-def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # written in C, most likely
-        return None
-
-
-def _read_parameters(function: Callable[..., Any]) -> _Parameters:
-    parameters = _list_parameters(function)
-    if parameters is None:
-        return _Parameters(places=("content",))
-    listed = [parameter for parameter in parameters if parameter.kind not in _STARS]
-    positional = [parameter.name for parameter in listed if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
-    content_name = (
-        "content" if any(parameter.name == "content" for parameter in listed) else next(iter(positional), None)
-    )
-    if content_name is None:
-        if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
-            return _Parameters(places=("content",))
-        raise UsageError(f"{_describe(function)} has no parameter for the content; give it one: def judge(content)")
-    places, names, optional = [], [], set()
-    for parameter in listed:
-        name = "content" if parameter.name == content_name else parameter.name
-        if name not in INPUT_NAMES:
-            if parameter.default is parameter.empty:
-                raise UsageError(
-                    f"{_describe(function)} needs {parameter.name!r}, which a judge in code is not given; it may ask "
-                    f"for {', '.join(INPUT_NAMES)}; give {parameter.name!r} a default, or hand in "
-                    "model_function(function)"
-                )
-            continue
-        if parameter.default is not parameter.empty:
-            optional.add(name)
-        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-            places.append(name)
-        else:
-            names.append((parameter.name, name))
-    return _Parameters(places=tuple(places), names=tuple(names), optional=frozenset(optional))
-
-
-def _count_required(function: Callable[..., Any]) -> int:
-    parameters = _list_parameters(function)
-    if parameters is None:
-        raise UsageError(f"the parameters of {_describe(function)} cannot be read; wrap it in a function")
-    positional = [
-        parameter
-        for parameter in parameters
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    required = [parameter for parameter in positional if parameter.default is parameter.empty]
-    keywords = [
-        parameter.name
-        for parameter in parameters
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
-    ]
-    takes_any = bool(positional) or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
-    if len(required) > 2 or keywords or not takes_any:
-        raise UsageError(
-            f"{_describe(function)} must take one parameter (the prompt) or two (system and user), and takes "
-            f"({', '.join(str(parameter) for parameter in parameters)}); {_REMEDY}"
-        )
-    return len(required)
+def _write_name(function: Callable[..., Any]) -> str:
+    name = find_name(function)
+    return name if name.isidentifier() else "function"
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-
-
-def _find_name(function: Any) -> str:
-    while isinstance(function, functools.partial):
-        function = function.func
-    name = getattr(function, "__name__", None) or type(function).__name__
-    return "function" if name == "<lambda>" else name
-
-
-def _describe(value: Any) -> str:
-    return getattr(value, "__qualname__", None) or type(value).__name__

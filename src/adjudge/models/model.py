@@ -109,6 +109,8 @@ class Request:
     """The token to mask in digests and recordings; never sent on its own."""
     case: str | None = None
     """The id of the case in its data set, for recordings; never sent."""
+    subject: str | None = None
+    """SHA-256 of the content, so that what is kept of it can be deleted; never sent."""
     order: str | None = None
     """``ab`` or ``ba`` when two are compared, for recordings; never sent."""
     attempt: int = 1

@@ -13,7 +13,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import show
 from adjudge.models.defaults import EXAMPLE
-from adjudge.models.function import as_model
+from adjudge.models.function import FunctionJudge, FunctionModel, as_model
 from adjudge.models.model import Model, Reply, Request
 
 _HTTP_OPTIONS = ("base_url", "key_env", "max_concurrency", "requests_per_minute", "max_input_characters")
@@ -168,7 +168,10 @@ def _open_function(path: str, options: dict[str, Any], *, allow_python: bool) ->
         )
         where = where if missing else ""
         raise UsageError(f"{spec} cannot be found: {error}{where}") from None
-    return as_model((spec, function), **options)  # a pair: what judge_function made is called by its spec as well
+    if isinstance(function, FunctionModel | FunctionJudge):
+        return function.rename(spec)
+    # By name and not as a pair, which decides by its parameters alone: it is what it is for ``Judge(function)``.
+    return as_model(function, spec, **options)
 
 
 def _split_options(prefix: str, remainder: str) -> tuple[str, dict[str, object]]:
@@ -241,14 +244,53 @@ _FUNCTION = re.compile(r"[A-Za-z_][\w.]{0,99}:[A-Za-z_][\w.]{0,99}")
 """The form of ``module:function``; a spec with an address or a password does not."""
 
 
-def _reject(spec: str, prefix: str) -> NoReturn:
+_FAMILIES = {
+    **dict.fromkeys(("gpt-", "chatgpt-", "o1", "o3", "o4"), "openai"),
+    "claude-": "anthropic",
+    "gemini-": "gemini",
+    **dict.fromkeys(("mistral-", "ministral-", "magistral-", "codestral-"), "mistral"),
+}
+"""The provider of a bare name, by how it begins."""
+
+_OTHER_SPELLINGS = {"google": "gemini", "mistralai": "mistral", "together_ai": "together", "azure_openai": "azure"}
+"""What other libraries call a provider."""
+
+_BY_FUNCTION = {
+    **dict.fromkeys(("bedrock", "aws", "amazon"), "Amazon Bedrock"),
+    **dict.fromkeys(("vertex", "vertex_ai", "vertexai"), "Vertex AI"),
+    "litellm": "LiteLLM",
+}
+"""Clients that are not built in, and can be called by a function."""
+
+_BARE = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
+
+
+def _suggest(spec: str, prefix: str) -> str:
+    """Suggest what may be meant by a name that is none: the provider's own form, or how to hand in a function."""
+    provider, slash, name = spec.partition("/")
+    provider = (provider if slash else prefix).lower()
+    if client := _BY_FUNCTION.get(provider):
+        proxy = ", or name its proxy, http://HOST/v1#NAME" if client == "LiteLLM" else ""
+        return (
+            f": {client} is not built in; pass a function that calls its client and returns the text, "
+            f'Judge(("{provider}", call)) with def call(prompt), or python:MODULE:call on the command line{proxy}'
+        )
+    provider = _OTHER_SPELLINGS.get(provider, provider)
+    if slash and provider in _PREFIXES and _BARE.fullmatch(name):
+        return f" (did you mean {provider}:{name}?)"
+    family = next((known for begin, known in _FAMILIES.items() if spec.lower().startswith(begin)), None)
+    if family and _BARE.fullmatch(spec):
+        return f" (did you mean {family}:{spec}?)"
     near = difflib.get_close_matches(prefix.lower(), list(_PREFIXES), n=1, cutoff=0.75)
-    hint = f" (did you mean {near[0]}{'' if near[0] == 'rules' else ':'}?)" if near else ""
-    if not near and _FUNCTION.fullmatch(spec):
-        hint = f"; for a function write python:{spec}"
+    if near:
+        return f" (did you mean {near[0]}{'' if near[0] == 'rules' else ':'}?)"
+    return f"; for a function write python:{spec}" if _FUNCTION.fullmatch(spec) else ""
+
+
+def _reject(spec: str, prefix: str) -> NoReturn:
     prefixes = ", ".join(f"{name}:" for name in _PREFIXES if name not in ("http", "https", "rules"))
     raise UsageError(
-        f"{_show(spec)} is not the name of a model{hint}; names begin with {prefixes}, http://HOST/v1#NAME or are "
-        "rules",
+        f"{_show(spec)} is not the name of a model{_suggest(spec, prefix)}; names begin with {prefixes}, "
+        "http://HOST/v1#NAME or are rules",
         argument="spec",
     )

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from adjudge.errors import Argument, ModelError, UsageError
 from adjudge.formats.numbers import format_dollars
+from adjudge.hooks import logger
 from adjudge.models.budget import MOST, Budget, Reservation
 from adjudge.models.model import Call, Form, Model, Reply, Request
+from adjudge.models.price_table import read_price_table
 from adjudge.models.providers.base import HttpModel
 from adjudge.models.providers.catalog import is_same_site
 from adjudge.models.replies.replay import ReplayModel
@@ -33,6 +35,10 @@ FRAME_TOKENS = 1_000
 _MILLION = 1_000_000
 
 
+OLD = 90
+"""Days after which a budget says how old the price is that it rests on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """The price of a model, in US dollars per million tokens."""
@@ -46,6 +52,8 @@ class Price:
     above: int | None = None
     """A prompt of more input tokens than this is priced by ``beyond``, all of it."""
     beyond: Price | None = None
+    as_of: date | None = field(default=None, compare=False)
+    """The day on which it was taken from a list; ``None``: it was stated, or comes from a list that is kept current."""
 
     def __post_init__(self) -> None:
         for member in fields(self)[:4]:
@@ -109,6 +117,7 @@ class PricedModel(WrapperModel):
         self.budget = budget
         self._price: Price | None = None
         self._day = -1
+        self._has_warned = False
 
     @property
     def price(self) -> Price | None:
@@ -122,8 +131,8 @@ class PricedModel(WrapperModel):
         """Raise ``UsageError`` for a budget without a price, or for what the model's own ``check`` finds."""
         super().check()
         # Looked up here in any case: the first time takes a moment, which is not to be taken from a judge's timeout.
-        if self.price is None and self.budget is not None and self.function_identity is None:
-            self._need_price()
+        if self.budget is not None and self.function_identity is None:
+            self._warn_of_age(self._need_price())
 
     async def complete(self, request: Request, /) -> Reply:
         """The model's reply with its cost; raises ``ReplyError`` (``budget``) when the call may not be made."""
@@ -152,12 +161,25 @@ class PricedModel(WrapperModel):
         finally:
             holding.end(spent)
 
+    def _warn_of_age(self, price: Price) -> None:
+        """Say once that a budget rests on an old price: what it lets through may cost more."""
+        days = 0 if price.as_of is None else (datetime.now(UTC).date() - price.as_of).days
+        if days > OLD and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "the budget rests on a price of %s that is %d days old (%s); install 'adjudge[cost]' and keep it "
+                "current, or give the price under prices",
+                self.name,
+                days,
+                price.as_of,
+            )
+
     def _need_price(self) -> Price:
         if self.price is None:
             raise UsageError(
                 f"a budget needs the price of {self.name}, which is unknown; give it under ",
                 Argument("prices"),
-                ", in dollars per million tokens, or install 'adjudge[cost]', which knows those of providers",
+                ", in dollars per million tokens; 'adjudge[cost]' knows newer models",
                 argument="prices",
             )
         return self.price
@@ -309,19 +331,31 @@ def _look_up(model: HttpModel, processing: Processing) -> Price | None:
     base = model.place.find_base(model.name)
     if _is_near(base):  # and no provider's: not worth the 60 MB that the list takes
         return None
+    known = provider.base_url is not None and is_same_site(base, provider.base_url)
+    where = _PROVIDERS.get(provider.prefix, provider.prefix) if known else None
     try:
         from genai_prices.data_snapshot import get_snapshot
     except ImportError:
-        return None
+        return _look_up_in_table(model.model, where, base, processing)
     snapshot = get_snapshot()
-    known = provider.base_url is not None and is_same_site(base, provider.base_url)
-    where = _PROVIDERS.get(provider.prefix, provider.prefix) if known else None
     try:
         _, info = snapshot.find_provider_model(model.model, None, where, None if known else base)
     except LookupError:
         return None
     now, context = datetime.now(UTC), None if processing == "live" else {"processing": processing}
-    return None if _depends_on_the_hour(info.prices) else _convert(info.get_prices(now, context))
+    return None if depends_on_the_hour(info.prices) else convert_price(info.get_prices(now, context))
+
+
+def _look_up_in_table(name: str, provider: str | None, base: str, processing: Processing) -> Price | None:
+    table = read_price_table()
+    members = table.find(name, provider=provider, url=base, processing=processing, day=datetime.now(UTC).date())
+    return None if members is None else _make_price(members, table.date)
+
+
+def _make_price(members: Mapping[str, Any], as_of: date) -> Price:
+    beyond = members.get("beyond")
+    price = Price(**{name: members[name] for name in _KEYS if name in members}, as_of=as_of)
+    return price if beyond is None else replace(price, above=members["above"], beyond=_make_price(beyond, as_of))
 
 
 def _is_near(base: str) -> bool:
@@ -334,12 +368,14 @@ def _is_near(base: str) -> bool:
     return address.is_private or address.is_loopback
 
 
-def _depends_on_the_hour(prices: Any) -> bool:
+def depends_on_the_hour(prices: Any) -> bool:
+    """Return whether the prices of a model in ``genai-prices`` depend on the hour."""
     # Such a price is not one number, and a budget that is computed by night would not hold by day.
     return isinstance(prices, list) and any(hasattr(price.constraint, "start_time") for price in prices)
 
 
-def _convert(listed: ModelPrice) -> Price | None:
+def convert_price(listed: ModelPrice) -> Price | None:
+    """Convert a price of ``genai-prices``; ``None`` for one that is not complete."""
     values: dict[str, Any] = {
         "input": listed.input_mtok,
         "output": listed.output_mtok,

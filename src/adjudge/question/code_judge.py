@@ -13,14 +13,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from adjudge.errors import ReplyError
+from adjudge.errors import ReplyError, ShapeError
 from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
-from adjudge.formats.text import show
 from adjudge.models.model import FunctionIdentity, FunctionInput, Reply
 from adjudge.question.question import Answer, Part, Question
-from adjudge.question.reply_object import FLAGS, read_value
-from adjudge.question.score import ENTRY_FORM, OTHER_WORDS
+from adjudge.question.reply_object import read_value
+from adjudge.question.returned_shapes import bring_into_form, describe_expected, open_foreign
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Criterion, Rubric
 
@@ -79,6 +78,8 @@ def _make_key(question: Question) -> str:
 def write_returned(value: object, question: Question) -> str:
     """Write what a function returned as canonical JSON (RFC 8785); raise ``ReplyError`` for what is no answer at all.
 
+    ``ShapeError`` is for a value of none of the shapes that a judge in code may return.
+
     NaN, infinity and integers above 2^53, which that form does not have, are written as Python does: reading then says
     what is wrong with them.
     """
@@ -90,13 +91,31 @@ def write_returned(value: object, question: Question) -> str:
             plain_value = _open_value(value)
         if find_excess(plain_value) == "long":  # one object held many times is written each time
             raise ReplyError("unparseable", f"the function returned more than {MOST_WRITTEN:,} characters of JSON")
-        return _write_json(_to_plain(plain_value))
+        plain_value = _to_plain(plain_value)
+        text = _write_json(plain_value)
     except (TypeError, ValueError, RecursionError):
         contents = " that holds what JSON does not have" if isinstance(plain_value, dict | list | tuple) else ""
         description = f"{type(value).__name__}{contents}"
+        raise ShapeError(f"the function returned {description}; {describe_expected(question)}") from None
+    _check_shape(plain_value, question)
+    return text
+
+
+def _check_shape(returned: Any, question: Question) -> None:
+    """Raise ``ShapeError`` for a value of no shape, and for the content itself: it would be its own verdict."""
+    if isinstance(returned, dict | list) and returned == _read_content(question):
         raise ReplyError(
-            "unparseable", f"the function returned {description}; {_describe_expected(question)}"
-        ) from None
+            "unparseable",
+            "the function returned the content itself, which would be its own verdict; return what you compute from it",
+        )
+    try:
+        bring_into_form(returned, question)
+    except ShapeError:
+        raise
+    except ReplyError as error:
+        if error.because == "off_scale":
+            raise
+        # Else it is of a shape, and the reading of what is kept says what is wrong with it.
 
 
 def read_returned(reply: Reply, question: Question, function: FunctionIdentity) -> Answer:
@@ -107,98 +126,7 @@ def read_returned(reply: Reply, question: Question, function: FunctionIdentity) 
             "unparseable",
             f"the reply is that of {author}, and the judge is {function} as its code is now; ask it again",
         )
-    return question.answer(_bring_into_form(read_value(reply.text), question), question)
-
-
-def _bring_into_form(returned: Any, question: Question) -> Mapping[str, Any]:
-    """Bring what was returned into the form of a reply to the question."""
-    if isinstance(returned, dict):
-        if question.value_type is None and question.rubric is not None and "criteria" not in returned:
-            _refuse_unknown(returned, _list_members(question), question)
-            raise ReplyError(
-                "missing_criterion", f"the function returned no 'criteria'; {_describe_expected(question)}"
-            )
-        _check_members(returned, question)
-        return returned
-    if question.choices:
-        if isinstance(returned, str):
-            return {"preferred": returned}
-    elif question.value_type is None and question.rubric is not None:
-        if type(returned) in (bool, int, float):
-            return {"criteria": [{"name": _find_criterion(question), "score": _to_scale(returned, question.rubric)}]}
-    elif question.value_type is None and isinstance(returned, bool):
-        return {"safe": returned}
-    description = "None" if returned is None else f"a {_KINDS.get(type(returned), 'list')}"
-    raise ReplyError("unparseable", f"the function returned {description}; {_describe_expected(question)}")
-
-
-def _check_members(returned: Mapping[str, Any], question: Question) -> None:
-    """Raise ``ReplyError`` for a member that is not read.
-
-    A model invents members, and its reply is read without them. A function has an author: what they wrote and nobody
-    reads is a mistake, and ``{"passd": False}`` beside scores that pass would let through what was to be stopped.
-    """
-    if question.value_type is None:  # else the type says whether there may be others
-        _refuse_unknown(returned, _list_members(question), question)
-    criteria = returned.get("criteria") if question.rubric is not None else None
-    for entry in criteria.values() if isinstance(criteria, dict) else criteria if isinstance(criteria, list) else ():
-        if isinstance(entry, dict):
-            _refuse_unknown(entry, _ENTRY, question)
-
-
-def _list_members(question: Question) -> frozenset[str]:
-    """List the members of a reply to the question that are read, those that can only contradict it included."""
-    form_members = question.wording.properties if question.wording is not None else ()
-    return frozenset((*form_members, *FLAGS, *(OTHER_WORDS if question.choices else ()), "reasoning", "token"))
-
-
-_ENTRY = frozenset((*ENTRY_FORM, *FLAGS))
-"""The members of a criterion's entry."""
-
-
-def _refuse_unknown(members: Mapping[str, Any], known: frozenset[str], question: Question) -> None:
-    unknown = [name for name in members if name not in known]
-    if unknown:
-        description = f"the unknown member{'s' if len(unknown) > 1 else ''} {', '.join(map(show, unknown[:3]))}"
-        raise ReplyError("unparseable", f"the function returned {description}; {_describe_expected(question)}")
-
-
-_KINDS = {bool: "bool", int: "number", float: "number", str: "text"}
-
-
-def _find_criterion(question: Question) -> str:
-    """Return the name of the one criterion that a mere boolean or number is about."""
-    criteria = question.open_criteria
-    if len(criteria) != 1:
-        names = ", ".join(repr(criterion.name) for criterion in criteria)
-        raise ReplyError(
-            "missing_criterion",
-            f"the function returned one value for {len(criteria)} criteria ({names}); {_describe_expected(question)}",
-        )
-    return criteria[0].name
-
-
-def _to_scale(value: Any, rubric: Rubric) -> float:
-    low, high = rubric.scale
-    return (high if value else low) if isinstance(value, bool) else value
-
-
-def _describe_expected(question: Question) -> str:
-    """Describe in one sentence what a function may return to this question."""
-    if question.choices:
-        return f"expected is {', '.join(repr(name) for name in question.choices)}, or a dict with 'preferred'"
-    if question.value_type is not None:
-        addition = " with 'criteria' beside its members" if question.rubric is not None else ""
-        form = f"a dict{addition}" if question.rubric is not None else f"a {question.value_type.__name__}, a dict"
-        return f"expected is {form} in the shape of the reply form, or a JudgeResult"
-    if question.rubric is None:
-        return "expected is a bool, a dict in the shape of the reply form, or a JudgeResult"
-    criteria, (low, high) = question.open_criteria, question.rubric.scale
-    name = json.dumps(criteria[0].name if criteria else "name")
-    form = f'a dict like {{"criteria": [{{"name": {name}, "score": {high:g}}}, ...]}}, or a JudgeResult'
-    return (
-        f"expected is {form}" if len(criteria) > 1 else f"expected is a bool, a number from {low:g} to {high:g}, {form}"
-    )
+    return question.answer(bring_into_form(read_value(reply.text), question), question)
 
 
 # ------------------------------------------------------------------ results and instances in the form of a reply
@@ -288,6 +216,7 @@ def _to_plain(value: Any, depth: int = 0) -> Any:
         return value
     if depth > MOST_DEPTH:
         raise RecursionError
+    value = open_foreign(value)
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
             raise TypeError
@@ -298,9 +227,11 @@ def _to_plain(value: Any, depth: int = 0) -> Any:
 
 
 def _open_scalar(value: Any) -> Any:
-    """Convert a number or text of another type: of an enumeration, or of numpy."""
+    """Convert a number or text of another type: of an enumeration, or of numpy, a zero-dimensional array included."""
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.generic):
+    if numpy is not None and (
+        isinstance(value, numpy.generic) or (isinstance(value, numpy.ndarray) and value.ndim == 0)
+    ):
         value = value.item()
     for kind in (bool, int, float):
         if isinstance(value, kind):

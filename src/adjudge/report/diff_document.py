@@ -21,7 +21,10 @@ from adjudge.report.diff_words import (
     list_kinds,
     list_moved_criteria,
     name_cases,
+    name_folders,
+    name_sides,
 )
+from adjudge.report.difference_words import describe_judges, describe_systems, list_judge_facts, list_system_facts
 from adjudge.report.document import (
     Badge,
     Block,
@@ -32,6 +35,7 @@ from adjudge.report.document import (
     Column,
     Document,
     Excerpt,
+    Facts,
     Heading,
     Judgement,
     Notice,
@@ -47,7 +51,7 @@ from adjudge.report.document import (
 )
 from adjudge.report.format import format_outcomes
 from adjudge.report.measurement_panels import make_lead
-from adjudge.report.measurement_words import describe_difference, list_doubts
+from adjudge.report.measurement_words import list_doubts
 from adjudge.report.paired_cases import PairedCase
 from adjudge.report.run_diff import CaseDiff, Diff, DiffSide
 from adjudge.templates.figures import format_count
@@ -83,7 +87,14 @@ def make_diff_document(diff: Diff, cases: Iterable[PairedCase] = (), *, top: int
         doubts=list_doubts(diff.measured or ()),
         title="Two runs side by side",
         subtitles=subtitles,
-        blocks=[*notices, verdict, *_show_measured(diff), panels, _show_cases(diff, list(cases), top)],
+        blocks=[
+            *notices,
+            *_show_difference(diff),
+            verdict,
+            *_show_measured(diff),
+            panels,
+            _show_cases(diff, list(cases), top),
+        ],
         foot=[
             "Undecided is not passed.",
             "A case that was judged several times is what more than half of its judgements are.",
@@ -109,7 +120,16 @@ def _show_measured(diff: Diff) -> Iterator[Block]:
         return
     for name, side in zip(("Before", "After"), diff.measured, strict=True):
         yield Section(title=f"{name}: what people would say", blocks=[make_lead(side)])
-    yield Paragraph(text=describe_difference(), quiet=True)
+
+
+def _show_difference(diff: Diff) -> Iterator[Block]:
+    """Show what people's labels say of the two runs: it comes before what the judge says."""
+    if diff.systems is not None:
+        sentence = describe_systems(diff.systems, *name_folders(diff))
+        yield Section(title=sentence, blocks=[Facts(pairs=list(list_system_facts(diff.systems)))])
+    if diff.judges is not None:
+        sentence = describe_judges(diff.judges, *name_sides(diff))
+        yield Section(title=sentence, blocks=[Facts(pairs=list(list_judge_facts(diff.judges)))])
 
 
 def _list_panels(diff: Diff) -> Iterator[Panel]:

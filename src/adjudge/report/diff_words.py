@@ -60,8 +60,14 @@ def describe_test(diff: Diff) -> str:
 def name_sides(diff: Diff) -> tuple[str, str]:
     """Name the two runs by their judges, or by their folders where one judge judged both."""
     sides = (diff.before, diff.after)
-    judges = diff.before.judge != diff.after.judge and all(side.judge for side in sides)
-    one, other = [_shorten(side.judge if judges else side.folder) for side in sides]
+    if diff.before.judge == diff.after.judge or not all(side.judge for side in sides):
+        return name_folders(diff)
+    return _shorten(diff.before.judge), _shorten(diff.after.judge)
+
+
+def name_folders(diff: Diff) -> tuple[str, str]:
+    """Name the two runs by their folders."""
+    one, other = [_shorten(side.folder) for side in (diff.before, diff.after)]
     return (one, other) if one != other else ("the earlier run", "the later run")
 
 

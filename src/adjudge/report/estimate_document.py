@@ -13,6 +13,8 @@ NEAR = 0.1
 
 _COSTS = ("live_usd", "batch_usd", "cached_usd")
 
+_DASH = "–"
+
 
 def make_estimate_document(estimate: RunEstimate) -> Document:
     """Make the document of an estimate: the calls and cost of each seat, then what they rest on."""
@@ -29,13 +31,21 @@ def _show_seats(estimate: RunEstimate) -> Table:
         _make_row(Words(text=seat.model), seat, [getattr(seat, name) for name in _COSTS]) for seat in estimate.seats
     ]
     if len(estimate.seats) != 1:
-        rows.append(_make_row("together", estimate, [estimate.add_up(name) for name in _COSTS]))
+        rows.append(_make_row("together", estimate, [estimate.add_up(name) for name in _COSTS], unknown=_DASH))
     return Table(columns=columns, rows=rows)
 
 
-def _make_row(name: Words | str, estimate: SeatEstimate | RunEstimate, usd: Sequence[float | None]) -> list[Cell]:
+def _make_row(
+    name: Words | str, estimate: SeatEstimate | RunEstimate, usd: Sequence[float | None], *, unknown: str = "unknown"
+) -> list[Cell]:
+    """Make a row; that a cost is unknown is said once, and ``together`` need not repeat it."""
     counts = [f"{number:,.0f}" for number in (estimate.calls, estimate.input_tokens, estimate.output_tokens)]
-    return [name, *counts, *map(_format_dollars, usd)]
+    first = next((place for place, cost in enumerate(usd) if cost is None), None)
+    costs = [
+        _format_dollars(cost) if cost is not None else unknown if place == first else _DASH
+        for place, cost in enumerate(usd)
+    ]
+    return [name, *counts, *costs]
 
 
 def _format_dollars(usd: float | None) -> str:

@@ -131,14 +131,14 @@ def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
         verb = "prefer" if measurement.kind == "preference" else "pass"
         yield f"What people {verb if measurement.is_counted else f'would {verb}'}", Facts(pairs=facts)
     shares = [_make_row(name, estimate, share=True) for name, estimate in list_shares(measurement)]
-    people = [_make_row(name, estimate, share=share) for name, estimate, share in list_people(measurement)]
+    people = [_make_row(name, estimate, share=True) for name, estimate in list_people(measurement)]
     baselines: list[list[Cell]] = [[name, rate, "", None] for name, rate in list_baselines(measurement)]
     if shares:
-        yield "How often it is right", _show_estimates([*shares, *baselines, *people[:1]])
+        yield "How often it is right", _show_estimates([*shares, *baselines, *people])
     coefficients = [_make_row(name, estimate, share=False) for name, estimate in list_coefficients(measurement)]
     if coefficients:
         caption = "1 is complete agreement, 0 is what chance brings."
-        yield "Agreement beyond chance", _show_estimates([*coefficients, *people[1:]], caption=caption)
+        yield "Agreement beyond chance", _show_estimates(coefficients, caption=caption)
 
 
 def _list_wide(measurement: Measurement) -> Iterator[tuple[str, Block]]:

@@ -178,14 +178,6 @@ def _describe_weighted(agreement: Agreement, where: str) -> str:
     return _start_sentence(f"it {' and '.join(clauses)}.", where) if clauses else ""
 
 
-def describe_difference() -> str:
-    """Describe why the corrected rates of two runs over the same contents are not subtracted from each other."""
-    return (
-        "No interval is given for the difference: both runs hold the same answers, so people would pass the same share "
-        "of both. What differs is how often each judge is wrong."
-    )
-
-
 def _describe_correlation(measurement: Measurement, where: str) -> str:
     if measurement.correlation is None:
         return ""
@@ -250,22 +242,20 @@ def list_shares(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
 
 
 def list_coefficients(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
-    """Yield the coefficients of a measurement by name."""
+    """Yield the coefficient of a measurement by name; ``to_dict`` has the others."""
     agreement = measurement.agreement
     if agreement is not None:
-        if measurement.kind == "verdict":
-            yield "F1", agreement.f1
         # One coefficient is enough. Kappa is low where nearly all cases are alike, however often the judge is right.
         if _find_prevalence(measurement) > _LOPSIDED:
             yield "Gwet's AC1", agreement.gwet_ac1
         else:
             yield "Cohen's kappa", agreement.cohen_kappa
     if measurement.correlation is not None:
-        each = measurement.correlation.per_item
-        yield from (("Spearman", each.spearman), ("Kendall's tau-b", each.kendall), ("Pearson", each.pearson))
         mean = measurement.correlation.over_groups
         if mean is not None:
             yield "Spearman, mean of groups", mean.spearman
+        else:
+            yield "Spearman", measurement.correlation.per_item.spearman
 
 
 def _find_prevalence(measurement: Measurement) -> float:
@@ -274,11 +264,10 @@ def _find_prevalence(measurement: Measurement) -> float:
     return max(heaps) / (sum(heaps) or 1)
 
 
-def list_people(measurement: Measurement) -> Iterator[tuple[str, Estimate, bool]]:
+def list_people(measurement: Measurement) -> Iterator[tuple[str, Estimate]]:
     """Yield how well people agree with each other: the most that agreement with them can mean."""
     if measurement.ceiling is not None:
-        yield "people with each other", measurement.ceiling.agreement, True
-        yield "people with each other, kappa", measurement.ceiling.kappa, False
+        yield "people with each other", measurement.ceiling.agreement
 
 
 def list_baselines(measurement: Measurement) -> Iterator[tuple[str, str]]:
@@ -336,7 +325,7 @@ def list_rate_facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
         if rate.worth is not None and rate.worth > rate.labels:
             yield (
                 "worth",
-                f"people alone would need about {rate.worth:,} labels for this width, instead of {rate.labels:,}",
+                f"people alone would need about {rate.worth:,} labelled cases for this width, not {rate.labels:,}",
             )
     if rate is not None and rate.naive is not None:
         yield "the judge's own rate, which counts its errors as right", format_share(rate.naive)
@@ -344,14 +333,18 @@ def list_rate_facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
 
 def _describe_method(rate: CorrectedRate, *, counted: bool) -> str:
     if counted:
-        return f"counting: {format_count(rate.labels, 'label')} of {format_count(rate.cases, 'case')}"
-    method = f"{rate.method}, {format_count(rate.labels, 'label')}"
+        return f"counting: {rate.labels:,} of {format_count(rate.cases, 'case')} labelled"
+    method = f"{rate.method}, {format_count(rate.labels, 'labelled case')}"
     method += f" in {format_count(rate.groups, 'group')}" if rate.groups is not None else ""
     return method + (f", design effect {format_decimal(rate.deff, 1)}" if rate.deff is not None else "")
 
 
 def list_assumptions(measurement: Measurement) -> Iterator[str]:
     """Yield how the labels were chosen, and what the corrected rate assumes."""
+    if measurement.people and measurement.labelled:
+        people = "1 person" if len(measurement.people) == 1 else f"{len(measurement.people):,} people"
+        settled = f"; {measurement.settled:,} of them are settled" if measurement.table else ""
+        yield f"{people} labelled {format_count(measurement.labelled, 'case')}{settled}."
     if measurement.kind != "number" and measurement.labelled:
         yield _SAMPLING[measurement.sampling]
     rate = measurement.rate

@@ -198,6 +198,20 @@ class Report:
     rubrics: tuple[RubricSummary, ...] = ()
     """Each rubric that applied, that of most cases first; empty where every case was judged by the run's."""
 
+    def _repr_html_(self) -> str:
+        from adjudge.formats.notebook import list_counts, render_fragment
+
+        facts = {
+            "passed": f"{self.passed.rate:.1%}" if self.passed.rate is not None else None,
+            "undecided": list_counts(self.undecided_because) if self.undecided_because else None,
+            "mean score": self.scores.mean if self.scores is not None else None,
+            "dollars": None if self.cost.unknown else self.cost.known_usd,
+        }
+        others = [case for case in self.shown if case.outcome != "passed"]
+        rows = [(case.id, case.outcome, case.worst.why) for case in others]
+        title = f"{self.cases:,} cases: {list_counts(self.case_outcomes)}"
+        return render_fragment(title, facts=facts, columns=("case", "outcome", "why"), rows=rows)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data that JSON can hold. ``cases_shown`` has at most 2,000 cases."""
         return write_record(self)

@@ -24,7 +24,9 @@ from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
 from adjudge.formats.text import clean
 from adjudge.formats.typed import read_typed
 from adjudge.judges.pair import PairResult, Preference
+from adjudge.measurement.judge_difference import JudgeDifference
 from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.run_difference import SystemDifference
 from adjudge.report.setup_changes import list_setup_changes
 from adjudge.result import Outcome
 from adjudge.runs.folder import Run, open_run
@@ -317,7 +319,8 @@ class Diff:
     _layout: ClassVar[Layout] = Layout(
         members=("before", "after", "compared", "pairs", "cases", "only_before", "only_after", "content_changed",
                  "flips", "inputs_changed", "criteria_changed", "unmatched_passes", "lost", "gained", "regressions",
-                 "improvements", "p_value", "changed", "setup_changes", "transitions", "measured", "score", "criteria",
+                 "improvements", "p_value", "changed", "setup_changes", "transitions", "measured", "systems", "judges",
+                 "score", "criteria",
                  "listed"),
         computed={
             "transitions": lambda diff: [
@@ -364,7 +367,11 @@ class Diff:
     rules, the question and how often it was asked, one clause each; empty if they are the same.
     """
     measured: tuple[Measurement, Measurement] | None = None
-    """The measurement of each run, if labels were given."""
+    """The measurement of each run, if labels of the same contents were given."""
+    systems: SystemDifference | None = None
+    """The difference of the rates at which people would pass the two runs' answers, if they labelled both."""
+    judges: JudgeDifference | None = None
+    """The difference of how often the two judges are right, if labels of the same contents were given."""
     listed: tuple[CaseDiff, ...]
     """The first of them, at most 2,000: lost ones, then other outcomes, then scores, in the order of the data."""
 

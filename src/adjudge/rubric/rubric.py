@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -206,6 +207,20 @@ def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: fl
     return _make_worded_rubric(
         tuple(sentences), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold)
     )
+
+
+_LONGEST_NAME = 48
+"""Characters of a name that is made of a sentence."""
+
+
+def name_rubric(sentence: str) -> Rubric:
+    """Make a rubric of one sentence, with names made of its words: ``Is polite.`` has the criterion ``is-polite``."""
+    words = re.findall(r"\w+", sentence)
+    while len(words) > 1 and len(" ".join(words)) > _LONGEST_NAME:
+        words.pop()
+    name = " ".join(words)[:_LONGEST_NAME] or "criteria"
+    criterion = Criterion(name=name.lower().replace(" ", "-"), description=sentence)
+    return Rubric(name=name, criteria=(criterion,))
 
 
 def make_gating_rubric(name: str, criteria: Sequence[Criterion], *, scale: Sequence[float] = (0.0, 1.0)) -> Rubric:

@@ -307,6 +307,14 @@ class Engine:
                 )
             store.freeze()
             recorded = read_manifest(folder)
+            erased = store.count_erased() if store.has_begun() else 0
+            if erased:
+                # The data may have them still, and what is judged of them would be kept again.
+                raise UsageError(
+                    f"the run {folder} cannot be resumed: {erased} of its cases "
+                    f"{'was' if erased == 1 else 'were'} deleted by `adjudge forget`; begin another run with data "
+                    "that lacks them"
+                )
             self.run = replace(run, manifest=recorded)
             check_resumable(folder, recorded, manifest)
             kept_members = {name: recorded[name] for name in ("id", "created_at") if name in recorded}

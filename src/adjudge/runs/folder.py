@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -409,6 +410,63 @@ class Run:
     def __repr__(self) -> str:
         counts = ", ".join(f"{number} {outcome}" for outcome, number in self.counts.items())
         return f"<{type(self).__name__} {str(self.folder)!r} {self.status}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        from adjudge.formats.notebook import MOST_ROWS, list_counts, render_fragment
+
+        summary = self.summary
+        facts = {
+            "judge": self.manifest["judge"].get("name"),
+            "undecided": list_counts(summary["undecided_because"]) if summary["undecided_because"] else None,
+            "mean score": summary["mean_score"],
+            "dollars": None if summary["unknown_costs"] else summary["known_cost_usd"],
+        }
+        others = (item for outcome in ("failed", "undecided") for item in self.items(outcome))
+        rows = [(item.case.id, item.result.outcome, item.result.explain()) for item in islice(others, MOST_ROWS + 1)]
+        title = f"{self.folder.name}, {self.status}: {list_counts(self.counts)}"
+        return render_fragment(title, facts=facts, columns=("case", "outcome", "why"), rows=rows)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas ``DataFrame`` with one row for each item; see ``list_rows``.
+
+        Raises ``UsageError`` if pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise UsageError("to_pandas needs pandas; run pip install pandas, or use list_rows") from None
+        return pd.DataFrame(self.list_rows())
+
+    def list_rows(self) -> list[dict[str, Any]]:
+        """List the items as flat rows, for a frame of pandas or polars; holds the whole run in memory.
+
+        A row has the ``case``, its ``sample`` among repeated judgements, ``content``, ``task``, ``reference``,
+        ``label``, ``outcome``, ``score``, ``undecided_because``, ``why`` in one line, ``duration_ms`` and ``cost_usd``,
+        and ``criteria.NAME`` with the score of each criterion. Of a comparison it has ``preferred`` and no scores.
+        """
+        return [_make_row(item) for item in self.items()]
+
+
+def _make_row(item: RunItem) -> dict[str, Any]:
+    case, result = item.case, item.result
+    usage = result.usage
+    row: dict[str, Any] = {
+        "case": case.id,
+        "sample": item.sample,
+        "content": case.content,
+        "task": case.task,
+        "reference": case.reference,
+        "label": case.label,
+        "outcome": result.outcome,
+        "undecided_because": result.undecided_because,
+        "why": result.explain(),
+        "duration_ms": result.duration_ms,
+        "cost_usd": usage.cost_usd if usage is not None else None,
+    }
+    if isinstance(result, PairResult):
+        return row | {"preferred": result.preferred}
+    scores = {f"criteria.{criterion.name}": criterion.score for criterion in result.criteria}
+    return row | {"score": result.score} | scores
 
 
 def _find_rubric(terms: Terms, case: Case) -> Rubric | None:

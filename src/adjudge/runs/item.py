@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NotRequired, TypedDict
 
 from adjudge.dataset.case import OWN_KEYS, Case, LabelValue
+from adjudge.dataset.contents import ERASED, ErasedContent, digest_content
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_digest
 from adjudge.formats.plain import encode, to_plain
 from adjudge.formats.typed import read_typed, read_typed_json
-from adjudge.judges.pair import PairResult, read_judged
+from adjudge.judges.pair import PREFERENCES, PairResult, read_judged
 from adjudge.result import JudgeResult, Severity, Usage
 from adjudge.rubric.rubric import Rubric
 from adjudge.runs.recorded_rubric import rebuild_rubric, rebuild_rule
@@ -35,6 +37,11 @@ class RunItem:
     """The rubric that the case was judged by: its own, else the run's, with the threshold that applied. ``None`` if a
     result format is used instead of a rubric, and for an item that does not come from a ``Run``.
     """
+
+    @property
+    def erased(self) -> bool:
+        """True if ``adjudge forget`` deleted the texts of the case and its result; ids, outcome and scores are left."""
+        return isinstance(self.case.content, ErasedContent)
 
 
 CASE_SCHEMA = "adjudge/case/1"
@@ -66,9 +73,10 @@ class KeptCase(TypedDict):
     rubric: NotRequired[dict[str, Any]]
     rules: NotRequired[list[KeptRule]]
     threshold: NotRequired[float]
+    erased: NotRequired[str]
 
 
-_MEMBERS = tuple([name for name in KeptCase.__annotations__ if name not in OWN_KEYS])
+_MEMBERS = tuple([name for name in KeptCase.__annotations__ if name not in (*OWN_KEYS, "erased")])
 
 _FLAT, _TEXT = frozenset((str, bool, type(None))), frozenset((str,))
 
@@ -99,6 +107,7 @@ def _describe_criteria(case: Case) -> dict[str, Any]:
         "rules": rules or None,
         "threshold": case.threshold,
     }
+    members |= {"erased": case.content.digest} if isinstance(case.content, ErasedContent) else {}
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -177,11 +186,57 @@ def read_case(body: bytes) -> Case:
     members = json.loads(body)
     members.pop("schema", None)
     read_typed(members, KeptCase)  # looked at, and not taken: it would make 1.0 of a label that is 1
+    erased = members.pop("erased", None)
+    members |= {"content": ErasedContent(check_digest("erased", erased))} if erased is not None else {}
     if "rubric" in members:
         members["rubric"] = replace(rebuild_rubric(members["rubric"]), model=members["rubric"].get("model"))
     if "rules" in members:
         members["rules"] = [rebuild_rule(**rule) for rule in members["rules"]]
     return Case(**members)
+
+
+_TEXTS = frozenset(("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "evidence", "message",
+                    "metadata"))  # fmt: skip
+"""The members of a result, at whatever depth, that are, or can quote, what was judged."""
+
+
+def erase_case(body: bytes, *, hide: Callable[[str], str | None]) -> bytes:
+    """Erase the texts of a case as it is kept; its id, its labels and the digest of its content stay.
+
+    ``hide`` returns what stands in place of a group that names what is forgotten, and ``None`` for another group.
+    """
+    members = json.loads(body)
+    group = members.get("group")
+    kept = {"schema": CASE_SCHEMA, "content": ERASED, "id": members["id"], "reference": None, "task": None}
+    kept |= {"context": None, "label": members.get("label"), "labels": members.get("labels") or {}}
+    kept |= {"group": (hide(group) or group) if isinstance(group, str) else None, "metadata": {}}
+    kept |= {"threshold": members["threshold"]} if "threshold" in members else {}
+    return encode(kept | {"erased": find_erased(members) or digest_content(members["content"])})
+
+
+def find_erased(members: Mapping[str, Any]) -> str | None:
+    """Find the digest that the content of an erased case had; ``None`` for a case that is kept."""
+    digest = members.get("erased")
+    return digest if isinstance(digest, str) else None
+
+
+def erase_result(body: bytes) -> bytes:
+    """Erase what of a result, as it is kept, can quote the content; outcome, scores, names and costs stay."""
+    return encode(_erase_texts(json.loads(body)))
+
+
+def _erase_texts(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_erase_texts(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    erased = {name: _erase_texts(item) for name, item in node.items()}
+    for name in _TEXTS & erased.keys():
+        erased[name] = {str: "", list: [], dict: {}}.get(type(erased[name]), erased[name])
+    # Of two that were compared, the value is the place of the better one, and no text.
+    if "value" in erased and not isinstance(erased["value"], bool | int | float) and erased["value"] not in PREFERENCES:
+        erased["value"] = None
+    return erased
 
 
 def _is_plain(case: Case) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from adjudge.concurrency import count_cancellations, describe_error
 from adjudge.dataset.case import Case
-from adjudge.errors import UsageError
+from adjudge.errors import FunctionError, UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.plain import encode, to_plain
 from adjudge.judges.chain import JudgeChain
@@ -84,6 +84,8 @@ class Assignment:
             if count_cancellations() > cancelled:
                 raise
             problem = "the judge cancelled itself"
+        except FunctionError:  # it would be that of every case
+            raise
         except Exception as error:  # noqa: BLE001 - the other cases are judged all the same
             problem = str(error) if isinstance(error, UsageError) else describe_error(error)
         else:

@@ -22,6 +22,7 @@ from adjudge.runs.batch.options import BatchOptions, read_options
 from adjudge.runs.engine import Engine
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem
+from adjudge.runs.notebook_progress import find_notebook_progress
 from adjudge.runs.options import DataSource, Plan, Progress, check_amounts, make_source
 from adjudge.runs.pool import Concurrency
 from adjudge.runs.ray.cluster import RayCluster
@@ -40,6 +41,7 @@ def run(
     judge: JudgeLike | ModelSource,
     rubric: RubricSource | None = None,
     *,
+    fields: Mapping[str, str | None] | None = None,
     out: str | os.PathLike[str] | None = None,
     concurrency: int | Concurrency = 16,
     repeat: int = 1,
@@ -80,10 +82,11 @@ def run(
     values of a case have precedence.
 
     Args:
-        dataset: The path of a file of cases, or any iterable, sync or async, of ``Case``s or contents. It is read as
-            needed.
+        dataset: The path of a file of cases, a frame of pandas or polars, or any iterable, sync or async, of ``Case``s
+            or contents. It is read as needed.
         judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
         rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
+        fields: Which field of the data set is which part of a case, as for ``open_dataset``: ``{"content": "reply"}``.
         out: The folder to keep the run in; by default a temporary one that is removed with the ``Run``.
         concurrency: The most items that are judged at once: a number, or an object whose ``current`` is the number for
             this moment. There are fewer while a provider reports overload.
@@ -93,7 +96,8 @@ def run(
         resume: Resume the run in ``out``. Recorded answers are not asked for again. Data, judge and rubric must be
             unchanged.
         retry: With ``resume``, judge items again that are undecided for one of these reasons.
-        on_progress: Called with a ``Progress`` whenever items were written.
+        on_progress: Called with a ``Progress`` whenever items were written; by default a notebook shows it below the
+            cell, and nothing is shown anywhere else.
         cache: A ``ReplyCache``, or the path of one, that keeps replies for other runs too.
         budget: US dollars for the whole run, including the parts before it was resumed. Items that do not fit are
             ``undecided: budget``. A resumed run keeps its budget unless you pass another. A ``Budget`` can be
@@ -153,7 +157,7 @@ def run(
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
     return Running(
         Plan(
-            source=make_source(dataset),
+            source=make_source(dataset, fields),
             judge=judge,
             rubric=rubric,
             arguments=arguments,
@@ -164,7 +168,7 @@ def run(
             seed=seed,
             resume=resume,
             retry=tuple(retry),
-            on_progress=on_progress,
+            on_progress=on_progress or find_notebook_progress(),
             wrap=wrap,
             cache=cache,
             budget=budget,

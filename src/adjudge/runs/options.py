@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, M
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from adjudge.dataset.case import Case
 from adjudge.dataset.dataset import Dataset, open_dataset
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.notebook import list_counts, render_fragment
 from adjudge.judges.evaluate import EvaluateArguments, RubricSource
 from adjudge.judges.layers import Wrap
 from adjudge.judges.pair import OnConflict
@@ -105,14 +106,21 @@ class Source:
         return {"path": self.cases.path, "name": self.cases.name, **faults}
 
 
-def make_source(dataset: Any) -> Source:
-    """Make a source from whatever ``run`` takes as its data set."""
+def make_source(dataset: Any, fields: Mapping[str, str | None] | None = None) -> Source:
+    """Make a source from whatever ``run`` takes as its data set, and the fields it is read by.
+
+    Raises ``UsageError`` for fields of what has none: a data set that was opened already.
+    """
     # Ids that are repeated are found on disk, where the run keeps them; a data set of our own needs no memory for it.
     if isinstance(dataset, str | os.PathLike):
-        return Source(open_dataset(dataset, check_ids=False))
+        return Source(open_dataset(dataset, fields=fields, check_ids=False))
     if isinstance(dataset, Dataset | AsyncIterable):
+        if fields is not None:
+            raise UsageError(
+                "fields are for a path or a frame; give them to open_dataset or Dataset.of", argument="fields"
+            )
         return Source(dataset)
-    return Source(Dataset.of(dataset, check_ids=False))
+    return Source(Dataset.of(dataset, fields=fields, check_ids=False))
 
 
 def check_amounts(repeat: int, sample: int | None, seed: int) -> None:
@@ -155,6 +163,13 @@ class Progress:
     def seconds_left(self) -> float | None:
         """The seconds left at this rate; ``None`` if unknown."""
         return None if self.total is None or not self.fresh else (self.total - self.done) / self.per_second
+
+    def _repr_html_(self) -> str:
+        total = "" if self.total is None else f" of {self.total:,}"
+        left = "" if not self.seconds_left else f", about {self.seconds_left:,.0f} s left"
+        cost = "" if self.cost_usd is None else f", ${self.cost_usd:,.4f}"
+        counts = {name: self.outcomes.get(name, 0) for name in get_args(Outcome)}
+        return render_fragment(f"{self.done:,}{total} judged: {list_counts(counts)}{cost}{left}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

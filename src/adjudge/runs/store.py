@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -20,8 +20,9 @@ from adjudge.formats.sqlite import create_private
 from adjudge.formats.sqlite_file import KEEP_FACT, FileKind, SqliteFile
 from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
+from adjudge.models.replies.key import make_case_prefix
 from adjudge.result import Usage
-from adjudge.runs.item import RunItem, encode_case, encode_result, read_case
+from adjudge.runs.item import RunItem, encode_case, encode_result, erase_case, erase_result, find_erased, read_case
 from adjudge.runs.writer import Done, Rows, RunWriter, make_waiter
 
 FILE = "results.sqlite"
@@ -80,6 +81,9 @@ _AGREEMENT = """
 _UNFIT = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError, ValueError,
           TypeError, ArithmeticError)  # fmt: skip
 """The errors that are raised for one row that cannot be written, and not for the file."""
+
+ERASED_CASES = "erased"
+"""The fact that says how many cases ``adjudge forget`` erased."""
 
 MOST = 2**53
 """The largest number of tokens that is believed: a thousand such can still be added up."""
@@ -232,6 +236,48 @@ class RunStore:
         with suppress(sqlite3.Error), self._writer.using() as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
+    # ---------------------------------------------------------------- erasing
+
+    def erase_cases(self, places: Iterable[int], *, hide: Callable[[str], str | None]) -> int:
+        """Erase the texts of cases, of their results and of the replies about them, all or none; return how many.
+
+        Ids, labels, outcomes, scores and costs stay, so that every figure of the run is as before.
+        """
+        count = 0
+        with self._writer.change() as connection:
+            connection.execute("PRAGMA secure_delete=ON")
+            for place in places:
+                name, body = connection.execute("SELECT id, body FROM cases WHERE place = ?", (place,)).fetchone()
+                connection.execute("UPDATE cases SET body = ? WHERE place = ?", (erase_case(body, hide=hide), place))
+                results = connection.execute("SELECT sample, body FROM results WHERE place = ?", (place,)).fetchall()
+                for sample, result in results:
+                    row = (erase_result(result), place, sample)
+                    connection.execute("UPDATE results SET body = ? WHERE place = ? AND sample = ?", row)
+                prefix = make_case_prefix(name)
+                connection.execute("DELETE FROM replies WHERE key >= ? AND key < ?", (prefix, _end_prefix(prefix)))
+                count += 1
+            before = connection.execute("SELECT said FROM about WHERE name = ?", (ERASED_CASES,)).fetchone()
+            connection.execute(KEEP_FACT, (ERASED_CASES, str(count + int(before[0] if before else 0))))
+        return count
+
+    def count_erased(self) -> int:
+        """Count the cases whose texts were erased."""
+        return int(self._reader.find_fact(ERASED_CASES) or 0)
+
+    def list_bodies(self) -> Iterator[tuple[int, str, bytes]]:
+        """Place, id and body of every case that is kept, in the order of the data set."""
+        return self._reader.stream("SELECT place, id, body FROM cases ORDER BY place")  # type: ignore[return-value] - the columns' types
+
+    def list_texts(self) -> Iterator[tuple[str, bytes]]:
+        """Id of every case, with the body of each of its results."""
+        query = "SELECT c.id, r.body FROM results r JOIN cases c USING (place) ORDER BY r.place, r.sample"
+        return self._reader.stream(query)  # type: ignore[return-value] - the columns' types
+
+    def clear_space(self) -> bool:
+        """Have what was erased leave the file and its log; false where others read it still."""
+        self._reader.close()
+        return self._writer.clear_space()
+
     # ---------------------------------------------------------------- reading
 
     def find_fact(self, name: str) -> str | None:
@@ -246,7 +292,7 @@ class RunStore:
     def list_replies(self, prefix: str) -> dict[str, bytes]:
         """The replies kept under keys that begin so, by their keys."""
         query = "SELECT key, body FROM replies WHERE key >= ?1 AND key < ?2"
-        return dict(self._reader.ask(query, prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)))
+        return dict(self._reader.ask(query, prefix, _end_prefix(prefix)))
 
     def find_case(self, place: int) -> tuple[str, str] | None:
         """Id and subject of the case at a place, once one of its items is kept."""
@@ -340,6 +386,11 @@ class RunStore:
         self._writer.close()
 
 
+def _end_prefix(prefix: str) -> str:
+    """The first text behind all those that begin with a prefix."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
 def _make_rows(item: RunItem, case_body: bytes) -> Rows:
     result, case = item.result, item.case
     columns = (
@@ -372,7 +423,8 @@ def _read_usage(usage: Usage | None) -> tuple[int | None, int | None, int | None
 
 def _digest_content(place: int, body: bytes) -> str:
     try:
-        return digest_content(json.loads(body)["content"])
+        members = json.loads(body)
+        return find_erased(members) or digest_content(members["content"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _make_case_error(place, error) from None
 

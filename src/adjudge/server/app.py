@@ -24,6 +24,7 @@ from adjudge.server.api.runs import router as runs_api
 from adjudge.server.api.tools import router as tools_api
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
+from adjudge.server.pages.decisions import router as decisions_router
 from adjudge.server.pages.errors import add_page_handlers
 from adjudge.server.pages.labels import router as labels_router
 from adjudge.server.pages.ledger import router as ledger_router
@@ -35,6 +36,7 @@ from adjudge.server.pages.runs import router as runs_router
 from adjudge.server.pages.signin import router as signin_router
 from adjudge.server.pages.static_files import router as static_router
 from adjudge.server.pages.stopped_run import router as stopped_run_router
+from adjudge.server.pages.waiting import router as waiting_router
 from adjudge.server.problem import add_handlers
 from adjudge.server.protection import RequestProtection
 from adjudge.server.state import StateHolder
@@ -55,6 +57,8 @@ ROUTERS = (
     static_router,
     preferences_router,
     signin_router,
+    waiting_router,
+    decisions_router,
     approvals_router,
     stopped_run_router,
     labels_router,

@@ -65,6 +65,10 @@ _CALLER, _IDENTIFIED = "adjudge_caller", "adjudge_identified"
 
 _LONGEST_HEADER = 200
 
+WAITING = "/waiting"
+"""Asked by every page that is open, so it does not show that somebody is there: without this, no session would ever
+end because nobody uses it."""
+
 
 class Unauthenticated(Problem):
     """A request without a valid key or session."""
@@ -117,7 +121,8 @@ async def _identify(request: Request, state: ServerState) -> Caller:
         # A key that is wrong is not made good by a cookie that is right.
         return await _find_by_key(header, state)
     cookie = request.cookies.get(name_cookie(state.settings))
-    session = await find_session(state.ledger, cookie, state.settings) if cookie else None
+    is_used = request.url.path != WAITING
+    session = await find_session(state.ledger, cookie, state.settings, is_used=is_used) if cookie else None
     if session is not None:
         return Caller(kind="person", name=session.account, permissions=session.permissions, session=session)
     if state.allow_anonymous:

@@ -32,6 +32,7 @@ from adjudge.guards.tool_guard.call import CallRefusedBecause
 from adjudge.guards.tool_guard.guard import ToolGuard
 from adjudge.guards.tool_guard.patterns import ToolKey
 from adjudge.hooks import logger
+from adjudge.ledger.judged import describe_judged
 from adjudge.ledger.ledger import Ledger
 from adjudge.result import JudgeResult
 from adjudge.server.judging import ServerJudges, open_judges
@@ -189,7 +190,7 @@ class AgentTools:
         try:
             async with asyncio.timeout(self.settings.deadline), self.places:
                 result = await asked.evaluate(content, chosen, task=task, context=context, reference=reference)
-                await self.ledger.append(result)
+                await self.ledger.append(result, **describe_judged(self.ledger, content, texts))
         except UsageError as error:
             raise ToolError(flatten(str(error), 500)) from None
         except (AdjudgeError, TimeoutError) as error:

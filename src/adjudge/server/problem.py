@@ -103,16 +103,19 @@ def _accepts_method(route: BaseRoute, request: Request, method: str) -> bool:
 
 async def _handle_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
+    return render_problem(explain_invalid(request, error))
+
+
+def explain_invalid(request: Request, error: RequestValidationError) -> Problem:
+    """Explain a request that has not the form which its address takes."""
     if _is_undeclared(request):
-        return render_problem(
-            Problem(422, "the body is not sent as JSON; send it with Content-Type: application/json", code="invalid")
-        )
+        return Problem(422, "the body is not sent as JSON; send it with Content-Type: application/json", code="invalid")
     # Where and what, never the value: a client's log would then hold what was to be judged.
     errors = [
         {"at": _name_member(invalid["loc"]), "what": flatten(str(invalid["msg"]), 200)}
         for invalid in error.errors()[:20]
     ]
-    return render_problem(Problem(422, "the request is not what this address takes", code="invalid", errors=errors))
+    return Problem(422, "the request is not what this address takes", code="invalid", errors=errors)
 
 
 def _is_undeclared(request: Request) -> bool:
@@ -128,10 +131,13 @@ def _name_member(place: Sequence[object]) -> str:
 
 
 async def _handle_ledger(_request: Request, error: Exception) -> Response:
+    return render_problem(explain_failure(error))
+
+
+def explain_failure(error: Exception) -> Problem:
+    """Explain that the database failed, and log why."""
     logger.error("the ledger failed: %s", error)
-    return render_problem(
-        Problem(503, "the database failed, so nothing was decided", code="store", headers={"Retry-After": "1"})
-    )
+    return Problem(503, "the database failed, so nothing was decided", code="store", headers={"Retry-After": "1"})
 
 
 async def _handle_crash(_request: Request, error: Exception) -> Response:

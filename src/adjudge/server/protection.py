@@ -79,7 +79,7 @@ class RequestProtection:
                 check_origin(request, settings)
             except Problem as problem:
                 # A page for a browser: most often it is somebody who opened the server under another address.
-                await render_refusal(request, problem)(scope, receive, send)
+                await (await render_refusal(request, problem))(scope, receive, send)
                 return
             async with asyncio.timeout(settings.deadline) as timer:
                 # From its first byte on, an answer may take its time: a page can listen for what is new.

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import clean, flatten, show
 from adjudge.labels.order import PLAN_FILE
 from adjudge.labels.queue import LabelQueue, open_label_queue
+from adjudge.labels.source import find_store
 from adjudge.report.cases import MOST_CASES
 from adjudge.report.report import Report
 from adjudge.report.summary import make_report
@@ -30,6 +32,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 _MOST_OPEN = 8
 """Runs whose labels are open at once."""
+
+_MOST_COUNTS = 1_000
+"""Counts of what is left that are remembered, each of a run and a rater."""
 
 
 def list_run_folders(folder: Path | None) -> tuple[Path, ...]:
@@ -124,13 +129,28 @@ class _OpenQueue:
 
 def _read_state(folder: Path) -> tuple[int, ...]:
     """Read when the manifest and the plan of a run were written; 0 where there is none."""
-    times = []
-    for name in (MANIFEST_FILE, PLAN_FILE):
-        try:
-            times.append((folder / name).stat().st_mtime_ns)
-        except OSError:
-            times.append(0)
-    return tuple(times)
+    return tuple(_read_time(folder / name) for name in (MANIFEST_FILE, PLAN_FILE))
+
+
+def _read_time(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _list_started(folder: Path | None) -> list[tuple[str, tuple[int, ...]]]:
+    """List the newest runs that somebody labels, and when their labels were written."""
+    stores = ((path, find_store(path)) for path in list_run_folders(folder))
+    started = islice(((path, store) for path, store in stores if store.is_file()), _MOST_OPEN)
+    return [
+        (path.name, (*_read_state(path), _read_time(store), _read_time(_find_wal(store)))) for path, store in started
+    ]
+
+
+def _find_wal(store: Path) -> Path:
+    """Find the file beside a database that has what was written last."""
+    return store.with_name(f"{store.name}-wal")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,6 +164,8 @@ class LabelDesk:
     per_case: int = 1
     by_criterion: bool = False
     _open: OrderedDict[str, tuple[ThreadPoolExecutor, list[_OpenQueue]]] = field(default_factory=OrderedDict)
+    _left: dict[tuple[str, str], tuple[tuple[int, ...], int]] = field(default_factory=dict)
+    """By run and rater: when the labels were written, and how many cases were left."""
 
     async def use(self, run: str, work: Callable[[LabelQueue], T]) -> T:
         """Run a function on the queue of a run; raises ``Problem`` (404) where there is no such run."""
@@ -164,6 +186,26 @@ class LabelDesk:
             return work(opened[0].queue)
 
         return await asyncio.get_running_loop().run_in_executor(pool, use_queue)
+
+    async def count_left(self, rater: str) -> int:
+        """Count the cases that are left for a rater in the newest runs that somebody labels.
+
+        The pages ask for it each time, so a run is counted anew only when its labels have changed. A run that cannot be
+        read counts as none: its own page says what is wrong with it.
+        """
+        left = 0
+        for folder, stamp in await asyncio.to_thread(_list_started, self.folder):
+            known = self._left.get((folder, rater))
+            if known is None or known[0] != stamp:
+                try:
+                    known = stamp, await self.use(folder, lambda queue: queue.count_left(rater))
+                except (Problem, UsageError):
+                    known = stamp, 0
+                if len(self._left) >= _MOST_COUNTS:
+                    self._left.clear()
+                self._left[folder, rater] = known
+            left += known[1]
+        return left
 
     async def aclose(self) -> None:
         """Close all queues."""

@@ -69,8 +69,11 @@ async def begin_session(ledger: Ledger, checked: CheckedAccount, *, previous: st
     return await write(ledger, replace)
 
 
-async def find_session(ledger: Ledger, ident: str, settings: ServerSettings) -> Session | None:
-    """The session of a cookie; ``None`` where it has ended, or the account is disabled. Notes that it is in use."""
+async def find_session(ledger: Ledger, ident: str, settings: ServerSettings, *, is_used: bool = True) -> Session | None:
+    """The session of a cookie; ``None`` where it has ended, or the account is disabled.
+
+    Notes that it is in use, unless ``is_used`` is false.
+    """
     sessions, accounts = find_table(SESSIONS), find_table(ACCOUNTS)
     statement = (
         sessions.select()
@@ -85,7 +88,7 @@ async def find_session(ledger: Ledger, ident: str, settings: ServerSettings) -> 
     if not _is_current(session, settings, now):
         await end_session(ledger, ident)
         return None
-    if abs((now - session.seen_at).total_seconds()) > SEEN_EVERY:
+    if is_used and abs((now - session.seen_at).total_seconds()) > SEEN_EVERY:
         change = sessions.update().where(sessions.c.digest == session.digest).values(seen_at=format_time(now))
         await write(ledger, lambda connection: connection.execute(change).rowcount)
     return session

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from adjudge.content import digest_text
 from adjudge.errors import UsageError
 from adjudge.ledger.entry import Entry
-from adjudge.ledger.ledger import Ledger
+from adjudge.ledger.ledger import CONTEXT, Ledger
+from adjudge.ledger.payload import is_digest
 from adjudge.ledger.recorded import RecordedResult, read_recorded
 from adjudge.server.caller import Caller
 from adjudge.server.entry_search import find_decision_or_result
@@ -27,6 +28,8 @@ class Story:
     last: Entry
     """The entry of this row."""
     entries: Sequence[Entry]
+    context: Mapping[str, str]
+    """The task, context and reference that the content was judged with, as far as they are kept."""
 
 
 async def load_story(state: ServerState, caller: Caller, ident: str) -> Story:
@@ -45,7 +48,17 @@ async def load_story(state: ServerState, caller: Caller, ident: str) -> Story:
     # A held decision is recorded again once people decided: the story is told from its end.
     last = next((entry for entry in reversed(related) if entry.kind in {"decision", "result"}), entry)
     row = read_recorded(last) or row
-    return Story(row=replace(row, content=await _find_content(state, related, row)), last=last, entries=related)
+    row = replace(row, content=await _find_content(state, related, row))
+    return Story(row=row, last=last, entries=related, context=_find_context(related))
+
+
+def _find_context(related: Sequence[Entry]) -> Mapping[str, str]:
+    """Find what the content was judged with, where the ledger holds more of it than a digest."""
+    context: dict[str, str] = {}
+    for entry in related:
+        texts = {name: (entry.payload or {}).get(name) for name in CONTEXT if entry.kind in {"decision", "result"}}
+        context |= {name: text for name, text in texts.items() if isinstance(text, str) and not is_digest(text)}
+    return context
 
 
 async def _find_entry(ledger: Ledger, ident: str) -> Entry | None:
@@ -79,7 +92,7 @@ async def _find_content(state: ServerState, related: Sequence[Entry], row: Recor
     """Find the content as the ledger holds it, else as people were shown it, if that is exactly what was judged."""
     rows = [row, *filter(None, map(read_recorded, related))]
     content = next(
-        (recorded.content for recorded in rows if recorded.content and not recorded.content.startswith("sha256:")), None
+        (recorded.content for recorded in rows if recorded.content and not is_digest(recorded.content)), None
     )
     if content is not None or row.approval_id is None:
         return content

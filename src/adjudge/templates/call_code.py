@@ -109,7 +109,8 @@ def list_spans(text: str, language: str) -> list[tuple[int, int, SpanKind]]:
         kind: SpanKind = (
             "comment" if token in Comment else "string" if token in String else "keyword" if token in Keyword else ""
         )
-        if kind and part.strip():
+        # One letter is the name of a table far more often than the word of SQL that it is too.
+        if kind and part.strip() and (kind != "keyword" or len(part) > 1):
             spans.append((start, start + len(part), kind))
     return spans
 

@@ -18,7 +18,7 @@ from hashlib import sha256
 from adjudge.formats.blanks import describe_blanks
 from adjudge.formats.invisible import is_unseen
 from adjudge.formats.json_places import JsonNode, decode_text, find_decoded, find_encoded, flatten_json, read_places
-from adjudge.formats.text import selects_picture
+from adjudge.formats.text import belongs_to_picture
 from adjudge.templates.call_bytes import decode_bytes, list_figures, name_beginning, read_as_text
 from adjudge.templates.call_code import RawPatch, draw_patch, find_language, list_spans, read_patch
 from adjudge.templates.call_markdown import is_markdown, render_markdown
@@ -499,7 +499,7 @@ def _name_unseen(text: str) -> Iterator[Finding]:
     counts = Counter(
         char
         for place, char in enumerate(text)
-        if not char.isascii() and is_unseen(char) and not selects_picture(text, place)
+        if not char.isascii() and is_unseen(char) and not belongs_to_picture(text, place)
     )
     for state, word, chars in (
         ("failed", "the direction of the text is turned", [char for char in counts if char in _TURNS]),

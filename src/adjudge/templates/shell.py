@@ -20,6 +20,8 @@ class NavLink:
     key: str = ""
     """The letter that leads there after ``g``."""
     urgent: bool = False
+    counts: bool = False
+    """True for a page where something can wait: its number comes later too, by a script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,10 @@ class Shell:
     theme: Theme = "auto"
     keys: bool = True
     """True if letters are keys; somebody who dictates can switch them off."""
+    local_times: bool = True
+    """True if scripts show times in the reader's zone; without scripts, and where it is false, they are UTC."""
+    waits: int = 0
+    """The requests that wait for this person, for the title of the page."""
     ledger: LedgerNotice | None = None
     home: NavLink | None = None
     """The first page that this caller may see; ``None`` where there is none, or nobody is signed in."""

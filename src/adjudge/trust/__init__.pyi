@@ -35,7 +35,6 @@ from adjudge.trust.corrected_rate import compute_sample_p_value as compute_sampl
 from adjudge.trust.corrected_rate import find_worth as find_worth
 from adjudge.trust.corrected_rate import make_corrected_rate as make_corrected_rate
 from adjudge.trust.corrected_rate import make_internal_rate as make_internal_rate
-from adjudge.trust.corrected_rate import refuse_unsupported as refuse_unsupported
 from adjudge.trust.correlation import Coefficients as Coefficients
 from adjudge.trust.correlation import Correlation as Correlation
 from adjudge.trust.correlation import compute_kendall as compute_kendall
@@ -43,9 +42,11 @@ from adjudge.trust.correlation import compute_pearson as compute_pearson
 from adjudge.trust.correlation import compute_spearman as compute_spearman
 from adjudge.trust.correlation import make_correlation as make_correlation
 from adjudge.trust.difference import Means as Means
+from adjudge.trust.difference import PairedCounts as PairedCounts
 from adjudge.trust.difference import compute_mcnemar as compute_mcnemar
 from adjudge.trust.difference import find_grouped_difference as find_grouped_difference
 from adjudge.trust.difference import find_paired_difference as find_paired_difference
+from adjudge.trust.difference import find_stratified_difference as find_stratified_difference
 from adjudge.trust.double_sampling import Target as Target
 from adjudge.trust.intervals import Estimate as Estimate
 from adjudge.trust.intervals import IntervalMethod as IntervalMethod
@@ -66,6 +67,9 @@ from adjudge.trust.live import compute_live_rate as compute_live_rate
 from adjudge.trust.live import estimate_more_labels as estimate_more_labels
 from adjudge.trust.multiplicity import adjust_benjamini_yekutieli as adjust_benjamini_yekutieli
 from adjudge.trust.multiplicity import adjust_holm as adjust_holm
+from adjudge.trust.rate_difference import RateDifference as RateDifference
+from adjudge.trust.rate_difference import estimate_labels_of_difference as estimate_labels_of_difference
+from adjudge.trust.rate_difference import make_rate_difference as make_rate_difference
 from adjudge.trust.repeatability import ErrorParts as ErrorParts
 from adjudge.trust.repeatability import OrderFlips as OrderFlips
 from adjudge.trust.repeatability import Repeatability as Repeatability

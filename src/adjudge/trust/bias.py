@@ -141,7 +141,8 @@ def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Map
             f"judged and truth have {len(judged):,} and {len(truth):,} items; give one of each", argument="truth"
         )
     if len(judged) < LEAST_ITEMS:
-        raise UsageError(f"bias needs at least {LEAST_ITEMS} items, got {len(judged)}; label more")
+        missing = LEAST_ITEMS - len(judged)
+        raise UsageError(f"bias needs at least {LEAST_ITEMS} items, got {len(judged)}; label {missing} more")
     for value in (*judged, *truth):
         check_score(value, remedy="leave out items without one")
     for name, values in properties.items():

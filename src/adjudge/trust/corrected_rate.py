@@ -53,7 +53,7 @@ GUARD = 0.01
 ENOUGH_LABELS = 50
 """The number of labels that a refusal asks for: their intervals are 18 points wide on average (docs/coverage.md)."""
 
-RefusalReason = Literal["no_labels", "not_random", "few_groups", "not_done"]
+RefusalReason = Literal["no_labels", "not_random", "few_groups"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,38 +258,6 @@ def find_worth(
         at = int(np.argmax(enough)) if enough.any() else len(grid) - 1
         grid = grid[max(at - 1, 0) : at + 1]
     return round(float(grid[-1]))
-
-
-def refuse_unsupported(subject: Literal["difference", "ordinal", "missing", "poisson"]) -> Refusal:
-    """The refusal of something that is not done, because no method for it was shown to keep its promise.
-
-    ``difference``: of the rates of two systems. ``ordinal``: labels that are scores. ``missing``: labels that are
-    absent for a reason. ``poisson``: cases drawn each with a probability of its own.
-    """
-    if subject not in _NOT_DONE:
-        raise UsageError(f"{subject!r} is nothing that is known to be refused; there are {', '.join(_NOT_DONE)}")
-    reason, remedy = _NOT_DONE[subject]
-    return Refusal(because="not_done", reason=reason, remedy=remedy)
-
-
-_NOT_DONE = {
-    "difference": (
-        "no interval is given for the difference of two corrected rates",
-        "compare the two intervals, or label the same cases of both runs and use compute_mcnemar",
-    ),
-    "ordinal": (
-        "labels that are scores cannot correct a rate",
-        "label good or bad, or state the score from which an answer is good",
-    ),
-    "missing": (
-        "labels that are absent for a reason, such as hard cases, make every correction wrong",
-        "draw the cases at random and label each of them; cannot_tell counts as unresolved",
-    ),
-    "poisson": (
-        "cases drawn each with a probability of its own cannot be weighed",
-        "draw a fixed number at random from each stratum, or from the run",
-    ),
-}
 
 
 # ------------------------------------------------------------------------------------------- labels drawn from the run

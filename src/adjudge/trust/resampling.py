@@ -216,7 +216,8 @@ def estimate_clustered_share(counts: Floats, sizes: Floats) -> Estimate:
 
 
 def _say_few(units: int) -> str:
-    return f"no interval: {units} items or groups are too few, at least {LEAST_UNITS} are needed; label more"
+    missing = LEAST_UNITS - units
+    return f"no interval: {units} items or groups are too few, at least {LEAST_UNITS} are needed; label {missing} more"
 
 
 def make_estimate(value: float, of: int, drawn: Floats, units: int, method: str, *, reason: str) -> Estimate:

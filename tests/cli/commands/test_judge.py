@@ -52,10 +52,15 @@ def test_the_exit_status_is_the_outcome(line: Line, name: str, status: int, word
 
 
 def test_a_result_is_shown_as_plain_lines_in_a_pipe(line: Line):
-    """Without a terminal: outcome, a line of fields for each criterion, what was said; no box and no colour."""
+    """Without a terminal: outcome, a header, a line of fields for each criterion, what was said; no box, no colour."""
     ran = line("judge", "good.txt", *POLITE, "--judge", WORDS)
 
-    assert ran.out == "✓ passed 1.00 of 0.70 needed\n-\t1.00\tcriteria\tit says good\nit says good\n"
+    assert ran.out.splitlines() == [
+        "✓ passed 1.00 of 0.70 needed",
+        "mark\tscore\tcriterion\treasoning",
+        "-\t1.00\tis-polite\tit says good",
+        "it says good",
+    ]
     assert ran.err == ""
 
 
@@ -90,6 +95,7 @@ def test_what_cannot_be_read_stops_nothing_else(line: Line):
     ran = line("judge", "missing.txt", "good.txt", "empty", "bad.txt", "ugly.txt", *POLITE, "--judge", WORDS)
 
     assert [text.split("  ")[:2] for text in ran.out.splitlines()] == [
+        ["outcome", "input"],
         ["✓ passed 1.00 of 0.70 needed", "good.txt"],
         ["✗ failed 0.00 of 0.70 needed", "bad.txt"],
         ["? undecided (unparseable)", "ugly.txt"],
@@ -149,7 +155,7 @@ def test_rows_bring_what_belongs_to_them(line: Line):
     assert ran.status == 0
     assert ["the task of one" in prompt for prompt in prompts] == [True, False]
     assert ["the task of all" in prompt for prompt in prompts] == [False, True]
-    assert [text.rpartition("  ")[0].split("  ")[1] for text in ran.out.splitlines()] == [
+    assert [text.rpartition("  ")[0].split("  ")[1] for text in ran.out.splitlines()[1:]] == [
         "rows.jsonl: own",
         "rows.jsonl: none",
     ]
@@ -174,7 +180,7 @@ def test_a_broken_data_set_says_where(line: Line):
     ran = line("judge", "rows.jsonl", "good.txt", *POLITE, "--judge", WORDS)
 
     assert ran.status == 2
-    assert len(ran.out.splitlines()) == 2
+    assert len(ran.out.splitlines()) == 3
     assert "rows.jsonl, line 2: the id 'a' is already on line 1" in ran.err
     assert "the cases before it were judged, those after it were not" in ran.err
 
@@ -281,7 +287,7 @@ def test_prompts_are_shown_and_nobody_is_asked(line: Line):
         f"=== {provider.spec}: good.txt",
     ]
     assert all(int(head.split(": about ")[1].split(" tokens")[0]) > 100 for head in heads)
-    assert ran.out.count("1. criteria: Is polite.") == 3
+    assert ran.out.count("1. is-polite: Is polite.") == 3
 
 
 def test_prompts_as_json(line: Line):
@@ -385,7 +391,7 @@ def test_content_that_is_too_large_stops_nothing_else(line: Line):
         ran = line("judge", "long.txt", "good.txt", *POLITE, "--judge", spec)
 
     assert ran.status == 2
-    assert ran.out.startswith("✓ passed 1.00 of 0.70 needed  good.txt")
+    assert ran.out.startswith("outcome  input  why\n✓ passed 1.00 of 0.70 needed  good.txt")
     assert f"adjudge: long.txt: the question is 500 characters long and '{provider.spec}' takes 100; " in ran.err
 
 

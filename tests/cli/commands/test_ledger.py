@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import stat
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import JudgeResult
+from adjudge import Approvals, Gate, JudgeResult, Ledger
+from adjudge.guards import ToolCall, ToolGuard
 from adjudge.ledger import create_signing_key, verify_export
 from kit.audits import read_report
 from kit.cli import ESCAPES, HIDDEN, ME, Line, isolate
@@ -385,3 +387,33 @@ def test_a_signed_ledger_is_erased_with_its_key(line: Line):
     assert (refused.status, "open it with that key" in refused.sentence) == (2, True)
     assert done.status == 0
     assert line("ledger", "verify", "--ledger", "s.db").status == 0
+
+
+def test_approved_calls_that_may_not_have_run_are_listed(line: Line):
+    """With the status of something found; nothing in a name reaches the terminal raw."""
+
+    async def approve() -> None:
+        async with Ledger("sqlite:///b.db") as ledger, Approvals(ledger) as approvals:
+            people: dict[str, Any] = {"approvals": approvals, "ask": {"approvers": ["ana"]}, "show_content": True}
+            guard = ToolGuard(Gate("deletes", rules=[{"contains": "x"}], on_rule="ask", **people), ledger=ledger)
+            for name in ("lost", "made"):
+                call = ToolCall(f"delete_{name}", {"path": "a"}, f"call-{name}", "run-1", server="files")
+                held = await guard.check(call)
+                await approvals.decide(held.approval_id or "", "ana", True)
+                assert await guard.check(call)
+            await guard.record_return(call)
+
+    asyncio.run(approve())
+    found = line("ledger", "unfinished", "--ledger", "b.db", "--at-work", "0")
+    document = line("ledger", "unfinished", "--ledger", "b.db", "--at-work", "0", "--run", "run-1", "--json").document
+    none = line("ledger", "unfinished", "--ledger", "b.db")
+    absent = line("ledger", "unfinished", "--ledger", "c.db")
+
+    assert (found.status, none.status, absent.status) == (1, 0, 2)
+    assert names(found.out, "files: delete_lost", "run-1", "call-lost")
+    assert "delete_made" not in found.out
+    assert document["schema"] == "adjudge/unfinished-calls/1"
+    assert [(call["tool"], call["server"], call["call"]) for call in document["calls"]] == [
+        ("delete_lost", "files", "call-lost")
+    ]
+    assert none.out == "every approved call is known to have been made\n"

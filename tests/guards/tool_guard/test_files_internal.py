@@ -57,6 +57,33 @@ def test_named_files_are_found(folder: Path, name: str):
     assert named.is_complete
 
 
+PATCH = "*** Begin Patch\n*** Update File: src/a b.py\n@@\n-spaced\n+see deploy.py * $HOME\n*** End Patch"
+
+
+def test_the_files_of_a_patch_are_those_of_its_headers(folder: Path):
+    """No word of what it adds, and nothing that a shell would read; for the tool alone that applies it."""
+    named = read_named_files({"command": PATCH}, str(folder), tool="apply_patch")
+    other = read_named_files({"command": PATCH}, str(folder), tool="Bash")
+
+    assert (dict(named.digests), named.is_complete) == ({"src/a b.py": digest("spaced")}, True)
+    assert not other.is_complete
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": PATCH, "cwd": "/"},
+        {"command": PATCH.replace("*** Update", "*** Rename")},
+        {"command": f"{PATCH}; cat *"},
+        {"command": [PATCH]},
+    ],
+    ids=range(4),
+)
+def test_what_is_no_patch_alone_is_read_as_any_arguments(folder: Path, arguments: dict[str, Any]):
+    """Its files may be others than those of its headers."""
+    assert not read_named_files(arguments, str(folder), tool="apply_patch").is_complete
+
+
 def test_an_absolute_path_in_the_folder_is_found(folder: Path):
     """It is named relative to the folder, with the SHA-256 of what it holds."""
     named = read_named_files({"path": str(folder / "deploy.py")}, str(folder))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adjudge import Gate, Ledger
-from adjudge.errors import UsageError
-from adjudge.guards import Screened, ToolCall, ToolGuard
+from adjudge import Approvals, Gate, Ledger
+from adjudge.errors import LedgerError, UsageError
+from adjudge.guards import Screened, ToolCall, ToolGuard, ToolVerdict
 
 CALL = ToolCall("Bash", {"command": "ls"}, "t1", "s1", cwd="/work")
 
@@ -166,3 +167,86 @@ async def test_a_screen_is_before_every_gate(ledger: Ledger):
     verdicts = [await guard.check(replace(call, cwd=cwd)) for cwd in ("/work", "/", "/")]
 
     assert [verdict.because for verdict in verdicts] == [None, "refused", "refused_before"]
+
+
+# ---------------------------------------------------------------- approved calls that may not have run
+
+
+async def approve_call(guard: ToolGuard, approvals: Approvals, call: ToolCall) -> ToolVerdict:
+    """Have people approve a call, and use their approval."""
+    held = await guard.check(call)
+    assert held.approval_id is not None
+    await approvals.decide(held.approval_id, "ana", True)
+    verdict = await guard.check(replace(call, call_id=f"{call.call_id}-again"))
+    assert verdict
+    return verdict
+
+
+@asynccontextmanager
+async def open_asking_guard(ledger: Ledger) -> AsyncIterator[tuple[ToolGuard, Approvals]]:
+    """A guard that asks ana about every command, and knows calls by their content, as hooks do."""
+    async with Approvals(ledger) as approvals:
+        people = {"approvals": approvals, "ask": {"approvers": ["ana"]}, "show_content": True}
+        gate = Gate("shell", rules=[{"contains": "scratch"}], on_rule="ask", **people)
+        yield ToolGuard({"Bash": gate, "Read": None}, ledger=ledger, match="content"), approvals
+
+
+@with_ledger
+async def test_an_approved_call_is_listed_until_it_is_known_to_have_been_made(ledger: Ledger):
+    """Killed before the pass, between the pass and the call, and after it, as the hook of a harness notes them."""
+    async with open_asking_guard(ledger) as (guard, approvals):
+        assert await guard.check(ToolCall("Read", {}, "r1", "s1"))  # nobody approved it, so it is not listed
+        verdict = await approve_call(guard, approvals, CALL)
+        made = replace(CALL, call_id="t1-again")
+        steps = [await guard.list_unfinished(at_work=0)]
+        await guard.record_pass(made, verdict)
+        steps.append(await guard.list_unfinished(at_work=0))
+        await guard.record_run(made, failed=True)
+        steps.append(await guard.list_unfinished(at_work=0))
+
+    assert [[(call.tool, call.run_id) for call in listed] for listed in steps] == [[("Bash", "s1")]] * 2 + [[]]
+
+
+@with_ledger
+async def test_one_that_returned_is_known_by_its_result(ledger: Ledger):
+    """Of the same call that was approved twice and made once, one is listed; other runs are left out."""
+    async with open_asking_guard(ledger) as (guard, approvals):
+        for number in (1, 2):
+            call = replace(CALL, call_id=f"t{number}")
+            await approve_call(guard, approvals, call)
+            if number == 1:
+                await guard.check_result(replace(call, call_id="t1-again"), "a.tar")
+        listed = await guard.list_unfinished("s1", at_work=0)
+
+        assert [call.tool for call in listed] == ["Bash"]
+        assert listed[0].approval_id == (await approvals.list(status="approved"))[-1].id
+        assert await guard.list_unfinished("s2", at_work=0) == ()
+
+
+@with_ledger
+async def test_a_text_that_was_approved_is_no_call_that_may_not_have_run(ledger: Ledger):
+    """Nobody says what becomes of it; nor of an answer."""
+    async with open_asking_guard(ledger) as (guard, approvals):
+        for _ in range(2):
+            verdict = await guard.check_content("Bash", "publish this", run_id="s1")
+            for waiting in await approvals.list():
+                await approvals.decide(waiting.id, "ana", True)
+
+        assert verdict
+        assert await guard.list_unfinished(at_work=0) == ()
+
+
+@with_ledger
+async def test_a_result_is_read_where_its_record_cannot_be_written(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
+    """What was done cannot be undone by that."""
+    async with open_asking_guard(ledger) as (guard, approvals):
+        await approve_call(guard, approvals, CALL)
+
+        async def fail(*_: Any, **__: Any) -> int:
+            raise LedgerError("the disk is full")
+
+        monkeypatch.setattr(Ledger, "append", fail)
+        assert await guard.check_result(replace(CALL, call_id="t1-again"), "a.tar")
+        monkeypatch.undo()
+
+        assert len(await guard.list_unfinished(at_work=0)) == 1

@@ -64,7 +64,7 @@ def test_fifty_checks_in_two_processes_make_one_request_and_one_execution(url: s
 def test_a_process_that_is_killed_between_yes_and_execution_leaves_a_call_that_is_not_made_again(
     url: str, tmp_path: Path
 ):
-    """Nobody knows whether it ran. So it is refused, and the ledger says that it was allowed."""
+    """Nobody knows whether it ran. So it is refused, and listed for people who can look."""
     check_in_two_processes(url, tmp_path)
     approve(url)
     process = start("check_and_stop", url, str(tmp_path))
@@ -79,6 +79,9 @@ def test_a_process_that_is_killed_between_yes_and_execution_leaves_a_call_that_i
 
         assert verdict.because == "used"
         assert len(allowed) == 1
+        [call] = await guard.list_unfinished("run-1", at_work=0)
+        assert (call.tool, call.call_id, call.seq) == ("delete_file", "c1", allowed[0].seq)
+        assert await guard.list_unfinished("run-1") == ()  # it was allowed a moment ago, and may be at work
 
     use_guard(url, work)
     assert list_runs(tmp_path) == []

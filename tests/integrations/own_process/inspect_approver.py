@@ -117,7 +117,8 @@ class InspectTask(WaitingFramework):
     """A task of Inspect whose model says what it is told; its tools may run at once."""
 
     lacks = WaitingFramework.lacks | {
-        "a_result_that_may_not_be_read_is_withheld": "an approver sees no results; see the test below"
+        "a_result_that_may_not_be_read_is_withheld": "an approver sees no results; see the test below",
+        "an_approved_call_that_was_made_is_on_record": "an approver hears nothing of a call after it",
     }
 
     def __init__(self, folder: Path) -> None:

@@ -124,12 +124,19 @@ def test_unqualified_needs_everything_in_order(critical: int, major: int, judged
         ([decide(None, **OBSERVED, sampled=False)], ["unjudged"]),
         ([decide(None, **OBSERVED)], ["unreadable"]),
         ([("result", FAILED), decide(FAILED)], ["stopped"]),
-        ([decide(FAILED, pending=True), decide(FAILED, allowed=True, decided_by="human")], ["overridden"]),
+        ([decide(FAILED, pending=True), decide(FAILED, allowed=True, decided_by="human")], ["approved"]),
+        ([decide(FAILED, allowed=True, decided_by="human")], ["overridden"]),
+        ([decide(FAILED, allowed=True, decided_by="human"), decide(FAILED, pending=True)], ["overridden"]),
+        ([decide(BROKEN, pending=True), decide(BROKEN, allowed=True, decided_by="human")], ["overridden"]),
+        (
+            [request(FAILED), ("override", {"result": shorten(FAILED), "by": ["ada"], "label": True})],
+            ["overridden"],
+        ),
         ([decide(UNDECIDED, pending=True), decide(UNDECIDED, allowed=True, decided_by="human")], ["answered"]),
         ([decide(UNDECIDED, pending=True), decide(UNDECIDED, decided_by="human")], ["answered"]),
         ([decide(PASSED, decided_by="human")], ["overruled"]),
         ([request(FAILED)], ["pending"]),
-        ([request(FAILED), close(FAILED, "ada", approved=True)], ["overridden"]),
+        ([request(FAILED), close(FAILED, "ada", approved=True)], ["approved"]),
         ([request(FAILED), close(FAILED, "ada", approved=False)], ["stopped"]),
         ([request(UNDECIDED), close(UNDECIDED, "ada", approved=True)], ["answered"]),
         ([request(UNDECIDED), close(UNDECIDED, approved=True)], ["opened"]),
@@ -160,6 +167,16 @@ def test_unqualified_needs_everything_in_order(critical: int, major: int, judged
 def test_what_is_found(events: list[Any], codes: list[str]):
     """Each row of the table of findings; what cannot be read is a finding and never a pass."""
     assert find_codes(audit(*events)) == codes
+
+
+def test_an_approval_that_went_as_designed_is_no_reservation():
+    """A gate asked, and a person approved: that is minor, and the opinion is unqualified."""
+    report = audit(request(FAILED), close(FAILED, "ada", approved=True))
+
+    assert (report.opinion, report.findings) == ("unqualified", Findings(minor=1))
+    assert "a gate asked people, and a person (ada) approved it" in report.found[0].detail
+    overridden = audit(("result", FAILED), ("override", {"result": shorten(FAILED), "by": ["ada"], "label": True}))
+    assert (overridden.opinion, overridden.findings) == ("qualified", Findings(major=1))
 
 
 def test_every_finding_cites_the_entry_that_shows_it():

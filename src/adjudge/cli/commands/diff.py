@@ -13,7 +13,7 @@ from adjudge.cli.measurement import MeasureRequest, make_request, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_document, print_line, show_progress, write_file, write_json
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.formats.arguments import check_share, check_whole_number, is_finite
 
 if TYPE_CHECKING:
     from adjudge.report.run_diff import Diff
@@ -44,6 +44,12 @@ def diff_runs(
     no_regressions: Annotated[
         bool, typer.Option("--no-regressions", help="Fail if a case passed in RUN1 and does not in RUN2.")
     ] = False,
+    fail_if_worse: Annotated[
+        bool, typer.Option("--fail-if-worse", help="Fail if people's labels show that RUN2 is worse than RUN1.")
+    ] = False,
+    margin: Annotated[
+        float, typer.Option("--margin", metavar="POINTS", help="How much worse it may be, in points of 100; 0.")
+    ] = 0.0,
 ) -> int:
     """Show what changed from RUN1 to RUN2, by case and criterion.
 
@@ -52,18 +58,20 @@ def diff_runs(
     pairs, how the preference changed. Without --top, the terminal lists 20 cases, a comment 50, and HTML and JSON up to
     2,000.
 
-    With --labels it also says what people would pass of each run (this needs pip install 'adjudge[trust]'). The labels
-    are of the contents, so both runs must have judged the same ones. No interval is given for the difference.
+    With labels of people it says first which system they would pass more often, if the answers changed, or which judge
+    decides as they do more often, if they did not (this needs pip install 'adjudge[trust]'). Draw the cases with
+    `adjudge plan RUN1 --against RUN2` and label both runs with `adjudge label`, or name files with --labels.
 
-    Exit status: 0 done, 1 fewer than --fail-under passed or a case regressed, 2 wrong usage or no case in both,
-    3 unknown, because cases are undecided, gone or changed, a run is unfinished, or the judge and the answers both
-    changed.
+    Exit status: 0 done, 1 fewer than --fail-under passed, a case regressed or RUN2 is worse, 2 wrong usage or no case
+    in both, 3 unknown, because cases are undecided, gone or changed, a run is unfinished, the judge and the answers
+    both changed, or the labels cannot tell.
     """
     from adjudge.report.run_diff import diff
 
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
     _check(html, top, fail_under)
+    _check_margin(margin, fail_if_worse=fail_if_worse)
     request = _make_request(measuring)
     with show_progress("comparing"):
         difference = diff(before, after)
@@ -75,8 +83,8 @@ def diff_runs(
         if difference.criteria_changed:
             remedy += ", judged by the same criteria of their own (--case-criteria)"
         raise UsageError(f"{before} and {after} have no case in common that is the same; {remedy}")
-    if request is not None:
-        difference = _measure(difference, request)
+    if request is not None or fail_if_worse or _has_paired_plan(difference):
+        difference = _measure(difference, request or MeasureRequest(labels=None, by="diff"))
     if html is not None:
         _write_html(html, difference, _MOST if top is None else top)
     difference = difference if top is None else replace(difference, listed=difference.listed[:top])
@@ -91,7 +99,39 @@ def diff_runs(
 
         document = make_diff_document(difference, top=LISTED if top is None else top)
         print_document(document, more="--top shows more, --html FILE the first 2,000")
-    return find_status(difference, fail_under, no_regressions=no_regressions)
+    status = find_status(difference, fail_under, no_regressions=no_regressions)
+    return max(status, _find_worse(difference, margin / 100), key=_GRAVITY.index) if fail_if_worse else status
+
+
+_GRAVITY = (0, 3, 1)
+"""Exit statuses, the gravest last."""
+
+
+def _find_worse(difference: Diff, margin: float) -> int:
+    """Find the exit status of ``--fail-if-worse``: 3 where the labels cannot tell."""
+    shares = [share for share in (difference.systems, difference.judges) if share is not None]
+    low, high = None, None
+    if difference.systems is not None and difference.systems.rate is not None:
+        low, high = difference.systems.rate.interval
+    if difference.judges is not None:
+        low, high = difference.judges.agreement.low, difference.judges.agreement.high
+    if low is None or high is None:
+        note("; ".join(share.because for share in shares) or "no labels say which run is better")
+        return 3
+    if high < -margin:
+        return 1
+    if low >= -margin:
+        return 0
+    note("the labels cannot tell whether RUN2 is worse; label more, or allow a --margin")
+    return 3
+
+
+def _has_paired_plan(difference: Diff) -> bool:
+    """Return whether both runs have a plan that drew the same cases, so that people may have labelled both."""
+    from adjudge.labels.plan import read_plan
+
+    plans = [read_plan(Path(side.folder)) for side in (difference.before, difference.after)]
+    return all(plan is not None and plan.against is not None for plan in plans)
 
 
 def _check(html: Path | None, top: int | None, fail_under: float | None) -> None:
@@ -102,6 +142,13 @@ def _check(html: Path | None, top: int | None, fail_under: float | None) -> None
         raise UsageError("--html writes a file, and - is standard output; name a file")
     if top is not None:
         check_whole_number("top", top, least=0, most=_MOST)
+
+
+def _check_margin(margin: float, *, fail_if_worse: bool) -> None:
+    if not is_finite(margin) or not 0 <= margin < 100:
+        raise UsageError(f"--margin is in points of 100, from 0 and below 100, got {margin:g}; 2 allows 2 points worse")
+    if margin and not fail_if_worse:
+        raise UsageError("--margin is how much worse --fail-if-worse allows; give both, or leave it out")
 
 
 def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:
@@ -118,21 +165,24 @@ def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:
 
 
 def _measure(difference: Diff, request: MeasureRequest) -> Diff:
-    """The diff with what people would pass of each run."""
+    """The diff with what people say of the two runs: of the systems, if answers changed, else of the judges."""
+    from adjudge.measurement.judge_difference import compare_judges
+    from adjudge.measurement.run_difference import compare_systems, record_difference_look
     from adjudge.runs.folder import open_run
 
-    if difference.content_changed:
-        raise UsageError(
-            f"{difference.content_changed:,} cases have another content in RUN2, and --labels are of one of the two; "
-            "measure each run with adjudge agree"
-        )
-    measured = []
-    for side in (difference.before, difference.after):
-        with open_run(side.folder) as run:
+    options = {"labels": request.labels, "labels_are_random": request.labels_are == "random"}
+    with open_run(difference.before.folder) as before, open_run(difference.after.folder) as after:
+        if difference.content_changed:
+            systems = compare_systems(before, after, **options)
+            record_difference_look(before, systems, by="diff")
+            return replace(difference, systems=systems)
+        judges = compare_judges(before, after, **options)
+        measured = []
+        for run in (before, after):
             measured.append(request.measure(run))
             request.find_status(measured[-1], run)
-    before, after = measured
-    return replace(difference, measured=None if before is None or after is None else (before, after))
+    first, second = measured
+    return replace(difference, judges=judges, measured=None if first is None or second is None else (first, second))
 
 
 def _write_html(path: Path, difference: Diff, most: int) -> None:

@@ -273,6 +273,11 @@ async def _resume(
         approvals = await stack.enter_async_context(open_approvals(config, ledger))
         approval = await approvals.get(await approvals.find(part))
         stored = await approvals.pending(approval.id)
+        if stored is None and not approval.message:
+            raise UsageError(
+                f"what approval {approval.id} is about was deleted, so nothing can be resumed; put the content through "
+                "the gate again"
+            )
         if stored is None:
             raise UsageError(
                 f"no gate's decision in this ledger waits for approval {approval.id}; "

@@ -9,6 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
@@ -222,6 +223,42 @@ def upgrade(ledger: Place = None, config: option.ConfigFile = None, as_json: opt
         print_line(f"upgraded from revision {changes.before} to {changes.after}")
 
 
+def list_unfinished(
+    ledger: Place = None,
+    run: Annotated[str | None, name_option("run", "Only of this run of an agent.")] = None,
+    since: Annotated[str | None, name_option("since", "Allowed from this time on, like 2026-11-20T12:00Z.")] = None,
+    at_work: Annotated[
+        float, typer.Option("--at-work", metavar="SEC", min=0, help="Leave out calls that were allowed this recently.")
+    ] = 600.0,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """List an agent's calls that people approved and that may not have run, as after a crash.
+
+    No entry of the ledger says that they were made. They are not made again by themselves: look whether they ran.
+
+    Exit status: 0 there is none, 1 there are some, 2 there is no ledger, 3 it could not be read.
+    """
+    from adjudge.guards.tool_guard.unfinished import list_unfinished_calls
+
+    begin = read_time("--since", since)
+    calls = use_ledger(
+        ledger, config, lambda opened: list_unfinished_calls(opened, run=run, since=begin, at_work=at_work)
+    )
+    if as_json:
+        write_json({"schema": "adjudge/unfinished-calls/1", "calls": [call.to_dict() for call in calls]})
+    elif calls:
+        table = make_table("", ("seq", "allowed at", "tool", "run", "call", "approval"), whole=1)
+        for call in calls:
+            tool = call.tool if call.server is None else f"{call.server}: {call.tool}"
+            at = call.at.strftime("%Y-%m-%d %H:%M:%SZ")
+            add_row(table, str(call.seq), at, tool, call.run_id, call.call_id or "", call.approval_id)
+        show_drawing(table)
+    else:
+        print_line("every approved call is known to have been made")
+    return 1 if calls else 0
+
+
 def erase(
     seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
     reason: Annotated[str, name_option("reason", "Why; it explains the gap later.")],
@@ -317,8 +354,10 @@ def _print_verification(verification: Verification) -> None:
         print_line(
             f"not in order: {verification.detail} [{verification.code}]; {verification.entries} entries before it are"
         )
-    for seq, by in verification.erased.items():
+    for seq, by in islice(verification.erased.items(), _MOST_DRAWN):
         print_line(f"entry {seq}: payload erased, recorded at {by}")
+    if len(verification.erased) > _MOST_DRAWN:
+        print_line(f"{len(verification.erased) - _MOST_DRAWN:,} more payloads erased; --json lists them all")
     print_line(
         f"pinned head: {'compared' if verification.pinned_head else 'none'}; signatures: {verification.signatures}"
     )
@@ -471,6 +510,7 @@ ledger_app = make_group(
     {
         "list": list_entries,
         "show": show_entry,
+        "unfinished": list_unfinished,
         "verify": verify,
         "export": export,
         "head": head,

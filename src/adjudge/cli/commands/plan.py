@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.output import note, print_document, write_json
+from adjudge.cli.output import note, print_document, print_line, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number, is_finite
 from adjudge.templates.figures import format_count
@@ -48,6 +48,10 @@ def plan_labels(
     per_case: Annotated[
         int, typer.Option("--per-case", metavar="N", help="Count a case when N raters labelled it; by default 1.")
     ] = 1,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="RUN2", help="Draw the same cases of both runs, to compare two systems."),
+    ] = None,
     ignore_groups: Annotated[
         bool,
         typer.Option("--ignore-groups", help="Draw single cases although they come in groups: for this run alone."),
@@ -75,15 +79,30 @@ def plan_labels(
     plan. Without RUN, the command prints how many labels an interval of some width takes. It says "enough" when the
     interval that may be looked at after every label is narrow enough.
 
+    With --against it draws the same cases of two runs of one data set, all at once: label both runs, and `adjudge diff
+    RUN RUN2` says which system people would pass more often. Then --within is that of the difference, by default 5.
+
     Exit status: 0 done, 2 wrong usage or unreadable input, such as a run that changed since its plan was drawn,
     or cases in groups without `--ignore-groups`.
     """
     half = _check_within(within)
     if run is None:
         _refuse({"--labels": labels, "--label-map": label_map, "--out": out, "--rater": rater, "--seed": seed})
-        _refuse({"--ignore-groups": ignore_groups or None, "--per-case": None if per_case == 1 else per_case})
+        _refuse(
+            {
+                "--against": against,
+                "--ignore-groups": ignore_groups or None,
+                "--per-case": None if per_case == 1 else per_case,
+            }
+        )
         return _print_table(cases, passed, 0.8 if expect is None else expect, half, as_json=as_json)
     _refuse({"--cases": cases, "--passed": passed}, "is for a table without RUN, whose cases are known")
+    if against is not None:
+        _refuse(
+            {"--out": out, "--rater": rater, "--labels": labels, "--ignore-groups": ignore_groups or None},
+            "is for a plan of one run; label both runs with adjudge label",
+        )
+        return _plan_pair(run, against, {"within": half, "expect": expect, "seed": seed}, as_json=as_json)
     from adjudge.labels.case_list import write_case_list
     from adjudge.labels.plan import find_plan_status
     from adjudge.runs.folder import open_run
@@ -102,6 +121,37 @@ def plan_labels(
         if out is not None:
             written = format_count(write_case_list(out, plan, opened, status.pending, rater=rater), "case")
             note(f"wrote {written} to {out}; fill in the column value, then adjudge label {run} --import {out}")
+    return 0
+
+
+def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, as_json: bool) -> int:
+    """Draw the same cases of two runs, or follow the plan that did."""
+    from adjudge.labels.plan import make_paired_plans, read_plan, write_plan
+    from adjudge.runs.folder import open_run
+
+    named = {name: value for name, value in draw.items() if value is not None}
+    with open_run(run) as before, open_run(against) as after:
+        plan, other = read_plan(before.folder), read_plan(after.folder)
+        if plan is not None and other is not None and plan.id == other.id:
+            if named:
+                raise UsageError(
+                    f"{run} and {against} have a plan that drew the same cases of both; leave --{next(iter(named))} "
+                    "out, or delete plan.json of both to begin again"
+                )
+        elif plan is not None or other is not None:
+            raise UsageError(
+                f"{against if plan is None else run} has another plan; delete its plan.json, and draw one for both runs"
+            )
+        else:
+            plan, other = make_paired_plans(before, after, **named)
+            write_plan(plan, before.folder)
+            write_plan(other, after.folder)
+    if as_json:
+        write_json(plan.to_dict())
+    else:
+        print_line(f"label both answers of {len(plan.order):,} of {sum(plan.sizes):,} cases, then compare the runs:")
+        for command in (f"label {run}", f"label {against}", f"diff {run} {against}"):
+            print_line(f"  adjudge {command}")
     return 0
 
 

@@ -183,6 +183,16 @@ class Approval:
         results = {"result": _strip(self.result), "first": _strip(self.first)}
         return replace(self, message="", reason="", content=None, texts={}, **results)
 
+    def erase(self) -> Approval:
+        """Return the same request without any text of anybody: what ``forget`` leaves out, metadata and reasons."""
+        votes = tuple(replace(vote, reason="", answer="") for vote in self.votes)
+        bare = replace(self.forget(), metadata={}, execution=None, votes=votes, pending_votes=())
+        results = {
+            name: None if result is None else replace(result, metadata={})
+            for name, result in (("result", bare.result), ("first", bare.first))
+        }
+        return replace(bare, first_said="", closed_because="", answer="", **results)  # type: ignore[arg-type]
+
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data that JSON can hold; ``from_dict`` reads it back."""
         return write_record(self)

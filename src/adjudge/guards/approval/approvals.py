@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -28,6 +29,7 @@ from adjudge.guards.approval.approval import (
     read_name,
 )
 from adjudge.guards.approval.completeness import Gap, digest_shown, find_gaps
+from adjudge.guards.approval.decided import find_decided, find_reasons
 from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
 from adjudge.guards.approval.listed import RequestFilters
 from adjudge.guards.approval.pending import (
@@ -42,6 +44,7 @@ from adjudge.guards.approval.pending import make_row as make_pending_row
 from adjudge.guards.approval.queue import QueuedRequest, RequestSummary, find_undoable, load_summaries, read_queue
 from adjudge.guards.approval.request import (
     LONGEST_REASON,
+    LONGEST_TIME,
     LONGEST_UNDO,
     Terms,
     ask_first,
@@ -61,6 +64,7 @@ from adjudge.guards.approval.store import (
     find_due,
     find_final,
     find_ids,
+    find_kept_texts,
     find_passed,
     find_requests,
     find_time,
@@ -140,6 +144,12 @@ _SHORTEST_PART = 4
 _MOST_NOTICED = 20
 """Requests that are closed by the way, when something else is asked for."""
 
+KEPT_HELD = 30 * 86_400.0
+"""Seconds for which a ledger that keeps what is held keeps it after the request was closed, unless somebody says."""
+
+_SWEEP = 60.0
+"""Seconds between two looks for texts whose time is over."""
+
 _DRAIN = 10.0
 """Seconds that closing waits for deliveries."""
 
@@ -159,6 +169,9 @@ class Approvals:
         store: A ``Ledger``, or the address of one, which is then opened and closed here.
         webhook: Notified when a request opens or closes.
         make_link: Makes the address of the page on which people decide a request, for the webhook.
+        keep_for: Seconds after its end from which the texts of a request are deleted, as ``forget`` does it, with the
+            next call that looks at requests. ``None`` keeps them, or for 30 days where the ledger has
+            ``store_content="held"``.
         clock: Returns the time, as an aware datetime. A request expires by the clock of the process that looks. A clock
             that is set back counts as standing still. With the default, the dates of the ledger's entries count too.
 
@@ -172,6 +185,7 @@ class Approvals:
         *,
         webhook: Webhook | None = None,
         make_link: MakeLink | None = None,
+        keep_for: float | None = None,
         clock: Callable[[], datetime] = _now,
     ) -> None:
         if not isinstance(store, Ledger | str):
@@ -183,6 +197,12 @@ class Approvals:
         self._owns = isinstance(store, str)
         self.ledger = Ledger(store) if isinstance(store, str) else store
         """The ledger that holds every step."""
+        held = KEPT_HELD if self.ledger.store_content == "held" else None
+        if keep_for is not None:
+            check_seconds("keep_for", keep_for, most=LONGEST_TIME)
+        self.keep_for = held if keep_for is None else keep_for
+        """Seconds for which the texts of a closed request are kept; ``None`` is until ``forget``."""
+        self._next_sweep = 0.0
         self._clock = clock
         # Only then can the dates of its entries be compared with this clock.
         self._shares_clock = clock is _now
@@ -459,6 +479,9 @@ class Approvals:
             due += await self._look_up(partial(find_passed, now=now)) or []
         ids = list(dict.fromkeys(due))[:most]
         await self._close_due(ids)
+        if self.keep_for is not None and time.monotonic() >= self._next_sweep:
+            self._next_sweep = time.monotonic() + _SWEEP
+            await self.forget_due(most=most)
         return len(ids)
 
     async def list_queue(
@@ -492,6 +515,40 @@ class Approvals:
         name = read_name(by, "by")
         await self._notice_time()
         work = partial(find_undoable, by=name, now=self._time())
+        return tuple(await self._look_up(work) or ())
+
+    async def list_decided(
+        self,
+        by: str,
+        *,
+        approved: bool | None = None,
+        since: datetime | None = None,
+        gates: Collection[str] | None = None,
+        skip: int = 0,
+        most: int = 50,
+    ) -> tuple[tuple[str, ...], int]:
+        """Return the ids of the requests with a vote of somebody that counts, the last vote first, and how many match.
+
+        ``approved`` finds the votes that said so alone, ``since`` those from a time on, and ``gates`` those about
+        requests of these gates. ``skip`` leaves out the first of them, and at most ``most`` follow. ``summarise`` has
+        what a list shows of them.
+        """
+        name = read_name(by, "by")
+        await self._notice_time()
+        work = partial(
+            find_decided, by=name, approved=approved, since=since, gates=gates, skip=max(0, skip), most=max(0, most)
+        )
+        ids, total = await self._look_up(work) or ([], 0)
+        return tuple(ids), total
+
+    async def list_reasons(self, by: str, *, id: str) -> tuple[str, ...]:  # noqa: A002 - as in decide
+        """Return reasons given before that may fit a request, the most used first: somebody's own, then its gate's.
+
+        They are those of the latest 1,000 votes about requests that ``by`` was asked about too, and none about this
+        request.
+        """
+        approval = await self._load(id)
+        work = partial(find_reasons, by=read_name(by, "by"), gate=approval.gate, apart_from=id)
         return tuple(await self._look_up(work) or ())
 
     async def count_open(self, approver: str, *, gates: Collection[str] | None = None) -> int:
@@ -622,6 +679,20 @@ class Approvals:
 
         return await self._change(lambda step: step.forget(id))
 
+    async def forget_due(self, *, most: int | None = None) -> int:
+        """Forget the requests that were closed more than ``keep_for`` seconds ago, and return how many there were.
+
+        ``most`` bounds how many. Calls that look at requests do this about once a minute.
+        """
+        if self.keep_for is None:
+            return 0
+        before = self._time() - timedelta(seconds=self.keep_for)
+        recorded = before if self._shares_clock else None
+        ids = await self._look_up(partial(find_kept_texts, recorded=recorded, closed=before, most=most)) or []
+        for ident in ids:
+            await self._change(partial(ApprovalTransaction.forget, ident=ident))
+        return len(ids)
+
     async def labels(self) -> AsyncIterator[dict[str, Any]]:
         """Yield every request in which people overruled the judge, as a row of a data set.
 
@@ -696,6 +767,12 @@ class Approvals:
         for seq in list_places(approval):
             with suppress(UsageError):  # there is no such entry, or it cannot be read
                 entries[seq] = await self.ledger.read(seq)
+        erased = next((seq for seq, entry in sorted(entries.items()) if entry.payload is None), None)
+        if erased is not None:
+            raise UsageError(
+                f"what approval {approval.id} is about was erased (entry {erased} of the ledger), so it opens nothing; "
+                "put the content through the gate again"
+            )
         problem = find_unconfirmed(approval, entries)
         if problem is not None:
             raise LedgerError(

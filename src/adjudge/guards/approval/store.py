@@ -330,6 +330,16 @@ class ApprovalTransaction:
         after = self._advance(before, self._find_time(before))
         return after if after.status != before.status else None
 
+    def close_erased(self, ident: str) -> Approval:
+        """Close an open request whose texts are about to be erased, as denied: nobody can read it any more."""
+        approval = load(self.transaction.connection, ident)
+        if approval.status != "open":
+            return approval
+        because = "what it was about was deleted"
+        return self._end(
+            replace(approval, status="denied", decided_by="policy", closed_at=self.clock(), closed_because=because)
+        )
+
     def forget(self, ident: str) -> Approval:
         """Write what is left of a closed request without its texts."""
         approval = load(self.transaction.connection, ident).forget()
@@ -524,6 +534,18 @@ def rewrite(connection: Connection, approval: Approval) -> None:
     connection.execute(table.update().where(table.c.id == approval.id).values(**_to_row(approval)))
 
 
+def erase_request(connection: Connection, approval: Approval) -> None:
+    """Write what is left of a closed request without any text: who was asked and decided, when, and how it ended."""
+    tables, ident = make_tables().tables, approval.id
+    rewrite(connection, approval.erase())
+    forget_pending(connection, ident)
+    votes, pending, columns = tables[VOTES], _pending_votes(), tables[REQUEST_COLUMNS]
+    connection.execute(votes.update().where(votes.c.approval == ident).values(reason=""))
+    connection.execute(pending.delete().where(pending.c.approval == ident))
+    nothing = {"title": None, "agent": None, "customer": None}
+    connection.execute(columns.update().where(columns.c.approval == ident).values(**nothing))
+
+
 def load(connection: Connection, ident: str) -> Approval:
     """Load the request of this id; raise ``UsageError`` when there is none."""
     # What no store can hold is no id, and some raise when they are asked for it.
@@ -551,11 +573,11 @@ def load_many(
     if overrides:
         statement = statement.where(table.c.overrides == 1)
     if approver is not None:
-        statement = statement.where(table.c.id.in_(_select_asked(approver)))
+        statement = statement.where(table.c.id.in_(select_asked(approver)))
     return _fetch(connection, statement)
 
 
-def _select_asked(approver: str) -> Select[Any]:
+def select_asked(approver: str) -> Select[Any]:
     """Select the ids of the requests that ask somebody."""
     from sqlalchemy import select
 
@@ -583,7 +605,7 @@ def find_requests(
     conditions = filters.make_conditions()
     conditions += [] if status is None else [table.c.status == status]
     conditions += [] if gates is None else [listed.c.gate.in_(sorted(gates))]
-    conditions += [] if approver is None else [table.c.id.in_(_select_asked(approver))]
+    conditions += [] if approver is None else [table.c.id.in_(select_asked(approver))]
     ids = select(table.c.id).select_from(joined).where(*conditions).order_by(table.c.id).limit(most)
     total = select(func.count()).select_from(joined).where(*conditions)
     return list(connection.execute(ids).scalars()), connection.execute(total).scalar_one()
@@ -600,7 +622,7 @@ def count_open(connection: Connection, *, approver: str, gates: Collection[str] 
     statement = select(func.count()).select_from(table.join(listed, listed.c.approval == table.c.id))
     statement = statement.where(table.c.status == "open", *(table.c.id.not_in(ids) for ids in voted))
     statement = statement.where(table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now)))
-    statement = statement.where(table.c.id.in_(_select_asked(approver)))
+    statement = statement.where(table.c.id.in_(select_asked(approver)))
     if gates is not None:
         statement = statement.where(listed.c.gate.in_(sorted(gates)))
     return connection.execute(statement).scalar_one()
@@ -664,6 +686,29 @@ def find_due(connection: Connection, now: datetime) -> list[str]:
     table = _approvals()
     where = (table.c.status == "open") & (table.c.expires_at <= format_time(now))
     return list(connection.execute(select(table.c.id).where(where).order_by(table.c.id)).scalars())
+
+
+def find_kept_texts(
+    connection: Connection, *, recorded: datetime | None, closed: datetime, most: int | None
+) -> list[str]:
+    """Find the ids of requests that were closed before a time and have their texts still, the first to be closed first.
+
+    Only ends that were ``recorded`` before a time are looked at; ``None`` looks at all.
+    """
+    from sqlalchemy import select
+
+    table, columns = _approvals(), make_column_tables().tables[ENTRY_COLUMNS]
+    # No request has an empty message but one that was forgotten; in a text the quotation marks have a backslash.
+    kept = (table.c.status != "open") & table.c.body.not_like('%"message": ""%')
+    statement = select(table.c.id).join(columns, columns.c.approval == table.c.id)
+    statement = statement.where(columns.c.kind == "approval.closed", kept).order_by(columns.c.seq)
+    if recorded is not None:
+        statement = statement.where(columns.c.at <= format_time(recorded)).limit(most)
+    ids = list(dict.fromkeys(connection.execute(statement).scalars()))
+    approvals = [
+        request for start in range(0, len(ids), PAGE) for request in load_several(connection, ids[start : start + PAGE])
+    ]
+    return [request.id for request in approvals if request.closed_at is not None and request.closed_at <= closed][:most]
 
 
 def find_time(connection: Connection, approval: Approval, now: datetime) -> datetime:

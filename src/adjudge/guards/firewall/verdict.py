@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.notebook import render_fragment
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.result import JudgeChainResult
 
@@ -81,6 +82,11 @@ class FirewallVerdict:
         # Without this every verdict is true, and `if firewall.check_sync(rules):` says nothing.
         return self.passed
 
+    def _repr_html_(self) -> str:
+        title = f"{len(self.allowed)} of {len(self.allowed) + len(self.rejected)} rules may reach the prompt"
+        rows = [(rejected.index, rejected.rule, rejected.reason) for rejected in self.rejected]
+        return render_fragment(title, columns=("place", "rejected rule", "reason"), rows=rows)
+
     def to_dict(self) -> dict[str, Any]:
         """Write the verdict as plain data."""
         return write_record(self)
@@ -129,6 +135,11 @@ class InputVerdict:
 
     def __bool__(self) -> bool:
         return self.passed
+
+    def _repr_html_(self) -> str:
+        title = f"the arguments {'may' if self.passed else 'must not'} reach the function"
+        rows = [(threat.field, threat.type, threat.reason) for threat in self.threats]
+        return render_fragment(title, facts={"why": self.detail}, columns=("field", "threat", "reason"), rows=rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Write the verdict as plain data."""

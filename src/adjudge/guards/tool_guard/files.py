@@ -17,8 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from adjudge.errors import UsageError
+from adjudge.formats.patch import list_patched_files
+
 MOST_FILES, MOST_BYTES = 50, 10_000_000
 """The most files of a call, and bytes in them, that are bound."""
+
+PATCH_TOOL = "apply_patch"
+"""The tool that applies a patch in the form of Codex."""
 
 MOST_WORDS = 2_000
 """Words of the arguments that are looked at."""
@@ -41,20 +47,24 @@ class NamedFiles:
     makes of it."""
 
 
-def read_named_files(arguments: Mapping[str, Any], cwd: str) -> NamedFiles:
-    """Read the files that arguments name, whole or as a word of a command, and what links on their paths lead to."""
+def read_named_files(arguments: Mapping[str, Any], cwd: str, *, tool: str | None = None) -> NamedFiles:
+    """Read the files that arguments name, whole or as a word of a command, and what links on their paths lead to.
+
+    A patch, which ``tool`` applies, names its files in headers: no word of the lines that it adds is one.
+    """
     folder = Path(os.path.normpath(cwd))
     if not folder.is_absolute():
         return NamedFiles({}, is_complete=False)
     reader = _Reader(folder)
     words_left = MOST_WORDS
-    for word in _list_words(arguments):
+    patched = _list_patched(arguments) if tool == PATCH_TOOL else None
+    for word in _list_words(arguments) if patched is None else patched:
         words_left -= 1
         if words_left < 0:
             reader.is_complete = False
             break
         reader.add(word)
-    is_plain = not any(_WRITTEN_OTHERWISE.search(command) for command in _list_commands(arguments))
+    is_plain = patched is not None or not any(map(_WRITTEN_OTHERWISE.search, _list_commands(arguments)))
     return NamedFiles(
         dict(sorted(reader.digests.items())),
         dict(sorted(reader.links.items())),
@@ -109,6 +119,17 @@ class _Reader:
             return
         self._bytes_left -= len(data)
         self.digests[name] = hashlib.sha256(data).hexdigest()
+
+
+def _list_patched(arguments: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """List the files of arguments that are a patch and nothing else; ``None`` for others."""
+    [patch] = arguments.values() if len(arguments) == 1 else [None]
+    if not isinstance(patch, str):
+        return None
+    try:
+        return list_patched_files(patch)
+    except UsageError:
+        return None
 
 
 _COMMANDS = frozenset({"command", "cmd", "script"})

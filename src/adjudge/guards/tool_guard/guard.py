@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal, Self, get_args
 from weakref import WeakValueDictionary
@@ -35,9 +37,11 @@ from adjudge.guards.tool_guard.held_call import HeldCall
 from adjudge.guards.tool_guard.patterns import ToolKey, ToolPatterns
 from adjudge.guards.tool_guard.screens import CallScreen, ResultScreen, Screened, make_screened
 from adjudge.guards.tool_guard.trust import MOST_DENIALS, MOST_REFUSALS, RunTrust, TrustReader, reopen_run
+from adjudge.guards.tool_guard.unfinished import AT_WORK, CONTENT, UnfinishedCall, list_unfinished_calls
 from adjudge.hooks import logger
 from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, name_call
 from adjudge.ledger.database import IN_MEMORY
+from adjudge.ledger.judged import describe_judged
 from adjudge.ledger.ledger import Ledger
 
 CallMatch = Literal["call", "content"]
@@ -68,6 +72,9 @@ _ENDED: dict[str, CallRefusedBecause] = _FINAL | {"used": "used"}
 _LIMITS = {"run": 10, "key": 50, "gate": 100}
 
 _LONGEST_REMARK = 300
+
+_MOST_MADE = 1_000
+"""Approved calls that are being made, of which a guard keeps in memory whose approval they used."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 """Seconds between two looks at a call that waits for people."""
@@ -215,6 +222,8 @@ class ToolGuard(ReadOnly):
         self.results = _replace(results, prepared)
         self._trust = TrustReader(self.ledger)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._being_made: OrderedDict[str, str] = OrderedDict()
+        """The decision by which each approved call was allowed, until its result comes."""
         self._is_made = True
 
     # ---------------------------------------------------------------- checking
@@ -253,8 +262,10 @@ class ToolGuard(ReadOnly):
     async def check_result(self, call: ToolCall, result: object) -> ToolVerdict:
         """Decide whether the agent may read what a tool returned, by ``results``, and for a forged tool by its schema.
 
-        Give the agent ``WITHHELD`` in its place where it may not.
+        Give the agent ``WITHHELD`` in its place where it may not. That the call was made is recorded, as by
+        ``record_return``.
         """
+        await self.record_return(call)
         return await self._answer(self._check_result(call, result), call.tool, message=WITHHELD)
 
     def can_hold(self, tool: str, server: str | None = None) -> bool:
@@ -311,6 +322,7 @@ class ToolGuard(ReadOnly):
         Raises ``UsageError`` for a call that cannot be read, and ``LedgerError``.
         """
         digest, described = _digest_made(call), _describe_tool(call)
+        self._being_made.pop(_name_made(call, digest), None)  # ``record_run`` will say that it was made
         decision = None if verdict.decision is None else verdict.decision.id
         entry = {"schema": "adjudge/call-passed/1", **described, "because": verdict.because, "decision": decision}
         await self.ledger.append(entry, kind=CALL_PASSED, subject=digest)
@@ -354,6 +366,32 @@ class ToolGuard(ReadOnly):
         empty, and ``LedgerError``.
         """
         return await reopen_run(self.ledger, run_id, by=by, reason=reason)
+
+    async def list_unfinished(
+        self, run_id: str | None = None, *, since: datetime | None = None, at_work: float = AT_WORK
+    ) -> tuple[UnfinishedCall, ...]:
+        """List calls that people approved and of which no entry says that they were made, as after a crash.
+
+        They are not made again by themselves, since they may have run. Those that were allowed less than ``at_work``
+        seconds ago are left out. Raises ``LedgerError``.
+        """
+        await self.ledger.prepare()
+        return await list_unfinished_calls(self.ledger, run=run_id, since=since, at_work=at_work)
+
+    async def record_return(self, call: ToolCall) -> None:
+        """Record that a call was made which people had approved, so that ``list_unfinished`` leaves it out.
+
+        Call it when the tool has returned, or has raised. Of other calls nothing is recorded. It never raises: a record
+        that cannot be written undoes nothing.
+        """
+        try:
+            digest = _digest_made(call)
+            decision = self._being_made.pop(_name_made(call, digest), None)
+            if decision is not None:
+                entry = {"schema": "adjudge/call-ran/1", **_describe_tool(call), "decision": decision}
+                await self.ledger.append(entry, kind=CALL_RAN, subject=digest)
+        except Exception as error:  # noqa: BLE001 - the call is listed as one that may not have run
+            logger.error("tool guard %r could not record that a call was made: %s", self.name, type(error).__name__)
 
     async def aclose(self) -> None:
         """Close the ledger if it was opened here."""
@@ -400,7 +438,8 @@ class ToolGuard(ReadOnly):
         if named is None or not named[0].is_exact or not isinstance(named[1], Gate):
             return await self._record_refusal("not_listed", call, "no gate of the guard has this name")
         try:
-            question = self._read_text(content, "content", {"tool": gate, "run_id": run}, run, label=gate)
+            about = {"tool": gate, "run_id": run, "kind": CONTENT}
+            question = self._read_text(content, "content", about, run, label=gate)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the content cannot be read: {error}")
         return await self._check_in_turn(call, question, named[1], None)
@@ -434,7 +473,12 @@ class ToolGuard(ReadOnly):
             verdict = await self._record(question, await _screen(checker, call, question))
         else:
             verdict = await self._record_refusal("refused", call, _NEVER_HELD)
-        return await self._check_again(call, question, verdict) if verdict else verdict
+        verdict = await self._check_again(call, question, verdict) if verdict else verdict
+        if verdict and verdict.decision is not None and verdict.decision.approval_id is not None:
+            self._being_made[_name_made(call, _digest_made(call))] = verdict.decision.id
+            if len(self._being_made) > _MOST_MADE:
+                self._being_made.popitem(last=False)
+        return verdict
 
     async def _check_again(self, call: ToolCall, question: _Question, verdict: ToolVerdict) -> ToolVerdict:
         """Return a verdict that allows, unless something changed in the seconds that its judge took."""
@@ -508,7 +552,8 @@ class ToolGuard(ReadOnly):
             return NamedFiles({})
         if not self.bind_files:
             return NamedFiles({}, is_complete=False)
-        return await asyncio.to_thread(read_named_files, arguments, call.cwd)
+        tool = call.tool if call.server is None else None
+        return await asyncio.to_thread(read_named_files, arguments, call.cwd, tool=tool)
 
     # ---------------------------------------------------------------- a gate, and people
 
@@ -704,7 +749,7 @@ class ToolGuard(ReadOnly):
             subject=question.subject,
             metadata={"title": question.label, **self._bind(question)},
         )
-        decision = await self._append(decision)
+        decision = await self._append(decision, question.content)
         return ToolVerdict("allow", decision=decision) if decision.allowed else self._refuse("refused", decision)
 
     async def _record_repeated(self, because: CallRefusedBecause, question: _Question, reason: str) -> ToolVerdict:
@@ -716,7 +761,7 @@ class ToolGuard(ReadOnly):
             subject=question.subject,
             metadata={"title": question.label, **self._bind(question)},
         )
-        return self._refuse(because, await self._append(decision), start=question.start)
+        return self._refuse(because, await self._append(decision, question.content), start=question.start)
 
     async def _record_refusal(self, because: CallRefusedBecause, call: ToolCall, detail: str) -> ToolVerdict:
         """Record a refusal of the guard's own."""
@@ -732,9 +777,10 @@ class ToolGuard(ReadOnly):
         )
         return self._refuse(because, await self._append(decision))
 
-    async def _append(self, decision: Decision) -> Decision:
+    async def _append(self, decision: Decision, content: object = None) -> Decision:
         subject = decision.subject or sha256(json.dumps(dict(decision.metadata)).encode()).hexdigest()
-        seq = await self.ledger.append(decision, kind="decision", subject=subject, gate=decision.gate)
+        judged = {} if content is None else describe_judged(self.ledger, content, {})
+        seq = await self.ledger.append(decision, kind="decision", subject=subject, gate=decision.gate, **judged)
         return replace(decision, ledger_seq=seq)
 
     def _prepare(self, gate: Gate) -> Gate:
@@ -829,6 +875,10 @@ def _digest_made(call: ToolCall) -> str:
     """Digest a call as it is made: folder and files may have changed since it was checked."""
     plain = {"tool": call.tool, "server": call.server, "agent": call.agent, "arguments": read_arguments(call.arguments)}
     return digest_text(write_plain(plain, label="call")[0])
+
+
+def _name_made(call: ToolCall, digest: str) -> str:
+    return json.dumps([call.run_id, call.call_id, digest])
 
 
 def _describe_tool(call: ToolCall) -> dict[str, Any]:

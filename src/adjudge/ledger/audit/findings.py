@@ -93,7 +93,9 @@ def _choose_rest(judged: JudgedItem) -> FindingCode | None:
 def _choose_failed(judged: JudgedItem) -> FindingCode:
     unknown: FindingCode = "rule_failed" if judged.facts.failed_rules else "failed"
     if judged.became == "let through" and judged.through == {"human"}:
-        return "overridden"  # by people alone: a judge or a policy beside them would let the next one through as well
+        # By people alone: a judge or a policy beside them would let the next one through as well. Where a gate asked
+        # them, that is what it was made for.
+        return "overridden" if judged.unasked or judged.facts.failed_rules else "approved"
     code_of: dict[Became, FindingCode] = {"let through": "let_through", "stopped": "stopped", "pending": "pending"}
     return code_of.get(judged.became, unknown)
 
@@ -135,6 +137,7 @@ def _explain(code: FindingCode, judged: JudgedItem) -> str:
         "contradiction": "a judge contradicted itself",
         "let_through": f"it failed, and {decider} let it through",
         "overridden": f"it failed, and {decider} let it through",
+        "approved": f"it failed, a gate asked people, and {decider} approved it",
         "rule_failed": "an error rule failed, and nothing says that it was stopped",
         "failed": "it failed, and nothing says that it was stopped",
         "undecided": f"nobody could decide ({because})",

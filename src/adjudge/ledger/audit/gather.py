@@ -177,6 +177,8 @@ class JudgedItem:
     entry, which whoever can append may add, takes that back."""
     stopped: frozenset[str] = _NOBODY
     pending: bool = False
+    unasked: bool = False
+    """True if somebody let it through before a gate had asked people, or by an override."""
     by: tuple[str, ...] = ()
     """The people who answered, or the judge that was asked before them."""
 
@@ -344,6 +346,7 @@ def _take_statement(judged: JudgedItem, kind: str, payload: Mapping[str, Any]) -
     if kind == "result":
         return
     judged.approval_id = read_text(payload.get("approval") or payload.get("approval_id")) or judged.approval_id
+    was_asked, before = judged.pending and kind != "override", judged.through
     if kind == "tool.reviewed":
         _note(judged, "judge", through=judged.facts.outcome == "passed")
     elif kind == "approval.requested" or payload.get("pending") is True:
@@ -352,6 +355,8 @@ def _take_statement(judged: JudgedItem, kind: str, payload: Mapping[str, Any]) -
         _note(judged, _find_decider(judged, payload), through=payload.get("allowed") is True)
     else:
         _take_answer(judged, payload)
+    # As it was when this entry was made: a request that somebody appends afterwards asked nobody.
+    judged.unasked = judged.unasked or (not was_asked and judged.through != before)
 
 
 def _find_decider(judged: JudgedItem, payload: Mapping[str, Any]) -> str:

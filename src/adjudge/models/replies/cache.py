@@ -172,6 +172,7 @@ def _encode(model: str, request: Request, reply: Reply) -> bytes | None:
     import msgspec
 
     try:
-        return msgspec.json.encode({"schema": CACHED, "model": model, "reply": describe_reply(request, reply)})
+        about = {} if request.subject is None else {"subject": request.subject}
+        return msgspec.json.encode({"schema": CACHED, "model": model, **about, "reply": describe_reply(request, reply)})
     except (TypeError, UnicodeEncodeError):
         return None

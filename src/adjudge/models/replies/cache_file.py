@@ -6,6 +6,7 @@ that others can write is refused.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
@@ -13,7 +14,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,6 +235,28 @@ class ReplyCache:
         self._writes.execute("VACUUM")
         return dropped
 
+    def drop_subjects(self, subjects: Collection[str], *, dry_run: bool = False) -> tuple[int, int]:
+        """Drop the replies about contents with these digests; return how many, and how many do not say what about.
+
+        Replies that earlier versions kept do not say it. With ``dry_run`` nothing is dropped.
+        """
+        self.flush()
+        keys: list[tuple[str]] = []
+        unknown = 0
+        for key, body in self._writes.stream("SELECT key, body FROM replies"):
+            subject = _read_subject(body)
+            unknown += subject is None
+            if subject in subjects:
+                keys.append((key,))
+        if keys and not dry_run:
+            with self._writes.change() as connection:
+                connection.executemany("DELETE FROM replies WHERE key = ?", keys)
+        return len(keys), unknown
+
+    def clear_space(self) -> bool:
+        """Have what was dropped leave the file; false where others read it still."""
+        return self._writes.clear_space()
+
     def flush(self) -> None:
         """Wait until everything kept so far is in the file."""
         with self._lock:
@@ -310,6 +333,14 @@ class ReplyCache:
             self._complained = True
             reason = clean(str(error), keep_lines=False)
             _log.warning("the cache %s cannot be %s (%s); models are asked instead", self.path, action, reason)
+
+
+def _read_subject(body: bytes) -> str | None:
+    try:
+        subject = json.loads(body).get("subject")
+    except (AttributeError, RecursionError, ValueError):
+        return None
+    return subject if isinstance(subject, str) else None
 
 
 def _measure(connection: sqlite3.Connection) -> int:

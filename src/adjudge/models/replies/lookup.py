@@ -12,7 +12,10 @@ from adjudge.models.replies.row import Row
 class Recorded:
     """The rows of a recording by what they are found by."""
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, all_rows: list[Row]) -> None:
+        self.erased = sum(row.erased or 0 for row in all_rows)
+        """How many rows were deleted by ``adjudge forget``."""
+        rows = [row for row in all_rows if row.erased is None]
         self.recorded = tuple(dict.fromkeys(row.model for row in rows))
         self.models = tuple(dict.fromkeys(row.model for row in rows if row.model and row.key))
         self.structured = any(row.request is not None and row.request.form is not None for row in rows)

@@ -28,10 +28,11 @@ class MissingRecording(ModelError):
         self.key = key
 
 
-def make_miss(path: Path, request: Request, key: str, *, other: str, nearest: str) -> MissingRecording:
+def make_miss(path: Path, request: Request, key: str, *, other: str, nearest: str, erased: int) -> MissingRecording:
     """The error for a request that no row answers.
 
     ``other`` is why a row that would answer it may not, ``nearest`` what differs from the nearest one; else empty.
+    ``erased`` is how many rows of the file were deleted by ``adjudge forget``.
     """
     clauses = f"key {key}"
     clauses += f", case {request.case!r}" if request.case is not None else ""
@@ -39,6 +40,9 @@ def make_miss(path: Path, request: Request, key: str, *, other: str, nearest: st
     message = f"{path} has no unused reply for {clauses}, attempt {request.attempt}"
     if other:
         return MissingRecording(f"{message}; {other}", key=key)
+    if erased:
+        number = "1 reply was" if erased == 1 else f"{erased:,} replies were"
+        message += f"; {number} deleted from it by `adjudge forget`, and it may have been among them"
     message += f" ({nearest})" if nearest else ""
     return MissingRecording(f"{message}; record it again, or add a row by hand", key=key)
 

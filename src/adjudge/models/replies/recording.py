@@ -106,6 +106,7 @@ def _encode_row(model: str, key: str, described: Mapping[str, Any], request: Req
 
     row: dict[str, Any] = {"schema": RECORDING, "key": key}
     row |= {"case": request.case} if request.case is not None else {}
+    row |= {"subject": request.subject} if request.subject is not None else {}
     row |= {"order": request.order} if request.order is not None else {}
     row |= {"attempt": request.attempt, "model": model, "request": described, "reply": describe_reply(request, reply)}
     try:

@@ -77,7 +77,7 @@ class ReplayModel:
             other = describe_other(index.find_other(request, keys, self.function_identity), self.function_identity)
             nearest = "" if other else self._describe_nearest(request, described, keys)
             key = keys[0] if keys else make_key("", described)
-            raise make_miss(self.path, request, key, other=other, nearest=nearest)
+            raise make_miss(self.path, request, key, other=other, nearest=nearest, erased=index.erased)
 
         row.used = True
         return make_reply(row, request.token)
@@ -108,7 +108,7 @@ class ReplayModel:
     def _find(self) -> Recorded | None:
         """The rows that are used; ``None`` where there are none."""
         if self._index is None:
-            rows = [row for row in read_rows(self.path) if self.only in (None, row.model)]
+            rows = [row for row in read_rows(self.path) if self.only in (None, row.model) or row.erased is not None]
             if not rows:
                 return None
             index = Recorded(rows)

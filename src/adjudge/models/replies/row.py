@@ -88,6 +88,8 @@ class Row(msgspec.Struct):
     attempt: int | None = None
     model: str | None = None
     request: _Request | None = None
+    erased: int | None = None
+    """The number of rows that were deleted, of the row that says so; it answers nothing."""
     used: bool = False
     """True if a replay has given this row as an answer."""
 
@@ -158,7 +160,7 @@ def _decode(decoder: msgspec.json.Decoder[_Kind], body: bytes, where: str, schem
 
 def check_text(row: Row, *, where: str) -> None:
     """Raise ``UsageError`` for a row without a text that says it ended by itself: nobody wrote what was replied."""
-    if row.reply.text is None and row.reply.finish_reason == "stop":
+    if row.reply.text is None and row.reply.finish_reason == "stop" and row.erased is None:
         raise UsageError(f"{where}: the reply has no text")
 
 

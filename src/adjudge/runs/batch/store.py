@@ -346,6 +346,19 @@ class BatchStore:
             WHERE model = ? AND (state IN ('waiting', 'cancelling', 'creating') OR (state = 'doubtful' AND job = ''))"""
         return self._file.ask(query, model)[0][0]
 
+    def erase_replies(self, prefixes: Iterable[str]) -> bool:
+        """Erase what came back to requests whose place begins with one of these; that they were made stays.
+
+        Return whether it has left the file and its log; false where others read it still.
+        """
+        with self._file.change() as connection:
+            for prefix in prefixes:
+                end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+                connection.execute(
+                    "UPDATE requests SET body = NULL, message = '' WHERE place >= ? AND place < ?", (prefix, end)
+                )
+        return self._file.clear_space()
+
     def drop_bodies(self) -> None:
         """Let go of replies that the run has kept as its own, masked: here the token stands in them."""
         with self._file.change() as connection:

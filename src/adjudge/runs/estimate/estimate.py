@@ -400,7 +400,9 @@ def _can_wait(judge: Any) -> bool:
 
 def _explain_unknown(seat: _Seat) -> str:
     if seat.live is None:
-        return f"the price of {seat.model.name} is not known; give it under [prices], or install 'adjudge[cost]'"
+        return (
+            f"the price of {seat.model.name} is not known; give it under [prices]; 'adjudge[cost]' knows newer models"
+        )
     if seat.batch is None:
         return f"{seat.model.name} cannot be asked by batch here, or the price of that is not known"
     return ""

@@ -221,6 +221,8 @@ class _RunRedecision:
         result = item.result
         if not isinstance(result, JudgeResult):
             raise UsageError("this run compared pairs, which no threshold decides; redecide a run of single cases")
+        if item.erased:
+            return ReplayedResult(result=result, unknown="its texts and replies were deleted by `adjudge forget`")
         if result.undecided_because == "error" and not result.attempts and not getattr(result, "results", ()):
             return ReplayedResult(result=result)  # it never came to asking, and would not now
         try:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.config.server import MOST_LISTED, ServerSettings
+from adjudge.ledger.judged import describe_judged
 from adjudge.rules.shipped import as_rule
 from adjudge.server.api.content import ContentBody
 from adjudge.server.api.endpoint import (
@@ -90,7 +91,8 @@ async def evaluate(
                     instructions=body.instructions,
                     metadata=body.metadata,
                 )
-            await state.ledger.append(result)
+            context = {"task": body.task, "context": body.context, "reference": body.reference}
+            await state.ledger.append(result, **describe_judged(state.ledger, content, context))
         return answer(result.to_dict())
 
     return await answer_once(request, state, caller, judge_content)

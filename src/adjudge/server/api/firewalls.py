@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from adjudge.guards.firewall.input import InputFirewall
 from adjudge.guards.firewall.prompt import PromptFirewall
 from adjudge.guards.firewall.verdict import FirewallVerdict, InputVerdict
+from adjudge.ledger.judged import describe_judged
 from adjudge.server.api.endpoint import StrictModel, answer, check_content, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
@@ -48,7 +49,10 @@ async def check_input(request: Request, body: InputBody, state: CurrentState, ca
     with explaining_usage():
         firewall = InputFirewall(state.judges.find_judge(body.judge), tool_name=body.tool)
     return await answer_once(
-        request, state, caller, _make_check_in_turn(state, caller, lambda: firewall.check(body.arguments))
+        request,
+        state,
+        caller,
+        _make_check_in_turn(state, caller, lambda: firewall.check(body.arguments), body.arguments),
     )
 
 
@@ -59,12 +63,15 @@ async def check_prompt(request: Request, body: PromptBody, state: CurrentState, 
     with explaining_usage():
         firewall = PromptFirewall(state.judges.find_judge(body.judge), on_unsafe=body.on_unsafe)
     return await answer_once(
-        request, state, caller, _make_check_in_turn(state, caller, lambda: firewall.check(body.rules))
+        request, state, caller, _make_check_in_turn(state, caller, lambda: firewall.check(body.rules), body.rules)
     )
 
 
 def _make_check_in_turn(
-    state: ServerState, caller: Caller, check: Callable[[], Awaitable[InputVerdict | FirewallVerdict]]
+    state: ServerState,
+    caller: Caller,
+    check: Callable[[], Awaitable[InputVerdict | FirewallVerdict]],
+    content: Mapping[str, Any] | Sequence[str],
 ) -> Callable[[], Awaitable[Response]]:
     """Make a function that waits for its turn, checks, and records what the judges said."""
 
@@ -73,7 +80,7 @@ def _make_check_in_turn(
             with explaining_usage():
                 verdict = await check()
             if verdict.chain_result is not None:
-                await state.ledger.append(verdict.chain_result)
+                await state.ledger.append(verdict.chain_result, **describe_judged(state.ledger, content, {}))
         return answer(verdict.to_dict())
 
     return check_in_turn

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from adjudge.guards.approval.approval import Vote
 from adjudge.ledger.entry import Entry
-from adjudge.templates.figures import format_clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +24,49 @@ class Act:
     did: str
     at: datetime | None = None
     reason: str = ""
+    counts_at: datetime | None = None
+    """When a vote counts that can still be taken back; ``None`` for any other."""
+    answer: str = ""
+    """The line for the agent that came with a denial."""
 
 
-def make_vote_act(name: str, vote: Vote | None, *, otherwise: str = "not yet") -> Act:
-    """Describe somebody's vote; ``otherwise`` is what is said where there is none to show."""
+def make_vote_act(name: str, vote: Vote | None, *, otherwise: str = "not yet", answer: str = "") -> Act:
+    """Describe somebody's vote and the line for the agent; ``otherwise`` is said where there is no vote to show."""
     if vote is None:
         return Act(name=name, state="open", did=otherwise)
     word = "approved" if vote.approved else "denied"
-    did = word if vote.final_at is None else f"{word}; counts from {format_clock(vote.final_at)} UTC"
-    return Act(name=name, state=word, did=did, at=vote.at, reason=vote.reason)
+    return Act(name=name, state=word, did=word, at=vote.at, reason=vote.reason, counts_at=vote.final_at, answer=answer)
+
+
+def read_answers(entries: Iterable[Entry]) -> dict[int, str]:
+    """Read the lines for the agent that came with votes, by the place of the vote's entry."""
+    found = {entry.seq: (entry.payload or {}).get("answer") for entry in entries if entry.kind in _VOTES}
+    return {seq: answer for seq, answer in found.items() if isinstance(answer, str) and answer}
+
+
+def find_withdrawn(entries: Sequence[Entry], name: str | None) -> Vote | None:
+    """Find the vote that somebody took back last, with its texts; ``None`` where they have voted again since."""
+    mine = [entry for entry in entries if entry.kind in (*_VOTES, _WITHDRAWN) and _read(entry, "by") == name]
+    last = mine[-1] if name is not None and mine else None
+    if last is None or last.kind != _WITHDRAWN:
+        return None
+    entry = next((one for one in mine if one.seq == (last.payload or {}).get("vote")), None)
+    if entry is None:
+        return None
+    approved = (entry.payload or {}).get("approved") is True
+    return Vote(
+        by=name or "", approved=approved, at=last.at, reason=_read(entry, "reason"), answer=_read(entry, "answer")
+    )
+
+
+_VOTES = ("approval.vote_pending", "approval.voted")
+
+_WITHDRAWN = "approval.vote_withdrawn"
+
+
+def _read(entry: Entry, member: str) -> str:
+    text = (entry.payload or {}).get(member)
+    return text if isinstance(text, str) else ""
 
 
 def list_acts(entries: Iterable[Entry], *kinds: str) -> Iterator[Act]:
@@ -50,8 +83,8 @@ def _read_act(entry: Entry) -> Act:
         word = "approved" if payload.get("approved") is True else "denied"
         counts = payload.get("accepted") is True
         did = word if counts else f"{word}, which did not count"
-        reason = str(payload.get("reason") or "")
-        return Act(name=name, state=word if counts else "info", did=did, at=entry.at, reason=reason)
+        state, answer = word if counts else "info", _read(entry, "answer")
+        return Act(name=name, state=state, did=did, at=entry.at, reason=_read(entry, "reason"), answer=answer)
     if entry.kind == "approval.commented":
         return Act(name=name, state="info", did="commented", at=entry.at, reason=str(payload.get("text") or ""))
     return Act(name=name, state="info", did="took the vote back", at=entry.at)

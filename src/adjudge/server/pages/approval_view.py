@@ -27,13 +27,12 @@ from adjudge.ledger.entry import Entry
 from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult, Outcome
 from adjudge.server.api.gates import CALLER
-from adjudge.server.pages.acts import Act, list_acts, make_vote_act
+from adjudge.server.pages.acts import Act, find_withdrawn, list_acts, make_vote_act, read_answers
 from adjudge.templates.call_values import CallView
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import DiffLine, make_difference
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import MarkedText, mark_evidence
-from adjudge.templates.figures import format_clock
 from adjudge.templates.judged_text import count_transcripts, make_judged_text, open_conversation
 from adjudge.templates.opened import Opened, read_opened
 from adjudge.templates.transcript_values import JudgedText, TranscriptView
@@ -43,6 +42,9 @@ LONGEST_SHOWN = 20_000
 """Characters of a content that are shown at first; the rest takes another request, and before it nobody can approve."""
 
 _LONGEST_TITLE = 80
+
+_LONGEST_REASON_SHOWN = 100
+"""Characters of a reason used before that is offered again."""
 
 _READ_OF_TITLE = LONGEST_BEGINNING
 """Characters that are looked at for a title, which is made of a whole content or of its beginning."""
@@ -156,6 +158,10 @@ class RequestView:
     """Whether the reader is one of the approvers and has not decided."""
     why_not: str
     """Why the reader cannot decide; empty where they can."""
+    counts_at: datetime | None
+    """When the reader's own vote counts, which they can undo until then; ``None`` where there is none to undo."""
+    withdrawn: Vote | None
+    """The vote that the reader took back last, with its texts; ``None`` where they have not, or voted again."""
     needs_reason: bool
     """Whether approving overrides the judge; a reason is required then."""
     seen: str
@@ -367,10 +373,14 @@ def _show_context(
     )
 
 
-def _list_cuts(shown: _Shown, context: ContextView) -> list[Gap]:
-    """List what is not shown yet of the content, and of what it was judged with."""
+def _show(
+    approval: Approval, reader: Reader, result: JudgeResult | None, judged_with: Mapping[str, str] | None
+) -> tuple[_Shown, ContextView, list[Gap]]:
+    """Show the content and what it was judged with, and list what is not shown yet of either."""
+    shown = _show_content(approval, reader, result)
+    context = _show_context(approval, reader, shown, judged_with)
     cuts = (shown.cut, _make_cut([part for text in context.texts for part in text.unshown_parts]))
-    return [cut for cut in cuts if cut is not None]
+    return shown, context, [cut for cut in cuts if cut is not None]
 
 
 def _make_opened(approval: Approval, reader: Reader) -> Opened:
@@ -394,9 +404,7 @@ def make_request_view(
     """
     hidden = is_hidden(approval, reader)
     result = None if hidden else approval.result
-    shown = _show_content(approval, reader, result)
-    context = _show_context(approval, reader, shown, judged_with)
-    cuts = _list_cuts(shown, context)
+    shown, context, cuts = _show(approval, reader, result, judged_with)
     can_decide = may_decide(approval, reader.approver)
     return RequestView(
         id=approval.id,
@@ -428,7 +436,7 @@ def make_request_view(
         answer=None if find_run(approval.metadata) is None else approval.answer,
         required=approval.required,
         approved=None if hidden else sum(vote.approved for vote in approval.votes),
-        votes=_list_votes(approval, reader, hidden=hidden),
+        votes=_list_votes(approval, reader, history, hidden=hidden),
         comments=() if hidden else tuple(list_acts(history, "approval.commented")),
         expires_at=approval.expires_at,
         left=_find_seconds_left(approval, now),
@@ -439,6 +447,8 @@ def make_request_view(
         gaps=(*gaps, *cuts),
         can_decide=can_decide,
         why_not="" if can_decide else explain_why_not(approval, reader),
+        counts_at=_find_counts_at(approval, reader),
+        withdrawn=find_withdrawn(history, reader.approver) if can_decide else None,
         needs_reason=approval.outcome != "passed",
         seen="" if cuts else digest_shown(approval),
     )
@@ -450,19 +460,25 @@ def _compare(earlier: Approval | None, approval: Approval) -> tuple[DiffLine, ..
     return make_difference(earlier.content or "", approval.content)
 
 
+def is_short(reason: str) -> bool:
+    """Return whether a reason fits into a button, and is what it looks like: one line without unseen characters."""
+    return len(reason) <= _LONGEST_REASON_SHOWN and reason == clean(reason, keep_lines=False).strip()
+
+
 def explain_why_not(approval: Approval, reader: Reader) -> str:
     """Explain why the reader cannot decide a request."""
-    vote = find_vote(approval, reader.approver)
     if approval.status != "open":
         return f"It is {approval.status}."
-    if vote is not None:
-        if vote.final_at is None:
-            return "You have decided it."
-        # The time, and not how long that is: a page that stays open is still right.
-        return f"You have decided it. It counts from {format_clock(vote.final_at)} UTC; until then you can undo it."
+    if find_vote(approval, reader.approver) is not None:
+        return "You have decided it."
     if reader.approver is None:
         return "Your account has no approver's name, so it can look and not decide."
     return f"{reader.approver} is not one of its approvers."
+
+
+def _find_counts_at(approval: Approval, reader: Reader) -> datetime | None:
+    vote = find_vote(approval, reader.approver)
+    return None if vote is None or approval.status != "open" else vote.final_at
 
 
 def _name_missed_criteria(result: JudgeResult) -> str:
@@ -472,17 +488,19 @@ def _name_missed_criteria(result: JudgeResult) -> str:
     return f"Below what they need: {', '.join(missed)}." if missed else ""
 
 
-def _list_votes(approval: Approval, reader: Reader, *, hidden: bool) -> tuple[Act, ...]:
+def _list_votes(approval: Approval, reader: Reader, history: Sequence[Entry], *, hidden: bool) -> tuple[Act, ...]:
+    answers = read_answers(history)
     votes = {vote.by: vote for vote in (*approval.votes, *approval.pending_votes)}
     if hidden:  # who the approvers are is no secret; what they said is
         votes = {name: vote for name, vote in votes.items() if name == reader.approver}
     otherwise = "not shown yet" if hidden else "not yet"
-    return tuple(
-        make_vote_act(f"{name} (you)", votes.get(name))
-        if name == reader.approver
-        else make_vote_act(name, votes.get(name), otherwise=otherwise)
-        for name in approval.approvers
-    )
+    acts = []
+    for name in approval.approvers:
+        vote, is_reader = votes.get(name), name == reader.approver
+        answer = "" if vote is None else answers.get(vote.seq or 0, "")
+        shown_name, word = (f"{name} (you)", "not yet") if is_reader else (name, otherwise)
+        acts.append(make_vote_act(shown_name, vote, otherwise=word, answer=answer))
+    return tuple(acts)
 
 
 def _find_asker(approval: Approval) -> str:

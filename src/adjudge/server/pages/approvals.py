@@ -23,7 +23,7 @@ from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.figures import ReviewerFigures
 from adjudge.guards.approval.pending import PendingDecision, list_judged_with
-from adjudge.guards.approval.queue import QueuedRequest
+from adjudge.guards.approval.queue import LONGEST_BEGINNING, QueuedRequest
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
 from adjudge.guards.tool_guard.history import read_call_history
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
@@ -35,12 +35,14 @@ from adjudge.server.pages.approval_view import (
     RequestView,
     find_next,
     is_hidden,
+    is_short,
     list_undoable,
     make_queue_item,
     make_request_view,
+    may_decide,
 )
 from adjudge.server.pages.opened_query import OpenedQuery
-from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page
+from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page, show_page
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import YEAR, set_cookie
@@ -49,6 +51,9 @@ from adjudge.server.state import CurrentState, ServerState
 router = APIRouter()
 
 Approver = Annotated[Caller, Depends(require("approve", by_gate=True))]
+
+Looking = Annotated[Caller, Depends(require("approve", "read", by_gate=True))]
+"""Who may look at requests, as over HTTP: those they are asked about, and with ``read`` all of their gates."""
 
 HIDES_JUDGE = "judge"
 """The cookie of somebody who chose to decide without the judge, or to see it at once."""
@@ -59,6 +64,9 @@ _MOST_DENIED = 200
 
 _ROWS = 50
 """Requests of the queue that one page shows."""
+
+_MOST_REASONS = 6
+"""Reasons used before that one page offers."""
 
 
 class DecideForm(BaseModel):
@@ -83,6 +91,7 @@ class ShownQuery(OpenedQuery):
     json_text: bool = Field(default=False, alias="json")
     until: int = Field(default=0, ge=0, le=2**40)
     link: str | None = Field(default=None, max_length=200)
+    undone: bool = False
 
 
 class NewsQuery(BaseModel):
@@ -104,9 +113,7 @@ class JudgeForm(BaseModel):
 # ---------------------------------------------------------------- looking
 
 
-async def view_queue(
-    request: Request, state: CurrentState, caller: Approver, denied: int = 0, late: int = 0
-) -> Context:
+async def view_queue(request: Request, state: CurrentState, caller: Looking, denied: int = 0, late: int = 0) -> Context:
     """Show the queue, and the request in it that expires first."""
     queue = await _list_open(state, caller)
     reader = read_reader(request, state, caller)
@@ -121,7 +128,7 @@ async def view_request(
     id: str,  # noqa: A002 - the name in the address
     request: Request,
     state: CurrentState,
-    caller: Approver,
+    caller: Looking,
     shown: Annotated[ShownQuery, Query()],
 ) -> Context:
     """Show one request, and the queue beside it."""
@@ -133,16 +140,19 @@ async def view_request(
     reader = replace(read_reader(request, state, caller), shows_all=shown.whole, shows_json=shown.json_text)
     reader = replace(reader, opened=shown.opened)
     approval = await _load(state, caller, id)
-    return await _make_context(state, caller, reader, await _list_open(state, caller), approval)
+    context = await _make_context(state, caller, reader, await _list_open(state, caller), approval)
+    return context | {"undone": shown.undone}
 
 
 async def view_deny_several(request: Request, state: CurrentState, caller: Approver) -> Context:
     """List the requests that the reader can deny, to choose from."""
+    _check_approver(caller)
     reader, now = read_reader(request, state, caller), get_now()
     mine = [queued.id for queued in await _list_open(state, caller) if queued.waits_for(reader.approver)]
     summaries = await state.approvals.summarise(mine[:_MOST_DENIED])
     return {
-        "queue": [make_queue_item(summary, reader, now) for summary in summaries],
+        "queue": [(make_queue_item(summary, reader, now), summary.content) for summary in summaries],
+        "beginning": LONGEST_BEGINNING,
         "more": max(0, len(mine) - _MOST_DENIED),
         "undo_seconds": state.settings.undo_seconds,
     }
@@ -150,7 +160,7 @@ async def view_deny_several(request: Request, state: CurrentState, caller: Appro
 
 @router.get("/approvals/news", include_in_schema=False)
 async def show_news(
-    request: Request, state: CurrentState, caller: Approver, query: Annotated[NewsQuery, Query()]
+    request: Request, state: CurrentState, caller: Looking, query: Annotated[NewsQuery, Query()]
 ) -> Response:
     """Show what changed since a page was made, as a line that links to it; 204 where that is known already.
 
@@ -173,7 +183,7 @@ async def show_news(
 async def send_content(
     id: str,  # noqa: A002 - as above
     state: CurrentState,
-    caller: Approver,
+    caller: Looking,
     part: Literal["content", "task", "context", "reference"] = "content",
 ) -> Response:
     """Send the exact bytes of what was judged, or of what it was judged with, as a file."""
@@ -264,8 +274,9 @@ async def undo(id: str, request: Request, state: CurrentState, caller: Approver)
     except DecisionRefused:
         conflict = "It was too late to undo: the vote counts, and the gate may have been told."
         context = await view_request(approval.id, request, state, caller, ShownQuery())
-        return render_page(request, "approvals.html", context | {"conflict": conflict}, caller=caller, status=409)
-    return redirect(f"/approvals/{approval.id}")
+        context |= {"conflict": conflict}
+        return await show_page(request, "approvals.html", context, caller=caller, status=409)
+    return redirect(f"/approvals/{approval.id}?undone=true")
 
 
 async def _vote(state: ServerState, ident: str, name: str, form: DecideForm) -> None:
@@ -304,7 +315,7 @@ async def _show_again(
     """Show the page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
     context = await view_request(ident, request, state, caller, ShownQuery(whole=bool(form.seen)))
     context |= {"error": error, "conflict": late, "typed": form.reason, "typed_answer": form.answer}
-    return render_page(request, "approvals.html", context, caller=caller, status=409 if late else 422)
+    return await show_page(request, "approvals.html", context, caller=caller, status=409 if late else 422)
 
 
 # ---------------------------------------------------------------- reading
@@ -314,7 +325,8 @@ def read_reader(request: Request, state: ServerState, caller: Caller) -> Reader:
     """Find the reader, and whether they decide without the judge: as they chose, else as ``[server]`` says."""
     chosen = request.cookies.get(HIDES_JUDGE)
     hides = chosen == "hide" if chosen in ("hide", "show") else state.settings.hide_judge
-    return Reader(approver=caller.approver, hides_judge=hides)
+    # Somebody who only reads decides nothing, whatever names their account has.
+    return Reader(approver=caller.approver if caller.may("approve") else None, hides_judge=hides)
 
 
 def make_version(approval: Approval, reader: Reader) -> str:
@@ -360,7 +372,14 @@ async def _look_up_held(state: ServerState, approval: Approval) -> tuple[Sequenc
     return gaps, None if pending is None else list_judged_with(pending.decision.basis)
 
 
-_NO_FORM: Context = {"conflict": "", "error": "", "typed": "", "typed_answer": "", "told": ""}
+_NO_FORM: Context = {
+    "conflict": "",
+    "error": "",
+    "typed": "",
+    "typed_answer": "",
+    "told": "",
+    "undone": False,
+}
 """What came of the form that was just sent; replaced where one was."""
 
 
@@ -379,8 +398,19 @@ async def _make_context(
         "undo_seconds": state.settings.undo_seconds,
         "hides_judge": reader.hides_judge,
         "figures": await _compute_figures(state, reader, now),
+        "reasons": await _list_reasons(state, reader, approval),
+        "passes_answers": None if state.hooks is None else state.hooks.settings.pass_answers,
+        "decides": reader.approver is not None,
     }
     return _NO_FORM | context | await _make_queue(state, reader, queue, approval, now)
+
+
+async def _list_reasons(state: ServerState, reader: Reader, approval: Approval | None) -> Sequence[str]:
+    """List reasons that were given before and fit into one button each, for whoever can decide a request."""
+    if approval is None or reader.approver is None or not may_decide(approval, reader.approver):
+        return ()
+    reasons = await state.approvals.list_reasons(reader.approver, id=approval.id)
+    return [reason for reason in reasons if is_short(reason)][:_MOST_REASONS]
 
 
 async def _make_queue(
@@ -446,5 +476,5 @@ def _check_approver(caller: Caller) -> str:
 
 # In this order: "/approvals/deny" would otherwise be the page of a request of that name.
 add_page(router, "/approvals/deny", view_deny_several, template="approvals_deny.html", scope="approve", by_gate=True)
-add_page(router, "/approvals", view_queue, template="approvals.html", scope="approve", by_gate=True)
-add_page(router, "/approvals/{id}", view_request, template="approvals.html", scope="approve", by_gate=True)
+add_page(router, "/approvals", view_queue, template="approvals.html", scope=("approve", "read"), by_gate=True)
+add_page(router, "/approvals/{id}", view_request, template="approvals.html", scope=("approve", "read"), by_gate=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http
-
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from adjudge.errors import LedgerError
 from adjudge.server.caller import Caller, Unauthenticated, find_caller_or_none
 from adjudge.server.csrf import SAFE_METHODS
 from adjudge.server.pages.page import (
@@ -18,27 +18,36 @@ from adjudge.server.pages.page import (
     lead_to_signin,
     name_signin,
     redirect,
-    render_page,
+    show_page,
     wants_page,
 )
 from adjudge.server.pages.shell import find_home
-from adjudge.server.problem import Problem, explain_http, render_problem
+from adjudge.server.problem import Problem, explain_failure, explain_http, explain_invalid, render_problem
 from adjudge.server.state import get_state
 
 _WRITTEN = ("reason", "comment")
 """The fields of forms into which people write. The others are chosen, or are not to be shown, such as a password."""
 
-_TITLES = {
-    403: "This is not for you",
-    404: "There is nothing here",
-    405: "This address is not opened like that",
-    409: "It is not as it was any more",
-    413: "That was too much",
-    422: "This could not be read",
-    429: "Too much at once",
-    503: "It cannot be done just now",
-    504: "This took too long",
+_PAGES = {
+    403: (
+        "Your account cannot open this",
+        "If you need it, ask the person who runs this server: they can change what your account may do.",
+    ),
+    404: (
+        "We could not find this",
+        "Check the address, or begin again below. What was here may have gone, or only others may see it.",
+    ),
+    405: ("This address is not a page", "It belongs to a form or a program. Go back, and use the button there."),
+    409: ("This has changed since you looked", "Go back, load the page again, and look at it as it is now."),
+    413: ("This is too large to send", "Go back, and send less at once."),
+    422: ("Something here could not be read", "Go back and check what you wrote. The form should still hold it."),
+    429: ("Let us wait a moment", "Wait for a minute, and then try again."),
+    503: ("The server cannot do this right now", "Wait for a moment, and load the page again."),
+    504: ("This took too long", "Load the page again. If it stays so, tell the person who runs this server."),
 }
+"""What an error is called, and what to do next, by its status."""
+
+_OTHER_PAGE = ("This did not work", "Go back and try again. If it stays so, tell the person who runs this server.")
 
 
 def add_page_handlers(app: FastAPI) -> None:
@@ -46,6 +55,8 @@ def add_page_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Unauthenticated, _ask_to_sign_in)
     app.add_exception_handler(Problem, _show_problem)
     app.add_exception_handler(HTTPException, _show_http)
+    app.add_exception_handler(RequestValidationError, _show_invalid)
+    app.add_exception_handler(LedgerError, _show_failure)
 
 
 async def _ask_to_sign_in(request: Request, error: Exception) -> Response:
@@ -62,16 +73,17 @@ async def _keep_form(request: Request, error: Problem) -> Response:
     values = (form.get(name) for name in _WRITTEN)
     context: Context = {
         "title": "Your session has ended",
-        "detail": "sign in again, and then send the form once more",
+        "detail": "you were signed out before the form arrived",
+        "remedy": "Sign in, and then send the form once more.",
         "signin": name_signin(find_way_back(request)),
         "typed": [text for text in values if isinstance(text, str) and text.strip()],
     }
-    return _answer(request, error, context, None)
+    return await _answer(request, error, context, None)
 
 
-def render_refusal(request: Request, problem: Problem) -> Response:
+async def render_refusal(request: Request, problem: Problem) -> Response:
     """Answer a request that is refused before its caller is known: without a name."""
-    return _render_error(request, problem, None) if wants_page(request) else render_problem(problem)
+    return await _render_error(request, problem, None) if wants_page(request) else render_problem(problem)
 
 
 async def _show_problem(request: Request, error: Exception) -> Response:
@@ -85,6 +97,18 @@ async def _show_http(request: Request, error: Exception) -> Response:
     return await _show_error(request, problem) if wants_page(request) else render_problem(problem)
 
 
+async def _show_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
+    problem = explain_invalid(request, error)
+    return await _show_error(request, problem) if wants_page(request) else render_problem(problem)
+
+
+async def _show_failure(request: Request, error: Exception) -> Response:
+    # Nobody is looked up for it: the database that would say who this is has failed.
+    problem = explain_failure(error)
+    return await _render_error(request, problem, None) if wants_page(request) else render_problem(problem)
+
+
 async def _show_error(request: Request, problem: Problem) -> Response:
     try:
         caller = await find_caller_or_none(request)
@@ -93,21 +117,23 @@ async def _show_error(request: Request, problem: Problem) -> Response:
     home = None if caller is None else find_home(caller.permissions)
     if problem.code == "forbidden" and request.method in SAFE_METHODS and request.url.path == "/" and home is not None:
         return redirect(home.path)  # everybody who signs in may begin at "/"
-    return _render_error(request, problem, caller)
+    return await _render_error(request, problem, caller)
 
 
-def _render_error(request: Request, problem: Problem, caller: Caller | None) -> Response:
-    title = _TITLES.get(problem.status_code, http.HTTPStatus(problem.status_code).phrase)
+async def _render_error(request: Request, problem: Problem, caller: Caller | None) -> Response:
+    title, remedy = _PAGES.get(problem.status_code, _OTHER_PAGE)
     address = ""
     if problem.code in ("cross_site", "host"):
-        title, address = "This is another address", get_state(request).settings.base_url
-    return _answer(request, problem, {"title": title, "detail": problem.detail, "address": address}, caller)
+        title, remedy = "The server has another address", "Open it by the address below."
+        address = get_state(request).settings.base_url
+    context: Context = {"title": title, "detail": problem.detail, "remedy": remedy, "address": address}
+    return await _answer(request, problem, context, caller)
 
 
-def _answer(request: Request, problem: Problem, context: Context, caller: Caller | None) -> Response:
+async def _answer(request: Request, problem: Problem, context: Context, caller: Caller | None) -> Response:
     status = problem.status_code
     defaults: Context = {"status": status, "address": "", "signin": SIGN_IN, "typed": ()}
-    response = render_page(request, "error.html", defaults | context, caller=caller, status=status)
+    response = await show_page(request, "error.html", defaults | context, caller=caller, status=status)
     for name, value in (problem.headers or {}).items():
         response.headers[name] = value
     return response

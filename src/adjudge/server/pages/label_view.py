@@ -30,6 +30,8 @@ class LabelledRun:
     started: bool
     """Whether anybody labelled it, or its labelling was opened."""
     progress: LabelProgress | None = None
+    left: int = 0
+    """Cases that are left for the reader."""
     differences: int | None = None
     """How many are open; ``None`` for somebody who does not settle them, or is still labelling what others label."""
 

@@ -30,7 +30,7 @@ from adjudge.server.pages.label_view import (
     list_answered,
 )
 from adjudge.server.pages.opened_query import OpenedQuery
-from adjudge.server.pages.page import Context, add_page, redirect, render_page
+from adjudge.server.pages.page import Context, add_page, redirect, show_page
 from adjudge.server.problem import Problem
 from adjudge.server.run_folders import list_run_folders
 from adjudge.server.state import CurrentState, ServerState
@@ -74,9 +74,11 @@ class OthersQuery(OpenedQuery):
 
 
 class DifferencesQuery(OpenedQuery):
-    """The query of a difference: whether the judge's results are shown too."""
+    """The query of a difference: the case and criterion, and whether the judge's results are shown too."""
 
     verdict: bool = False
+    case: str | None = Field(default=None, max_length=1_000)
+    criterion: str | None = Field(default=None, max_length=1_000)
 
 
 class SettleForm(AnswerForm):
@@ -121,7 +123,10 @@ async def _count_labels(state: ServerState, caller: Caller, row: LabelledRun) ->
         may_show = settles and not (busy and progress.per_case > 1)
         if may_show:
             queue.note_shown(rater)
-        return replace(row, progress=progress, differences=len(queue.list_differences()) if may_show else None)
+        left = queue.count_left(rater)
+        return replace(
+            row, progress=progress, left=left, differences=len(queue.list_differences()) if may_show else None
+        )
 
     try:
         return await use_queue(state, row.name, count)
@@ -203,7 +208,7 @@ async def take_answer(
             "error": str(problem.detail),
             "typed": form.comment,
         }
-        return render_page(request, "label.html", context, caller=caller, status=problem.status_code)
+        return await show_page(request, "label.html", context, caller=caller, status=problem.status_code)
     return redirect(f"/labels/{run}")
 
 
@@ -241,21 +246,26 @@ async def view_differences(
     run: str,
     state: CurrentState,
     caller: Settling,
-    shown: Annotated[DifferencesQuery, Query()],
+    query: Annotated[DifferencesQuery, Query()],
 ) -> Context:
     """Show a case on which people differ, with their labels; with ``verdict`` the judge's results too."""
-    rater, verdict = name_rater(caller), shown.verdict
-    query = [("verdict", "true")] if verdict else []
+    rater, verdict = name_rater(caller), query.verdict
+    case, criterion = query.case, query.criterion
+    members = {"verdict": "true" if verdict else None, "case": case, "criterion": criterion}
+    opened = query.read(
+        f"/labels/{quote_segment(run)}/differences", *((name, text) for name, text in members.items() if text)
+    )
 
     def show(queue: LabelQueue) -> Context:
-        task = queue.next_difference(rater, blind=not verdict, session=caller.identity)
+        task = queue.next_difference(rater, blind=not verdict, session=caller.identity, case=case, criterion=criterion)
         left = queue.list_differences()
+        shown = None if task is None else (task.case, None if task.criterion is None else task.criterion.name)
         return {
             "run": run,
             "task": task,
             "shows_judge": verdict,
-            "opened": shown.read(f"/labels/{quote_segment(run)}/differences", *query),
-            "others": [truth for truth in left if task is None or truth.case != task.case][:_MOST_OPEN],
+            "opened": opened,
+            "others": [truth for truth in left if (truth.case, truth.criterion) != shown][:_MOST_OPEN],
             "open": len(left),
             "agreement": queue.show_agreement(rater),
             "error": "",
@@ -276,14 +286,17 @@ async def settle_difference(
         if form.label == "skip":
             queue.skip_difference(rater, form.case, session=caller.identity)
             return
-        value = _read_value(form, lambda: queue.next_difference(rater, session=caller.identity))
+        criterion = form.criterion or None
+        value = _read_value(
+            form, lambda: queue.next_difference(rater, session=caller.identity, case=form.case, criterion=criterion)
+        )
         comment = form.comment.strip()
         full_comment = f"{SILENT}{comment}".strip() if form.silent else comment
         queue.adjudicate(
             rater,
             form.case,
             value,
-            criterion=form.criterion or None,
+            criterion=criterion,
             comment=full_comment or None,
             session=caller.identity,
             subject=form.subject or None,
@@ -292,11 +305,12 @@ async def settle_difference(
     try:
         await use_queue(state, run, keep)
     except Problem as problem:
-        context = await view_differences(run, state, caller, DifferencesQuery()) | {
+        shown = {"case": form.case, "criterion": form.criterion or None}
+        context = await view_differences(run, state, caller, DifferencesQuery(**shown)) | {
             "error": str(problem.detail),
             "typed": form.comment,
         }
-        return render_page(request, "differences.html", context, caller=caller, status=problem.status_code)
+        return await show_page(request, "differences.html", context, caller=caller, status=problem.status_code)
     return redirect(f"/labels/{run}/differences")
 
 

@@ -32,7 +32,7 @@ async def view_ledger(request: Request, state: CurrentState) -> Context:
     return {
         "head": await state.ledger.head(),
         "checked": getattr(request.app.state, "ledger_checked", None),
-        "kept": str(genesis.get("store_content", "hash")),
+        "kept": state.ledger.store_content,
         "signed": bool(genesis.get("public_key")),
     }
 

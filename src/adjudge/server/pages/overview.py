@@ -177,8 +177,7 @@ async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> li
     left = format_left((min(ends) - now).total_seconds()) if ends else ""
     word = f"{format_count(len(waiting), 'waits', 'wait')} for a person"
     say = f"The next expires in {left}." if left else "None of them expires."
-    path = "/approvals" if caller.may("approve") else ""
-    return [Need(state="held", word=word, say=say, path=path, link="Open the queue")]
+    return [Need(state="held", word=word, say=say, path="/approvals", link="Open the queue")]
 
 
 def _find_undecided(gates: Sequence[GateFigures]) -> list[Need]:

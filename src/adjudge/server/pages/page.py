@@ -12,6 +12,7 @@ A view is a FastAPI dependency: its parameters are the state, the caller, and wh
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
@@ -19,6 +20,7 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from adjudge.errors import AdjudgeError
 from adjudge.server.caller import Caller, find_caller_or_none, require
 from adjudge.server.pages.environment import find_template
 from adjudge.server.pages.shell import count_waiting, make_shell
@@ -50,10 +52,20 @@ def add_page(
     provided: Any = Depends(view)
 
     async def show(request: Request, caller: Caller = allowed, context: Context = provided) -> Response:
-        waiting = await count_waiting(get_state(request), caller)
-        return render_page(request, template, context, caller=caller, waiting=waiting)
+        return await show_page(request, template, context, caller=caller)
 
     router.add_api_route(path, show, methods=["GET"], include_in_schema=False)
+
+
+async def show_page(
+    request: Request, template: str, context: Mapping[str, object], *, caller: Caller | None, status: int = 200
+) -> HTMLResponse:
+    """Fill a template with a context, and count beside it what waits for the caller, as on every page."""
+    waiting: Mapping[str, int] = {}
+    if caller is not None:
+        with suppress(AdjudgeError):  # the page of an error is shown all the same, whatever does not answer
+            waiting = await count_waiting(get_state(request), caller)
+    return render_page(request, template, context, caller=caller, status=status, waiting=waiting)
 
 
 def render_page(

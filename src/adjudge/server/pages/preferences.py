@@ -1,4 +1,4 @@
-"""Preferences of a person: colours, and whether letters are keys. Kept in a cookie, for nobody else's eyes."""
+"""Preferences of a person: colours, keys and the zone of times. Kept in a cookie, for nobody else's eyes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.page import find_way_back, redirect
-from adjudge.server.pages.shell import LETTERS, THEME, read_theme
+from adjudge.server.pages.shell import LETTERS, THEME, TIMES, read_theme
 from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState
 
@@ -30,6 +30,12 @@ class LettersForm(BaseModel):
     keys: str = Field(default="on", max_length=20)
 
 
+class TimesForm(BaseModel):
+    """The choice of the zone in which times are shown."""
+
+    times: str = Field(default="local", max_length=20)
+
+
 Person = Annotated[Caller, Depends(require())]
 
 
@@ -43,6 +49,12 @@ async def keep_theme(request: Request, state: CurrentState, _: Person, form: Ann
 async def keep_keys(request: Request, state: CurrentState, _: Person, form: Annotated[LettersForm, Form()]) -> Response:
     """Switch letters on or off and go back to the page."""
     return _keep_preference(request, state, LETTERS, "off" if form.keys == "off" else "on")
+
+
+@router.post("/times", include_in_schema=False)
+async def keep_times(request: Request, state: CurrentState, _: Person, form: Annotated[TimesForm, Form()]) -> Response:
+    """Show times in UTC or in the zone of the browser, and go back to the page."""
+    return _keep_preference(request, state, TIMES, "utc" if form.times == "utc" else "local")
 
 
 def _keep_preference(request: Request, state: CurrentState, name: str, value: str) -> Response:

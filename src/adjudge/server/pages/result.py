@@ -34,7 +34,8 @@ from adjudge.server.story import load_story
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import mark_evidence
-from adjudge.templates.judged_text import open_conversation
+from adjudge.templates.figures import format_count
+from adjudge.templates.judged_text import make_judged_text, open_conversation
 from adjudge.templates.transcript_view import make_transcript_view
 
 router = APIRouter()
@@ -67,18 +68,21 @@ async def view_result(
     talk = None if content is None else open_conversation(content)
     view = partial(make_transcript_view, opened=opened, quotations=quotations, findings=findings)
     transcript = None if talk is None else view(talk)
-    genesis = await state.ledger.read(1)
     return {
         "row": row,
         "title": call.tool if call is not None and row.about[:1] in ("", "{") else _make_title(row),
         "word": _make_word(row),
-        "sentence": _make_sentence(row, approval),
+        "sentence": _make_sentence(row, approval, result),
         "asked_at": story.last.at if result is None else result.created_at,
         "marked": call or transcript or (None if content is None else mark_evidence(content, quotations)),
         "is_call": call is not None,
         "is_transcript": call is None and transcript is not None,
         "whole_path": opened.make_whole_link(),
-        "kept": str((genesis.payload or {}).get("store_content", "hash")),
+        "judged_with": [
+            make_judged_text(text, name, first=100 * number, opened=opened, folds=False)
+            for number, (name, text) in enumerate(story.context.items(), 1)
+        ],
+        "kept": state.ledger.store_content,
         "result": result,
         "decision": decision,
         "policy": "" if decision is None else _find_policy(story.entries, decision),
@@ -129,15 +133,25 @@ def _describe_outcome(row: RecordedResult) -> str:
     return text + (f", needs {needed}" if row.threshold is not None else "")
 
 
-def _make_sentence(row: RecordedResult, approval: ApprovalStep | None) -> str:
+def _make_sentence(row: RecordedResult, approval: ApprovalStep | None, result: JudgeResult | None) -> str:
     judged = f"The judge {row.judge} said: {_describe_outcome(row)}." if row.outcome and row.judge else ""
     if row.decided_by == "rule":
-        judged = "A rule decided, so no judge was asked."
+        judged = f"{_name_rules(result)} No judge was asked."
     people = ""
     if approval is not None:
         names = [f"{act.name} {act.did}" for act in approval.acts]
         people = f" People were asked: {', '.join(names) or 'nobody has answered yet'}."
     return (judged + people).strip() or "Nothing was judged."
+
+
+def _name_rules(result: JudgeResult | None) -> str:
+    """Name the rules that decided and what each found; the ledger may have kept no more than their names."""
+    rules = () if result is None else result.rule_results
+    failed = [rule for rule in rules if not rule.passed and rule.severity == "error"]
+    if not failed:
+        return f"{format_count(len(rules), 'rule')} passed it." if rules else "A rule decided."
+    named = [f"{rule.name}{f' ({message})' if (message := flatten(rule.message, 200)) else ''}" for rule in failed]
+    return f"The {'rule' if len(named) == 1 else 'rules'} {', '.join(named)} decided."
 
 
 def _make_approval_step(ident: str | None, related: Sequence[Entry]) -> ApprovalStep | None:

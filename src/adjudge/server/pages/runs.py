@@ -14,7 +14,7 @@ from adjudge.report.document import Document
 from adjudge.report.render import render_html
 from adjudge.report.run_document import make_run_document
 from adjudge.server.caller import Caller, require
-from adjudge.server.pages.page import Context, add_page, render_page
+from adjudge.server.pages.page import Context, add_page, show_page
 from adjudge.server.run_folders import list_run_folders, load_report, summarise_run
 from adjudge.server.state import CurrentState
 
@@ -50,7 +50,7 @@ async def show_run(request: Request, run: str, state: CurrentState, caller: Read
     )
     document: Document = await asyncio.to_thread(make_run_document, report)
     context: Context = {"name": run, "has_labels": has_labels, "document": document}
-    return render_page(request, "run.html", context, caller=caller)
+    return await show_page(request, "run.html", context, caller=caller)
 
 
 add_page(router, "/runs", view_runs, template="runs.html", scope="read")

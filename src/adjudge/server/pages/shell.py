@@ -20,7 +20,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ..
     (
         "Waiting for you",
         (
-            ("/approvals", "Approvals", "a", ("approve",)),
+            ("/approvals", "Approvals", "a", ("approve", "read")),
             ("/labels", "Labels", "l", ("label", "adjudicate")),
         ),
     ),
@@ -39,11 +39,19 @@ _OVERVIEW = "/"
 
 _URGENT = frozenset({"/approvals"})
 
+_COUNTED = frozenset({"/approvals", "/labels"})
+
+_OF_APPROVERS = frozenset({"/approvals/mine", "/approvals/deny"})
+"""Pages about what somebody decides by their own name, and not for those who only look."""
+
 THEME = "theme"
 """The cookie with the colours that somebody chose."""
 
 LETTERS = "letters"
 """The cookie of somebody who switched the letters off that are keys."""
+
+TIMES = "times"
+"""The cookie of somebody who reads times in UTC."""
 
 _ROLES = {"approve": "approver", "label": "labeller", "adjudicate": "adjudicator"}
 
@@ -61,7 +69,14 @@ def make_shell(
         NavSection(
             title=title,
             links=tuple(
-                NavLink(path=path, name=name, key=key, waiting=counts.get(path), urgent=path in _URGENT)
+                NavLink(
+                    path=path,
+                    name=name,
+                    key=key,
+                    waiting=counts.get(path),
+                    urgent=path in _URGENT,
+                    counts=path in _COUNTED,
+                )
                 for path, name, key, scopes in links
                 if caller is not None and _may_open(caller.permissions, path, scopes)
             ),
@@ -80,6 +95,8 @@ def make_shell(
         csrf=caller.session.csrf_token if caller is not None and caller.session is not None else "",
         theme=read_theme(request.cookies.get(THEME, "")),
         keys=request.cookies.get(LETTERS) != "off",
+        local_times=request.cookies.get(TIMES) != "utc",
+        waits=sum(counts.get(path, 0) for path in _URGENT),
         ledger=_describe_ledger(checked) if caller is not None and caller.may("read") else None,
         static=find_static(),
     )
@@ -103,6 +120,8 @@ def choose_page(permissions: Permissions, target: str) -> str:
     if current == "/labels" and path != current:
         # One run: to label its cases, or to settle on what people differ.
         scopes = ("adjudicate",) if path.endswith("/differences") else ("label",)
+    if path in _OF_APPROVERS:
+        scopes = ("approve",)
     home = find_home(permissions)
     if home is None or (current and _may_open(permissions, path, scopes)) or not current:
         return target
@@ -113,14 +132,22 @@ def _may_open(permissions: Permissions, path: str, scopes: Iterable[PermissionSc
     """Return whether somebody may open a page. One of no gate is closed to accounts that are limited to gates."""
     by_gate = path == _OVERVIEW or path.startswith(("/approvals", "/results", "/ledger/"))
     names_rater = not path.startswith("/labels/") or permissions.rater is not None
-    return any(map(permissions.may, scopes)) and (by_gate or permissions.gates is None) and names_rater
+    names_approver = path not in _OF_APPROVERS or permissions.approver is not None
+    is_named = names_rater and names_approver
+    return any(map(permissions.may, scopes)) and (by_gate or permissions.gates is None) and is_named
 
 
 async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]:
     """Count what waits for the caller, by the path where it does."""
-    if not caller.may("approve") or caller.session is None or caller.approver is None:
+    if caller.session is None:
         return {}
-    return {"/approvals": await state.approvals.count_open(caller.approver, gates=caller.permissions.gates)}
+    counts = {}
+    if caller.may("approve") and caller.approver is not None:
+        counts["/approvals"] = await state.approvals.count_open(caller.approver, gates=caller.permissions.gates)
+    labels = state.run_folder is not None and caller.may("label") and caller.permissions.gates is None
+    if labels and caller.rater is not None:
+        counts["/labels"] = await state.labels.count_left(caller.rater)
+    return counts
 
 
 def _describe_ledger(checked: Checked | None) -> LedgerNotice | None:

@@ -18,6 +18,9 @@ _KINDS = {
     "style.css": "text/css; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "keys.js": "text/javascript; charset=utf-8",
+    "times.js": "text/javascript; charset=utf-8",
+    "waiting.js": "text/javascript; charset=utf-8",
+    "decide.js": "text/javascript; charset=utf-8",
     "report.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Whether intervals of differences hold for recorded systems and judges whose truth is known for every case.
+
+``--data DIR`` holds ``triviaqa_judges.jsonl.gz`` (UMass-Meta-LLM-Eval/llm_eval): answers of exam takers to the same
+questions, nine judges and a label of people on each. Each pair of exam takers is two systems, judged by one judge; each
+pair of judges is two judges of the same answers. Each draw takes the labels of random questions without replacement,
+or, for judges, of random answers in strata by the first judge's verdict, and gives them to the functions that ``adjudge
+diff`` uses. The exit status is 1 when the mean coverage is below .94 or that of a pair below .91 (less what chance
+explains with fewer than 500 draws). ``--write`` puts the tables into docs/coverage.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+import common
+import numpy as np
+import suite
+
+sys.path.insert(0, str(suite.SOURCE))
+from real_judges import read_rows
+
+from adjudge.trust import PairedCounts, find_paired_difference, find_stratified_difference, make_rate_difference
+
+PAGE = common.BENCH.parent / "docs" / "coverage.md"
+BEGIN, END = "<!-- begin: written by research/differences.py -->", "<!-- end: written by research/differences.py -->"
+MEAN, LEAST, SEED = 0.94, 0.91, 20261128
+LABELS = (30, 50, 100)
+SYSTEM_JUDGES = ("GPT-4", "Mistral-7B", "Gemma-2B")
+"""A good judge, one in between and one that is nearly useless."""
+
+Array = np.ndarray
+
+
+def main() -> None:
+    """Draw, print, and say whether the bounds are kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="the folder with the file")
+    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/coverage.md")
+    options = parser.parse_args()
+    rows = [
+        row
+        for row in read_rows(options.data / "triviaqa_judges.jsonl.gz")
+        if row["human"] is not None and None not in row["judges"].values()
+    ]
+    systems = [measure_systems(rows, judge, labels, options.draws) for judge in SYSTEM_JUDGES for labels in LABELS]
+    judges = [measure_judges(rows, labels, options.draws) for labels in LABELS[1:]]
+    common.print_table(SYSTEM_HEAD, [show(row) for row in systems])
+    common.print_table(JUDGE_HEAD, [show(row) for row in judges])
+    if options.write:
+        write_page(systems, judges, options.draws)
+    slack = [3 * math.sqrt(bound * (1 - bound) / options.draws) * (options.draws < 500) for bound in (MEAN, LEAST)]
+    both = [*systems, *judges]
+    met = all(row["coverage"] >= MEAN - slack[0] and row["lowest"] >= LEAST - slack[1] for row in both)
+    figures = {"mean": min(row["coverage"] for row in both), "lowest": min(row["lowest"] for row in both)}
+    common.print_verdict("differences", figures, met=met)
+
+
+# ---------------------------------------------------------------- systems
+
+
+def list_systems(rows: Sequence[dict[str, Any]], judge: str) -> Iterator[tuple[Array, Array]]:
+    """For each pair of exam takers, what people and the judge say of each question that both answered."""
+    takers: dict[str, dict[int, tuple[bool, bool]]] = {}
+    for row in rows:
+        takers.setdefault(row["exam_taker"], {})[row["question_id"]] = (row["human"], row["judges"][judge])
+    for one, other in combinations(sorted(takers), 2):
+        questions = sorted(takers[one].keys() & takers[other].keys())
+        both = [(takers[one][question], takers[other][question]) for question in questions]
+        yield (
+            np.asarray([int(after[0]) - int(before[0]) for before, after in both]),
+            np.asarray([int(after[1]) - int(before[1]) for before, after in both]),
+        )
+
+
+def measure_systems(rows: Sequence[dict[str, Any]], judge: str, labels: int, draws: int) -> dict[str, Any]:
+    """Coverage over all pairs, what the labels are worth, and how often the better system is shown."""
+    rng = np.random.default_rng(SEED)
+    covered, worth, shown = [], [], []
+    for people, judged in list_systems(rows, judge):
+        truth, verdicts = float(people.mean()), judged.tolist()
+        differences = []
+        for _ in range(draws):
+            places = rng.choice(len(people), labels, replace=False)
+            drawn = {int(place): (int(people[place]), int(people[place])) for place in places}
+            differences.append(make_rate_difference(verdicts, drawn))
+        covered.append(np.mean([difference.low <= truth <= difference.high for difference in differences]))
+        worth.append(np.mean([difference.worth for difference in differences]) / labels)
+        shown.append(np.mean([difference.is_shown and difference.value * truth > 0 for difference in differences]))
+    return {
+        "judge": judge,
+        "labels": labels,
+        "pairs": len(covered),
+        "coverage": float(np.mean(covered)),
+        "lowest": float(min(covered)),
+        "worth": float(np.mean(worth)),
+        "shown": float(np.mean(shown)),
+    }
+
+
+# ---------------------------------------------------------------- judges
+
+
+def measure_judges(rows: Sequence[dict[str, Any]], labels: int, draws: int) -> dict[str, Any]:
+    """Coverage of the difference of agreement over all pairs of judges, with half of the labels in each stratum."""
+    rng = np.random.default_rng(SEED)
+    covered, widths, plain_widths = [], [], []
+    for one, other in combinations(rows[0]["judges"], 2):
+        right = [np.asarray([row["judges"][name] == row["human"] for row in rows]) for name in (one, other)]
+        change = right[1].astype(int) - right[0].astype(int)
+        passed = np.asarray([row["judges"][one] for row in rows])
+        strata = [change[passed], change[~passed]]
+        truth, hits = float(change.mean()), []
+        for _ in range(draws):
+            drawn = [rng.choice(stratum, min(labels // 2, len(stratum)), replace=False) for stratum in strata]
+            counts = [count(stratum, some) for stratum, some in zip(strata, drawn, strict=True)]
+            _, low, high = find_stratified_difference(counts)
+            hits.append(low <= truth <= high)
+            widths.append(high - low)
+            alone = rng.choice(change, labels, replace=False)
+            low, high = find_paired_difference(int((alone == 1).sum()), int((alone == -1).sum()), labels)
+            plain_widths.append(high - low)
+        covered.append(np.mean(hits))
+    return {
+        "labels": labels,
+        "pairs": len(covered),
+        "coverage": float(np.mean(covered)),
+        "lowest": float(min(covered)),
+        "width": float(np.mean(widths)),
+        "at random": float(np.mean(plain_widths)),
+    }
+
+
+def count(stratum: Array, drawn: Array) -> PairedCounts:
+    """Count the labels of a stratum."""
+    return PairedCounts(size=len(stratum), of=len(drawn), gained=int((drawn == 1).sum()), lost=int((drawn == -1).sum()))
+
+
+# ---------------------------------------------------------------- for the page
+
+SYSTEM_HEAD = ["judge", "labels", "pairs", "coverage", "lowest", "worth", "better one shown"]
+JUDGE_HEAD = ["labels", "pairs", "coverage", "lowest", "width", "width at random"]
+
+
+def show(row: dict[str, Any]) -> list[str]:
+    """A row of either table."""
+    return [f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()]
+
+
+TEXT = """## Differences
+
+Two systems, judged by one judge: {draws} draws of labels for each pair of exam takers of TriviaQA. *Worth* is how many
+labelled questions people alone would need for an interval as narrow, for each one labelled. *Shown* is the share of
+draws in which the interval leaves out 0 on the right side, over all pairs, those that hardly differ included.
+
+```sh
+nice -n 10 .venv/bin/python research/differences.py --data DIR --write
+```
+
+| judge | labelled questions | pairs | coverage | lowest pair | worth | shown |
+|---|---|---|---|---|---|---|
+{systems}
+
+Two judges of the same answers: agreement with people, half of the labels in each stratum by the first judge's verdict.
+Beside the width is that of as many labels of random answers, without strata.
+
+| labels | pairs | coverage | lowest pair | width | at random |
+|---|---|---|---|---|---|
+{judges}
+"""
+
+
+def write_page(systems: list[dict[str, Any]], judges: list[dict[str, Any]], draws: int) -> None:
+    """Put both tables between the two marks of the page."""
+    tables = {
+        name: "\n".join(f"| {' | '.join(show(row))} |" for row in rows)
+        for name, rows in (("systems", systems), ("judges", judges))
+    }
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{TEXT.format(draws=draws, **tables)}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""``adjudge forget``: delete everything that is kept about one content or customer, and say what was not deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.ledger import Key, Place, find_user, name_option, use_ledger
+from adjudge.cli.output import print_line, write_json
+from adjudge.config.file import Config, read_config
+from adjudge.config.forget import list_configured
+from adjudge.config.gates import list_webhook_hosts
+from adjudge.config.ledger import open_ledger
+from adjudge.erasure.choice import Choice, read_choice
+from adjudge.erasure.forget import Places, check_erasure, forget
+from adjudge.erasure.ledger import Order
+from adjudge.erasure.report import ForgetReport
+from adjudge.errors import UsageError
+from adjudge.formats.invisible import explain_doubtful_name
+from adjudge.formats.text import flatten, show
+from adjudge.runs.folder import MANIFEST_FILE
+from adjudge.server.database import ANSWERS, find_table
+
+_COLUMNS = 80
+
+_MOST_SHOWN = 10
+"""Of what a person is to look at; ``--json`` has the rest."""
+
+
+def _name_paths(name: str, what: str) -> object:
+    return typer.Option(f"--{name}", metavar="PATH", help=f"{what}, beside those of adjudge.toml; several times.")
+
+
+def forget_all(
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="SHA256", help="The content with this digest.")
+    ] = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option("--metadata", metavar="N=V", help="What has this value in its metadata, like customer=C-20931."),
+    ] = None,
+    reason: Annotated[str | None, name_option("reason", "Why; it explains the gap later.")] = None,
+    by: Annotated[str | None, name_option("by", "Who asks for it; by default this system's user.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")] = False,
+    shown: Annotated[
+        int | None, typer.Option("--show", metavar="SEQ", help="Say whether that entry records this erasure.")
+    ] = None,
+    ledger: Place = None,
+    runs: Annotated[list[Path] | None, _name_paths("run", "Run, or a folder of runs")] = None,
+    caches: Annotated[list[Path] | None, _name_paths("cache", "Cache of replies")] = None,
+    recordings: Annotated[list[Path] | None, _name_paths("recording", "Recording")] = None,
+    labels: Annotated[list[Path] | None, _name_paths("labels", "File of labels")] = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Delete everything that is kept about one content, or about whom metadata name: no text of it is left.
+
+    Entries of the ledger lose their payloads and stay, so the ledger still verifies, and says that they were erased.
+    This cannot be undone. Stop what writes to the runs before; run it again if it was interrupted.
+
+    Exit status: 0 done, 1 the ledger was changed by somebody, 2 wrong usage, 3 something is left: run it again.
+    """
+    choice = read_choice(subject, metadata)
+    configuration = read_config(config)
+    if shown is not None:
+        return _show(shown, choice, ledger, config, as_json=as_json)
+    order = Order(choice=choice, reason=_check_reason(reason, dry_run=dry_run), by=_check_by(by))
+    named = Places(
+        caches=tuple(caches or ()),
+        recordings=tuple(recordings or ()),
+        labels=tuple(labels or ()),
+        runs=tuple(runs or ()),
+    )
+    report = asyncio.run(_forget(order, configuration, ledger, key, named, dry_run=dry_run))
+    if as_json:
+        write_json(report.to_dict())
+    else:
+        for line in _describe(report):
+            print_line(line)
+    return 3 if report.unfinished else 1 if report.verified is False else 0
+
+
+async def _forget(
+    order: Order, config: Config, url: str | None, key: str | None, named: Places, *, dry_run: bool
+) -> ForgetReport:
+    configured = list_configured(config)
+    folders = _unite(named.runs, configured["runs"])
+    places = replace(
+        named,
+        caches=_unite(named.caches, configured["caches"]),
+        recordings=_unite(named.recordings, configured["recordings"]),
+        labels=_unite(named.labels, configured["labels"]),
+        runs=tuple(run for folder in folders for run in _list_runs(folder)),
+        webhooks=tuple(list_webhook_hosts(config)),
+    )
+    if url is None and not config.ledger:
+        if not any((places.caches, places.recordings, places.labels, places.runs)):
+            raise UsageError("no place is named: write [ledger] in adjudge.toml, or give --ledger, --run or the like")
+        return await forget(order, places, dry_run=dry_run)
+    async with open_ledger(config, url, key=key, for_writing=not dry_run) as ledger:
+        await ledger.head()  # which makes no ledger where there is none, as writing would
+        return await forget(order, replace(places, ledger=ledger, answers=find_table(ANSWERS)), dry_run=dry_run)
+
+
+def _unite(named: Iterable[Path], configured: Iterable[Path]) -> tuple[Path, ...]:
+    """List paths once each, however they are written."""
+    return tuple({path.resolve(): path for path in (*configured, *named)}.values())
+
+
+def _list_runs(path: Path) -> list[Path]:
+    if (path / MANIFEST_FILE).is_file():
+        return [path]
+    if not path.is_dir():
+        raise UsageError(f"there is no run {show(str(path))}; name a folder of `adjudge run`, or one with such folders")
+    return sorted(folder for folder in path.iterdir() if (folder / MANIFEST_FILE).is_file())
+
+
+def _check_reason(reason: str | None, *, dry_run: bool) -> str:
+    if dry_run:
+        return reason or ""
+    if not (reason or "").strip():
+        raise UsageError("an erasure needs --reason: it is what explains the gap later", argument="reason")
+    return str(reason)
+
+
+def _check_by(by: str | None) -> str:
+    name = by if by is not None else find_user()
+    doubt = explain_doubtful_name(name)
+    if doubt is not None:
+        raise UsageError(f"--by {name[:80]!a} names nobody for certain: {doubt}", argument="by")
+    return name
+
+
+def _show(seq: int, choice: Choice, ledger: str | None, config: Path | None, *, as_json: bool) -> int:
+    is_same = use_ledger(ledger, config, lambda opened: check_erasure(opened, seq, choice))
+    if as_json:
+        write_json({"schema": "adjudge/erasure-check/1", "seq": seq, "same": bool(is_same)})
+    else:
+        print_line(f"entry {seq} records the erasure of {'this' if is_same else 'something else'}: {choice.describe()}")
+    return 0 if is_same else 1
+
+
+# ---------------------------------------------------------------- in words
+
+
+def _describe(report: ForgetReport) -> Iterator[str]:
+    yield from _describe_deleted(report)
+    yield from _describe_look(report)
+    yield ""
+    yield "Out of reach"
+    for place in report.out_of_reach:
+        yield from _align(place.place, place.what, width=22)
+    for problem in report.unfinished:
+        yield from _wrap(f"Not finished: {problem}. Run this again.")
+    yield ""
+    if report.entries is not None:
+        yield from _wrap(_describe_ledger(report))
+    if report.seq is not None:
+        yield from _wrap(f"Recorded as entry {report.seq}. It keeps a keyed digest of the value, not the value.")
+
+
+def _describe_deleted(report: ForgetReport) -> Iterator[str]:
+    if not report.total:
+        yield f"Nothing is kept about {flatten(report.chosen, 200)}."
+        return
+    texts = f"{report.total:,} {'text' if report.total == 1 else 'texts'}"
+    yield f"Would be deleted, {texts}" if report.dry_run else f"Deleted, {texts}"
+    for each in report.deleted:
+        if each.count:
+            yield from _align(f"{each.place:<16}{each.count:>7,}", each.what, width=24)
+
+
+def _describe_look(report: ForgetReport) -> Iterator[str]:
+    if not report.look:
+        return
+    count = len(report.look)
+    yield ""
+    yield f"Look at {'this' if count == 1 else 'these'} yourself, {count:,} {'text' if count == 1 else 'texts'}"
+    for each in report.look[:_MOST_SHOWN]:
+        where = _NAMES.get(each.place, "{}").format(each.where[-12:] if each.place == "approvals" else each.where)
+        yield from _wrap(f"{where}: {each.what}", indent="  ")
+    if count > _MOST_SHOWN:
+        yield f"  and {count - _MOST_SHOWN:,} more; --json lists all"
+    if any(each.place == "ledger" for each in report.look):
+        yield '  delete an entry: adjudge ledger erase SEQ --reason "..."'
+    if any(each.place == "approvals" for each in report.look):
+        yield "  delete the texts of a request: adjudge approvals forget ID"
+
+
+_NAMES = {"ledger": "entry {}", "approvals": "approval {}"}
+
+
+def _describe_ledger(report: ForgetReport) -> str:
+    if not report.verified:
+        return f"The ledger does not verify: {report.problem}; `adjudge ledger verify` says more."
+    return f"The ledger verifies: {report.entries:,} entries, {report.erased:,} without their text."
+
+
+def _align(name: str, text: str, *, width: int) -> Iterator[str]:
+    lines = textwrap.wrap(flatten(text, 1_000), _COLUMNS - width - 3) or [""]
+    yield f"  {name:<{width}} {lines[0]}".rstrip()
+    for line in lines[1:]:
+        yield f"{'':<{width + 3}}{line}"
+
+
+def _wrap(text: str, *, indent: str = "") -> list[str]:
+    inner = indent + "  " if indent else ""
+    return textwrap.wrap(flatten(text, 2_000), _COLUMNS, initial_indent=indent, subsequent_indent=inner)

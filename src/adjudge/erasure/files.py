@@ -1,0 +1,342 @@
+"""Forgetting in files: caches of replies, recordings, files of labels, and folders of runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from adjudge.content import digest_text
+from adjudge.dataset.contents import digest_content
+from adjudge.erasure.choice import Choice
+from adjudge.erasure.report import Findings, NamedText, OutOfReach
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.files import open_regular
+from adjudge.labels.source import STORE_FILE
+from adjudge.labels.store import LabelStore
+from adjudge.models.replies.cache_file import ReplyCache
+from adjudge.models.replies.key import make_case_prefix
+from adjudge.models.replies.recording import LARGEST, read_lines
+from adjudge.models.replies.row import RECORDING
+from adjudge.runs.batch.store import BatchStore
+from adjudge.runs.folder import MANIFEST_FILE, RunLock, read_manifest
+from adjudge.runs.item import erase_case, find_erased
+from adjudge.runs.store import RunStore
+
+_SQLITE = b"SQLite format 3\x00"
+
+_CONTENT = re.compile(r"<<content \{\{token\}\}>>\n(.*)\n<<end content \{\{token\}\}>>\n", re.DOTALL)
+"""The content in a recorded prompt, between its fences."""
+
+_REPORTS = frozenset((".html", ".md", ".json", ".xml", ".csv", ".jsonl", ".txt"))
+
+_OURS = frozenset((MANIFEST_FILE, "plan.json", "estimate.json", "looks.jsonl"))
+
+
+# ---------------------------------------------------------------- caches
+
+
+def forget_in_cache(path: Path, findings: Findings, *, dry_run: bool) -> None:
+    """Delete the replies about the subjects that were found from a cache."""
+    with ReplyCache(path) as cache:
+        count, unknown = cache.check().drop_subjects(findings.subjects, dry_run=dry_run)
+        findings.count("kept replies", count)
+        if unknown:
+            says = "reply does not say what it is" if unknown == 1 else "replies do not say what they are"
+            what = f"{unknown:,} {says} about; `adjudge cache clear` empties it"
+            findings.look.append(NamedText(place="kept replies", where=str(path), what=what))
+        if not dry_run and not cache.clear_space():
+            findings.unfinished.append(_STILL_READ.format(path))
+
+
+# ---------------------------------------------------------------- files of lines
+
+
+def forget_in_recording(path: Path, choice: Choice, findings: Findings, *, dry_run: bool) -> None:
+    """Delete the rows of a recording that are about the subjects that were found, and leave a row that says so."""
+    lines = [line for _, line in read_lines(path)]
+    rows = [_read(line) for line in lines]
+    gone = [_is_about(row, findings.subjects) for row in rows]
+    for number, (row, drops) in enumerate(zip(rows, gone, strict=True), 1):
+        where = None if drops else choice.find_name(row)
+        if where is not None:
+            what = f"names it in {where}"
+            findings.look.append(NamedText(place="recordings", where=f"{path}, line {number}", what=what))
+    count = sum(gone)
+    findings.count("recordings", count, f"in {path.name}")
+    if count and not dry_run:
+        kept = [line for line, row, drops in zip(lines, rows, gone, strict=True) if not drops and "erased" not in row]
+        before = sum(row["erased"] for row in rows if isinstance(row.get("erased"), int))
+        # The key is no digest, so that no request has it; versions that do not know the row read it all the same.
+        mark = {"schema": RECORDING, "key": "erased", "model": "", "erased": before + count, "reply": {"text": ""}}
+        replace_lines(path, [*kept, json.dumps(mark).encode()])
+
+
+def _is_about(row: Mapping[str, Any], subjects: Collection[str]) -> bool:
+    if "subject" in row:
+        return row["subject"] in subjects
+    # Rows that earlier versions wrote say nothing of their subject, and the prompt has the content.
+    request = row.get("request")
+    user = request.get("user") if isinstance(request, Mapping) else None
+    found = _CONTENT.search(user) if isinstance(user, str) else None
+    return found is not None and digest_text(found[1].encode("utf-8", "replace").decode()) in subjects
+
+
+def forget_in_label_file(path: Path, choice: Choice, findings: Findings, *, dry_run: bool) -> None:
+    """Delete the comments of labels about what was found, from a file of labels: a row of JSON for each."""
+    lines = [line for _, line in read_lines(path)]
+    count, written = 0, list[bytes]()
+    for number, line in enumerate(lines, 1):
+        row = _read(line)
+        is_about = (
+            row.get("subject") in findings.subjects
+            or row.get("case") in findings.approvals
+            or (row.get("run"), row.get("case")) in findings.run_cases
+        )
+        if is_about and row.get("comment"):
+            count += 1
+            row = {name: value for name, value in row.items() if name != "comment"}
+            written.append(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+            continue
+        written.append(line)
+        where = choice.find_name(row)
+        if where is not None:
+            what = f"names it in {where}"
+            findings.look.append(NamedText(place="labels", where=f"{path}, line {number}", what=what))
+    findings.count("labels", count, f"comments in {path.name}")
+    if count and not dry_run:
+        replace_lines(path, written)
+
+
+def replace_lines(path: Path, lines: list[bytes]) -> None:
+    """Replace a file's lines in one step, with the mode that it had; raises ``AdjudgeError`` where others write it."""
+    place = path.resolve()
+    fresh = place.with_name(f"{place.name}.{secrets.token_hex(4)}.new")
+    try:
+        before = place.stat()
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(b"".join(line + b"\n" for line in lines))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.chmod(stat.S_IMODE(before.st_mode))
+        now = place.stat()
+        if (now.st_size, now.st_mtime_ns, now.st_ino) != (before.st_size, before.st_mtime_ns, before.st_ino):
+            raise AdjudgeError(f"{path} is being written; stop what writes it, and run this again")
+        fresh.replace(place)
+    except OSError as error:
+        raise AdjudgeError(
+            f"{path} cannot be written: {error.strerror}; make it writable, and run this again"
+        ) from None
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (RecursionError, ValueError):
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+# ---------------------------------------------------------------- files of labels
+
+
+def is_store(path: Path) -> bool:
+    """Return whether a file is a database, and no file of lines."""
+    with open_regular(path) as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def find_in_label_store(path: Path, choice: Choice, findings: Findings) -> list[str]:
+    """Find the cases of a file of labels that are about the choice, as it took them in; their ids."""
+    store = LabelStore(path)
+    try:
+        cases = []
+        for name, body in store.list_bodies():
+            members = _read(body)
+            if find_erased(members) is not None:
+                continue
+            if _is_case(members, choice):
+                cases.append(name)
+                findings.subjects.add(digest_content(members.get("content")))
+            elif choice.find_name(members) is not None:
+                findings.look.append(NamedText(place="labels", where=f"{path}, case {name}", what="names it"))
+        return cases
+    finally:
+        store.close()
+
+
+def forget_in_label_store(
+    path: Path,
+    cases: Collection[str],
+    choice: Choice,
+    findings: Findings,
+    *,
+    hide: Callable[[str], str | None],
+    dry_run: bool,
+) -> None:
+    """Delete what people wrote about some cases, and the cases' texts, from a file of labels."""
+    store = LabelStore(path)
+    try:
+        count = store.erase_cases(cases, lambda body: erase_case(body, hide=hide), dry_run=dry_run) if cases else 0
+        findings.count("labels", count, "comments")
+        if not dry_run and not store.clear_space():
+            findings.unfinished.append(_STILL_READ.format(path))
+        for case, text in store.list_written():
+            if case not in cases and choice.find_name(text) is not None:
+                what = "somebody's comment names it"
+                findings.look.append(NamedText(place="labels", where=f"{path}, case {case}", what=what))
+    finally:
+        store.close()
+
+
+def _is_case(members: Mapping[str, Any], choice: Choice) -> bool:
+    if choice.subject is None:
+        return choice.matches(members.get("metadata"))
+    return choice.is_subject(digest_content(members.get("content")))
+
+
+# ---------------------------------------------------------------- runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCases:
+    """The cases of a run that are about the choice."""
+
+    folder: Path
+    ident: str
+    cases: Mapping[int, str]
+    """Place and id."""
+    erased: int
+    """Cases that were erased before, perhaps by a call that was interrupted."""
+    data: str | None
+    """The data set's file, as the run names it."""
+
+
+def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
+    """Find the cases of a run that are about the choice, and what else names it."""
+    manifest = read_manifest(folder)
+    store = RunStore(folder).open()
+    cases: dict[int, str] = {}
+    named = Counter[str]()
+    try:
+        for place, name, body in store.list_bodies():
+            members = _read(body)
+            if find_erased(members) is not None:
+                continue
+            if _is_case(members, choice):
+                cases[place] = name
+                findings.subjects.add(digest_content(members.get("content")))
+            elif choice.find_name(members) is not None:
+                named[name] += 1
+        chosen = set(cases.values())
+        for name, body in store.list_texts():
+            if name not in chosen and choice.may_name(body) and choice.find_name(_read(body)) is not None:
+                named[name] += 1
+        erased = store.count_erased()
+    finally:
+        store.close()
+    findings.look += [NamedText(place="runs", where=f"{folder}, case {name}", what="names it") for name in named]
+    ident = str(manifest["id"])
+    findings.run_cases |= {(ident, name) for name in cases.values()}
+    for name in cases.values():
+        if choice.find_name(name) is not None:
+            findings.look.append(NamedText(place="runs", where=f"{folder}, case {name}", what="its id, which stays"))
+    _find_reports(folder, choice, findings)
+    data = manifest["dataset"].get("path")
+    return RunCases(
+        folder=folder, ident=ident, cases=cases, erased=erased, data=data if isinstance(data, str) else None
+    )
+
+
+def forget_in_run(
+    run: RunCases, choice: Choice, findings: Findings, *, hide: Callable[[str], str | None], dry_run: bool
+) -> None:
+    """Delete the texts of a run's cases: comments about them first, then what came back, then results and cases."""
+    names = set(run.cases.values())
+    labels = run.folder / STORE_FILE
+    if labels.is_file():
+        forget_in_label_store(labels, names, choice, findings, hide=hide, dry_run=dry_run)
+    findings.count("runs", len(run.cases), run.folder.name)
+    if dry_run or not (run.cases or run.erased):
+        return
+    lock = RunLock(run.folder)
+    lock.take()
+    try:
+        is_clear = _erase_in_run(run, hide)
+    finally:
+        lock.release()
+    if not is_clear:
+        findings.unfinished.append(_STILL_READ.format(run.folder))
+
+
+def _erase_in_run(run: RunCases, hide: Callable[[str], str | None]) -> bool:
+    """Erase the cases of a run; return whether their texts have left its files, also those of an earlier call."""
+    batches, is_clear = BatchStore(run.folder), True
+    if batches.exists:
+        batches.open()
+        is_clear = batches.erase_replies([make_case_prefix(name) for name in run.cases.values()])
+        batches.close()
+    store = RunStore(run.folder).open()
+    try:
+        if run.cases:
+            store.erase_cases(run.cases, hide=hide)
+        return store.clear_space() and is_clear
+    finally:
+        store.close()
+
+
+_STILL_READ = "{} is being read by another process, so the log beside it may hold what was deleted"
+
+
+def _find_reports(folder: Path, choice: Choice, findings: Findings) -> None:
+    """Find reports and exports that somebody saved in the folder of a run."""
+    for path in sorted(folder.iterdir()):
+        if path.name in _OURS or path.suffix not in _REPORTS or not path.is_file() or path.is_symlink():
+            continue
+        if _names(path, choice):
+            findings.out_of_reach.append(OutOfReach(place="saved reports", what=f"{path} names it; delete it yourself"))
+
+
+def _names(path: Path, choice: Choice) -> bool:
+    with suppress(OSError, UsageError):
+        if path.stat().st_size <= LARGEST:
+            return choice.find_name({"": path.read_text(encoding="utf-8", errors="replace")}) is not None
+    return False
+
+
+@dataclass(slots=True)
+class DataFiles:
+    """The data sets that runs were made of: adjudge never changes them, and says which rows are about the choice."""
+
+    choice: Choice
+    seen: set[Path] = field(default_factory=set)
+
+    def look(self, run: RunCases, findings: Findings) -> None:
+        """Look through the file that a run names, if it is there and has lines."""
+        path = None if run.data is None else Path(run.data)
+        if path is None or path in self.seen or path.suffix != ".jsonl" or not path.is_file():
+            return
+        self.seen.add(path)
+        lines = list(self._list_lines(path))
+        if lines:
+            listed = ", ".join(map(str, lines[:10])) + (", ..." if len(lines) > 10 else "")
+            what = f"{len(lines):,} {'row' if len(lines) == 1 else 'rows'}: {listed}"
+            findings.out_of_reach.append(OutOfReach(place=path.name, what=what))
+
+    def _list_lines(self, path: Path) -> Iterator[int]:
+        with suppress(UsageError):
+            for number, line in read_lines(path):
+                row = _read(line)
+                if _is_case(row, self.choice) or self.choice.find_name(row) is not None:
+                    yield number

@@ -1,0 +1,223 @@
+"""Forgetting everywhere: files first, the ledger last, so that a run that is killed can be run again and finishes.
+
+The ledger's metadata are what tells which contents are meant. While its entries are there, everything that hangs on
+them is found again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from adjudge.erasure.choice import Choice
+from adjudge.erasure.files import (
+    DataFiles,
+    RunCases,
+    find_in_label_store,
+    find_in_run,
+    forget_in_cache,
+    forget_in_label_file,
+    forget_in_label_store,
+    forget_in_recording,
+    forget_in_run,
+    is_store,
+)
+from adjudge.erasure.ledger import (
+    TABLES,
+    Chosen,
+    LedgerErasure,
+    Order,
+    describe_ledger,
+    find_chosen,
+    make_key,
+    make_key_table,
+    read_key,
+)
+from adjudge.erasure.report import Findings, ForgetReport, OutOfReach
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+from adjudge.guards.approval.listed import verify_listed
+from adjudge.ledger.columns import make_column_tables
+from adjudge.ledger.ledger import Ledger
+from adjudge.ledger.verification import ERASURES_SCHEMA, Verification
+
+if TYPE_CHECKING:
+    from sqlalchemy import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """The places to look through."""
+
+    ledger: Ledger | None = None
+    answers: Table | None = None
+    """The table in which a server keeps its answers beside the ledger."""
+    caches: tuple[Path, ...] = ()
+    recordings: tuple[Path, ...] = ()
+    labels: tuple[Path, ...] = ()
+    """Files of labels: databases, and files of JSON lines."""
+    runs: tuple[Path, ...] = ()
+    """Folders of runs."""
+    webhooks: tuple[str, ...] = ()
+    """Hosts to which notifications are sent."""
+
+
+Hide = Callable[[str], str | None]
+
+
+async def forget(order: Order, places: Places, *, dry_run: bool = False) -> ForgetReport:
+    """Delete everything that is kept about a choice in some places; with ``dry_run``, only find it.
+
+    Raises ``UsageError`` for a place that is not there, before anything is deleted.
+    """
+    _check_there(places)
+    findings = Findings()
+    for place in _PLACES:
+        findings.count(place, 0)
+    chosen = await _look(places.ledger, order.choice, findings, places.answers)
+    hide = await _make_hide(places.ledger, order.choice, dry_run=dry_run)
+    await asyncio.to_thread(_forget_in_files, order.choice, places, findings, hide, dry_run=dry_run)
+    seq = None
+    if chosen is not None and places.ledger is not None:
+        if not dry_run:
+            # Found anew, in the transaction that erases: what came meanwhile is erased too.
+            findings.look = [each for each in findings.look if each.place not in ("ledger", "approvals")]
+            erasure = LedgerErasure(places.ledger, order, places.answers, findings.to_counts())
+            work = partial(erasure.erase, findings=findings)
+            chosen, seq = await places.ledger.transact(work, tables=make_key_table())
+        describe_ledger(chosen, findings)
+    verification = None if places.ledger is None else await _finish(places.ledger, findings, places, dry_run=dry_run)
+    _list_out_of_reach(places, findings)
+    return ForgetReport(
+        chosen=order.choice.describe(),
+        dry_run=dry_run,
+        deleted=findings.list_deleted(),
+        look=tuple(findings.look),
+        out_of_reach=tuple(findings.out_of_reach),
+        unfinished=tuple(findings.unfinished),
+        seq=seq,
+        entries=None if verification is None else verification.entries,
+        erased=0 if verification is None else len(verification.erased),
+        verified=None if verification is None else verification.valid,
+        problem="" if verification is None else verification.detail,
+    )
+
+
+_PLACES = ("ledger", "approvals", "kept answers", "kept replies", "recordings", "runs", "labels", "search index")
+"""The places of a report, in its order."""
+
+
+def _check_there(places: Places) -> None:
+    """Raise ``UsageError`` for a file that is not there: one that is mistyped would pass for one with nothing in it."""
+    named = {"cache": places.caches, "recording": places.recordings, "file of labels": places.labels}
+    for noun, paths in named.items():
+        for path in paths:
+            if not path.is_file():
+                raise UsageError(f"there is no {noun} {show(str(path))}; name one that is there")
+
+
+async def check_erasure(ledger: Ledger, seq: int, choice: Choice | None) -> bool | None:
+    """Return whether an erasure was one of this choice; ``None`` where no choice is given to compare.
+
+    Raises ``UsageError`` for an entry that sums up no erasure.
+    """
+    payload = (await ledger.read(seq)).payload or {}
+    named = payload.get("chosen")
+    if payload.get("schema") != ERASURES_SCHEMA or not isinstance(named, dict):
+        raise UsageError(f"entry {seq} is none that `adjudge forget` recorded; `adjudge ledger show {seq}` shows it")
+    if choice is None:
+        return None
+    key = await ledger.look(read_key, tables=make_key_table())
+    return key is not None and hmac.compare_digest(choice.digest(key), str(named.get("digest")))
+
+
+async def _look(ledger: Ledger | None, choice: Choice, findings: Findings, answers: Table | None) -> Chosen | None:
+    if ledger is None:
+        return None
+    work = partial(find_chosen, choice=choice, findings=findings, answers=answers)
+    chosen = await ledger.look(work, tables=make_column_tables(), snapshot=True)
+    if chosen is None:
+        raise UsageError("the entries of this ledger have no columns to be searched by; run `adjudge ledger upgrade`")
+    return chosen
+
+
+async def _make_hide(ledger: Ledger | None, choice: Choice, *, dry_run: bool) -> Hide:
+    """Make the function that hides a group which names the choice, in every run alike, so that groups stay groups."""
+    key = secrets.token_bytes(32)
+    if ledger is not None and not dry_run:
+        key = await ledger.transact(lambda transaction: make_key(transaction.connection), tables=make_key_table())
+
+    def hide(group: str) -> str | None:
+        named = choice.find_name(group)
+        return (
+            None
+            if named is None
+            else f"hmac-sha256:{hmac.digest(key, group.encode('utf-8', 'replace'), 'sha256').hex()}"
+        )
+
+    return hide
+
+
+def _forget_in_files(choice: Choice, places: Places, findings: Findings, hide: Hide, *, dry_run: bool) -> None:
+    runs = [find_in_run(folder, choice, findings) for folder in places.runs]
+    stores = [path for path in places.labels if is_store(path)]
+    cases = {path: find_in_label_store(path, choice, findings) for path in stores}
+    for path in places.caches:
+        forget_in_cache(path, findings, dry_run=dry_run)
+    for path in places.recordings:
+        forget_in_recording(path, choice, findings, dry_run=dry_run)
+    for path in places.labels:
+        if path in cases:
+            forget_in_label_store(path, cases[path], choice, findings, hide=hide, dry_run=dry_run)
+        else:
+            forget_in_label_file(path, choice, findings, dry_run=dry_run)
+    _forget_in_runs(runs, choice, findings, hide, dry_run=dry_run)
+
+
+def _forget_in_runs(
+    runs: Collection[RunCases], choice: Choice, findings: Findings, hide: Hide, *, dry_run: bool
+) -> None:
+    data = DataFiles(choice)
+    for run in runs:
+        data.look(run, findings)
+        try:
+            forget_in_run(run, choice, findings, hide=hide, dry_run=dry_run)
+        except UsageError as error:  # somebody writes to it now; the others are done all the same
+            findings.unfinished.append(str(error))
+
+
+async def _finish(ledger: Ledger, findings: Findings, places: Places, *, dry_run: bool) -> Verification:
+    """Have what was deleted leave the files, also what an earlier call deleted, and verify the ledger."""
+    if not dry_run:
+        more = () if places.answers is None else (places.answers.name,)
+        problem = await ledger.clear_space((*TABLES, *more))
+        if problem:
+            findings.unfinished.append(f"the database was not cleared: {problem}")
+    return await verify_listed(ledger, await ledger.verify())
+
+
+def _list_out_of_reach(places: Places, findings: Findings) -> None:
+    """List what no program can delete from here, each with what to do."""
+    about = len(findings.results)
+    asked = (
+        f"{about:,} decisions and results; what they keep is in your contract"
+        if about
+        else "what they keep is in your contract"
+    )
+    listed = [
+        OutOfReach(place="model providers", what=asked),
+        OutOfReach(place="exports, saved reports", what="ask who has them"),
+        OutOfReach(place="backups", what="not known; run this again after a restore"),
+        OutOfReach(place="logs, mail, tickets", what="where your programs wrote it"),
+        OutOfReach(place="a head kept elsewhere", what="only a hash; it stays valid"),
+    ]
+    if places.webhooks:
+        sent = f"{len(findings.approvals):,} requests" if findings.approvals else "requests"
+        listed.insert(1, OutOfReach(place="webhooks", what=f"{sent} were announced to {', '.join(places.webhooks)}"))
+    findings.out_of_reach = [*listed[:2], *findings.out_of_reach, *listed[2:]]

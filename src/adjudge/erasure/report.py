@@ -1,0 +1,101 @@
+"""What a deletion did, what it left for a person, and what it cannot reach. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from adjudge.formats.record import write_record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedTexts:
+    """What was deleted in one kind of place, or would be."""
+
+    place: str
+    count: int
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedText:
+    """A text that names what is forgotten, and is about something else: a person looks at it."""
+
+    place: str
+    where: str
+    """The entry, request, line or case."""
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfReach:
+    """A place in which more may be kept, and what to do there."""
+
+    place: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetReport:
+    """What ``adjudge forget`` did, or would do."""
+
+    schema: ClassVar[str] = "adjudge/forgotten/1"
+
+    chosen: str
+    dry_run: bool
+    deleted: tuple[DeletedTexts, ...]
+    look: tuple[NamedText, ...]
+    out_of_reach: tuple[OutOfReach, ...]
+    unfinished: tuple[str, ...] = ()
+    """What could not be done now; the same command again does it."""
+    seq: int | None = None
+    """The ledger's entry that sums it up; ``None`` where nothing was deleted, or no ledger was named."""
+    entries: int | None = None
+    """How many entries the ledger has; ``None`` without one."""
+    erased: int = 0
+    """How many of them have no payload any more."""
+    verified: bool | None = None
+    problem: str = ""
+    """What is wrong with the ledger, in a sentence; empty where it is in order."""
+
+    @property
+    def total(self) -> int:
+        """How many texts were deleted."""
+        return sum(each.count for each in self.deleted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write this value as plain data."""
+        return write_record(self)
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What was found so far, across all places."""
+
+    subjects: set[str] = field(default_factory=set)
+    """Digests of contents that are about what is forgotten."""
+    approvals: set[str] = field(default_factory=set)
+    results: set[str] = field(default_factory=set)
+    run_cases: set[tuple[str, str]] = field(default_factory=set)
+    """The id of a run, and of a case in it."""
+    deleted: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
+    look: list[NamedText] = field(default_factory=list)
+    out_of_reach: list[OutOfReach] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+
+    def count(self, place: str, number: int, what: str = "") -> None:
+        """Count texts of a place."""
+        before, words = self.deleted.get(place, (0, []))
+        self.deleted[place] = before + number, [*words, *([what] if what and number else [])]
+
+    def list_deleted(self) -> tuple[DeletedTexts, ...]:
+        """List what was deleted, by place."""
+        return tuple(
+            DeletedTexts(place=place, count=count, what="; ".join(dict.fromkeys(words)))
+            for place, (count, words) in self.deleted.items()
+        )
+
+    def to_counts(self) -> Mapping[str, int]:
+        """Count the deleted texts by place, for the ledger."""
+        return {place: count for place, (count, _) in self.deleted.items() if count}

@@ -1,0 +1,225 @@
+"""Two judges of the same contents, compared by labels of some of them: which of the two is right more often?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+from adjudge.dataset.contents import digest_content
+from adjudge.dataset.label import Label
+from adjudge.errors import UsageError
+from adjudge.formats.record import write_record
+from adjudge.labels.truth import LabelledVerdict, TruthHeap
+from adjudge.measurement.draw import Origin, Planned, find_planned
+from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
+from adjudge.measurement.limit import LimitKind, find_quantile
+from adjudge.measurement.measure import make_measurement
+from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.people import PeopleLabels
+from adjudge.measurement.run_labels import read_plan_file, read_queue
+from adjudge.runs.folder import Run
+from adjudge.trust.difference import PairedCounts, find_stratified_difference
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareDifference:
+    """A share of the same cases for two judges, and how much larger it is for the second."""
+
+    before: int
+    """Labelled cases that count for the first judge."""
+    after: int
+    of: int
+    """Labelled cases."""
+    value: float | None
+    """The difference of the shares of all cases, in -1 to 1; ``None`` where the labels say nothing of the others."""
+    low: float | None
+    high: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data."""
+        return write_record(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeDifference:
+    """Two judges beside what people say of the same cases: agreement, wrong passes and wrong fails, of all cases."""
+
+    schema: ClassVar[str] = "adjudge/judge-difference/1"
+
+    agreement: ShareDifference
+    """Cases that a judge decides as people do; undecided is no agreement."""
+    wrong_passes: ShareDifference
+    """Cases that a judge passes and people fail, as a share of all cases."""
+    wrong_fails: ShareDifference
+    """Cases that a judge fails and people pass, as a share of all cases."""
+    limit: LimitKind | None
+    """The looks that the intervals hold for; ``None`` where the labels allow none."""
+    because: str
+    """Why these limits, or why there are none. One clause."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data."""
+        return write_record(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    """A case whose truth people settled, with the verdicts of both judges."""
+
+    truth: TruthHeap
+    before: LabelledVerdict
+    after: LabelledVerdict
+    stratum: str
+
+
+def compare_judges(
+    before: Run, after: Run, *, labels: Iterable[Label] | None = None, labels_are_random: bool = False
+) -> JudgeDifference:
+    """Compare two judges of the same contents with people.
+
+    Args:
+        before: The run of the first judge.
+        after: The run of the second judge on the same contents.
+        labels: Labels of the contents. By default those of both runs' own queues: they are of the same contents.
+        labels_are_random: True if the labelled cases are a random sample, as the user says.
+
+    Limits are Bonett's and Price's, over the strata of a plan by MOVER. They hold for one look where the corrected rate
+    of the first run has such limits, and else for every look. Labels that somebody chose give counts alone. A case
+    whose truth people did not settle is left out.
+
+    Needs ``adjudge[trust]``. Raises ``UsageError`` for runs of pairs and for runs of other contents.
+    """
+    check_extra()
+    for run in (before, after):
+        if run.compares:
+            raise UsageError(f"{run.folder} compares pairs; adjudge agree measures each of the two judges")
+    every = tuple(labels) if labels is not None else tuple(dict.fromkeys((*read_queue(before), *read_queue(after))))
+    measurement = make_measurement(before, labels=every, labels_are_random=labels_are_random, most_disagreements=0)
+    planned = _find_planned(before, after, every) if measurement.sampling == "plan" else None
+    cases = _read_cases(before, after, every, planned)
+    level, limit, because = _choose_level(measurement, len(cases))
+    sizes = {"": measurement.cases} if planned is None else planned.sizes
+    if limit is not None and any(not number for number in _count(cases, sizes).values()):
+        limit, because = None, "a stratum of the plan has no label that people agree on; label more of its cases"
+    known_sizes = None if limit is None else sizes
+    return JudgeDifference(
+        agreement=_make_share(cases, _AGREEMENT, known_sizes, level),
+        wrong_passes=_make_share(cases, _WRONG_PASSES, known_sizes, level),
+        wrong_fails=_make_share(cases, _WRONG_FAILS, known_sizes, level),
+        limit=limit,
+        because=because,
+    )
+
+
+_Cells = frozenset[tuple[TruthHeap, LabelledVerdict]]
+
+_AGREEMENT: _Cells = frozenset({("good", "passed"), ("bad", "failed")})
+_WRONG_PASSES: _Cells = frozenset({("bad", "passed")})
+_WRONG_FAILS: _Cells = frozenset({("good", "failed")})
+
+
+# ---------------------------------------------------------------- the sample
+
+
+def _find_planned(before: Run, after: Run, labels: Sequence[Label]) -> Planned | None:
+    """Find the plan that drew the labels: in the folder of either run, else as the labels describe it."""
+    for run in (before, after):
+        if (planned := read_plan_file(run, labels).planned) is not None:
+            return planned
+    designs = [label.design for label in labels if label.design is not None and label.subject is not None]
+    own = [design for design in designs if design.drawn_from is not None and design.drawn_from == before.contents]
+    plans = Counter(design.plan for design in own).most_common(1)
+    if not plans:
+        return None
+    kept = [design for design in own if design.plan == plans[0][0]]
+    labelled = dict.fromkeys((design.stratum for design in kept), 1)
+    return find_planned(kept, labelled, Origin(contents=before.contents))
+
+
+def _choose_level(measurement: Measurement, labelled: int) -> tuple[float, LimitKind | None, str]:
+    """Choose the level of the intervals, the looks that they hold for, and the reason."""
+    limit = measurement.limit
+    if limit is None or not labelled:
+        return LEVEL, None, measurement.left_out.get("limit") or "no labelled case has a truth that people settled"
+    if limit.kind != "every look":
+        return LEVEL, limit.kind, limit.because
+    # Robbins' normal mixture in place of the quantile of one look.
+    return 2 * NormalDist().cdf(find_quantile(labelled, 1 - limit.level)) - 1, limit.kind, limit.because
+
+
+# ---------------------------------------------------------------- reading and counting
+
+
+def _read_cases(before: Run, after: Run, labels: Sequence[Label], planned: Planned | None) -> list[_Labelled]:
+    people = PeopleLabels(labels, None, planned)
+    second = {case: verdict for case, verdict, _, _ in _read_run(after, None)}
+    cases: list[_Labelled] = []
+    for case, verdict, truth, subject in _read_run(before, people):
+        if truth is None or truth.override or truth.heap not in ("good", "bad"):
+            continue
+        design = None if planned is None else planned.find(truth.designs)
+        if planned is not None and design is None:
+            continue
+        if case not in second:
+            raise UsageError(
+                f"{after.folder} has not judged {case}, which people labelled; judge the same cases with both judges"
+            )
+        later = second[case]
+        if later.subject != subject:
+            raise UsageError(
+                f"{case} has another content in {after.folder}, so the judges cannot be told apart from the answers; "
+                "judge the same contents with both"
+            )
+        stratum = "" if design is None else design.stratum
+        cases.append(_Labelled(truth.heap, verdict.verdict, later.verdict, stratum))
+    return cases
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    verdict: LabelledVerdict
+    subject: str
+
+
+def _read_run(run: Run, people: PeopleLabels | None) -> Iterable[tuple[str, _Verdict, CaseTruth | None, str]]:
+    for _, together in groupby(run.items(), key=lambda item: item.place):
+        items = list(together)
+        case, subject = items[0].case, digest_content(items[0].case.content)
+        verdict = _Verdict(find_verdict([item.result for item in items]).verdict, subject)
+        truth = None if people is None else people.find(case.id, None, subject) or read_stated_truth(case)
+        yield case.id, verdict, truth, subject
+
+
+def _count(cases: Sequence[_Labelled], sizes: Mapping[str, int]) -> dict[str, int]:
+    counts = Counter(case.stratum for case in cases)
+    return {name: counts[name] for name in sizes}
+
+
+def _make_share(
+    cases: Sequence[_Labelled],
+    cells: _Cells,
+    sizes: Mapping[str, int] | None,
+    level: float,
+) -> ShareDifference:
+    """Make the difference of a share; without ``sizes`` its counts alone."""
+    flags = [(case.stratum, (case.truth, case.before) in cells, (case.truth, case.after) in cells) for case in cases]
+    before, after = sum(flag for _, flag, _ in flags), sum(flag for _, _, flag in flags)
+    if sizes is None:
+        return ShareDifference(before=before, after=after, of=len(cases), value=None, low=None, high=None)
+    strata = [
+        PairedCounts(
+            size=size,
+            of=sum(stratum == name for stratum, _, _ in flags),
+            gained=sum(stratum == name and second and not first for stratum, first, second in flags),
+            lost=sum(stratum == name and first and not second for stratum, first, second in flags),
+        )
+        for name, size in sizes.items()
+    ]
+    value, low, high = find_stratified_difference(strata, level=level)
+    return ShareDifference(before=before, after=after, of=len(cases), value=value, low=low, high=high)

@@ -1,0 +1,282 @@
+"""Two runs compared by what people say of their cases: is one system better than the other, or one judge?
+
+Where the answers changed, people labelled both answers of the same questions, and what is compared is how often they
+pass each system. Where the answers are the same, people labelled them once, and what is compared is how often each
+judge is right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, ClassVar, Literal
+
+from adjudge.dataset.contents import digest_content
+from adjudge.dataset.label import Label
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.record import Layout, write_record
+from adjudge.labels.looks import Look, find_draw, find_first_plan, has_look, load_looks, write_look
+from adjudge.labels.plan import LabelPlan, find_plan_problem, read_plan
+from adjudge.labels.truth import TruthHeap
+from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
+from adjudge.measurement.limit import LabelDraw, LimitKind, find_level, find_quantile
+from adjudge.measurement.measurement import OPEN
+from adjudge.measurement.people import PeopleLabels
+from adjudge.measurement.run_labels import read_queue
+from adjudge.runs.folder import Run
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL
+from adjudge.trust.rate_difference import FEWEST_QUESTIONS, RateDifference, make_rate_difference
+
+Better = Literal["better", "worse", "cannot tell"]
+"""Of the later run beside the earlier: its interval is above 0, below 0, or holds 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemDifference:
+    """How much more often people would pass the later run's system than the earlier one's, on the same questions."""
+
+    schema: ClassVar[str] = "adjudge/system-difference/1"
+    _layout: ClassVar[Layout] = Layout(last=("draw",))
+
+    rate: RateDifference | None
+    """The difference with its interval; ``None`` where the labels allow none."""
+    limit: LimitKind | None
+    """The looks that the interval holds for; ``None`` without one."""
+    because: str
+    """Why these limits, or why there are none, and what to do. One clause."""
+    questions: int
+    """Questions of which people labelled both answers."""
+    left: int | None = None
+    """The number of planned questions of which an answer has no label yet; ``None`` without a plan."""
+    draw: LabelDraw | None = None
+    """The sample of labels, as the record of looks names it."""
+
+    @property
+    def standing(self) -> Better:
+        """Say whether the later system is shown to be better or worse."""
+        if self.rate is None or not self.rate.is_shown:
+            return "cannot tell"
+        return "better" if self.rate.low > 0 else "worse"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data."""
+        return write_record(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One run: what the judge and people say of each of its cases."""
+
+    run: Run
+    passed: Mapping[str, bool]
+    """Whether the judge passed each case; undecided is not passed."""
+    truths: Mapping[str, CaseTruth]
+    """The labelled cases whose label is of the content that was judged."""
+
+
+def compare_systems(
+    before: Run,
+    after: Run,
+    *,
+    labels: Iterable[Label] | None = None,
+    labels_are_random: bool = False,
+) -> SystemDifference:
+    """Compare how often people would pass the answers of two runs, from labels of both answers of some questions.
+
+    Args:
+        before: The run of the first system.
+        after: The run of the second on the same questions, by the ids of its cases.
+        labels: Labels of the answers of both runs. Each has to say which content was read (``subject``), because one
+            case has two answers. By default those of each run's own queue.
+        labels_are_random: True if the questions whose answers are labelled are a random sample, as the user says.
+
+    The interval is for one look, once the questions that ``adjudge plan --against`` drew are labelled in both runs.
+    With labels that are random as the user says, it holds at every look. Labels that somebody chose give none.
+
+    Needs ``adjudge[trust]``. Raises ``UsageError`` for runs of pairs, for an unfinished run, and for runs that have no
+    case in common.
+    """
+    check_extra()
+    for run in (before, after):
+        if run.compares:
+            raise UsageError(
+                f"{run.folder} compares pairs, and a difference is of answers that are good or bad; compare the two "
+                "systems' answers one by one"
+            )
+        if run.status != "finished":
+            raise UsageError(f"the run {run.folder} is {run.status}; finish it with adjudge run --resume")
+    given_labels = None if labels is None else tuple(labels)
+    sides = [_read(run, read_queue(run) if given_labels is None else given_labels) for run in (before, after)]
+    first, second = sides
+    questions = sorted(first.passed.keys() & second.passed.keys())
+    if not questions:
+        raise UsageError(f"{before.folder} and {after.folder} have no case in common; run both on one data set")
+    labelled = [case for case in questions if case in first.truths and case in second.truths]
+    looks = (*load_looks(before.folder), *load_looks(after.folder))
+    if labelled == questions:
+        rate = _make_rate(first, second, questions, labelled)
+        return SystemDifference(rate=rate, limit="count", because="every answer is labelled", questions=len(labelled))
+    plan = _find_plan(first, second)
+    if plan is not None:
+        return _compare_planned(first, second, questions, plan, looks)
+    if not labels_are_random:
+        because = (
+            "nobody drew these questions at random, so they say nothing of the others; draw some with "
+            f"adjudge plan {before.folder} --against {after.folder}"
+        )
+        return SystemDifference(rate=None, limit=None, because=because, questions=len(labelled))
+    name, added = find_draw(looks, [_mark(case) for case in labelled])
+    draw = LabelDraw(name=name, added=added)
+    if len(labelled) < FEWEST_QUESTIONS:
+        return _ask_for_more(len(labelled), draw)
+    rate = _make_rate(first, second, questions, labelled, share=1 - find_level(looks, name))
+    because = "the labels are a random sample, as you say, and these limits hold however often you look"
+    return SystemDifference(rate=rate, limit="every look", because=because, questions=len(labelled), draw=draw)
+
+
+def record_difference_look(run: Run, difference: SystemDifference, *, by: str) -> None:
+    """Add a look at a difference to the record in the folder of the earlier run; nothing where there is no sample.
+
+    Raises ``AdjudgeError`` where a look that needs its record cannot be recorded.
+    """
+    draw = difference.draw
+    if draw is None:
+        return
+    look = Look(
+        at=datetime.now(UTC),
+        by=by,
+        labels=difference.questions,
+        draw=draw.name,
+        planned=draw.planned,
+        complete=draw.complete,
+        truths=draw.truths,
+        added=draw.added,
+        limit=difference.limit,
+    )
+    try:
+        write_look(run.folder, look)
+    except AdjudgeError:
+        # The limits for every look need no record; those for one look would be given again after another plan.
+        if difference.limit == "one look" and not has_look(load_looks(run.folder), draw.name, draw.truths):
+            raise
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _read(run: Run, labels: Sequence[Label]) -> _Side:
+    people = PeopleLabels(labels, None)
+    passed: dict[str, bool] = {}
+    truths: dict[str, CaseTruth] = {}
+    for _, together in groupby(run.items(), key=lambda item: item.place):
+        items = list(together)
+        case = items[0].case
+        passed[case.id] = find_verdict([item.result for item in items]).verdict == "passed"
+        # A case has one answer in each run, so a label that does not say which it is of counts for neither.
+        truth = people.find(case.id, None, digest_content(case.content))
+        if truth is not None and not truth.bound:
+            truth = None
+        truth = truth or read_stated_truth(case)
+        if truth is not None and not truth.override and truth.heap in ("good", "bad", *OPEN):
+            truths[case.id] = truth
+    return _Side(run, passed, truths)
+
+
+def _find_plan(first: _Side, second: _Side) -> LabelPlan | None:
+    """Find the plan that drew the same questions of both runs; ``None`` if there is none that is theirs."""
+    plans = [read_plan(side.run.folder) for side in (first, second)]
+    before, after = plans
+    if before is None or after is None or before.id != after.id:
+        return None
+    if (before.run, after.run) != (first.run.id, second.run.id) or before.against != second.run.id:
+        return None
+    problems = [find_plan_problem(side.run) for side in (first, second)]
+    if any(problem is not None for problem in problems):
+        return None
+    return before if [planned.case for planned in before.order] == [planned.case for planned in after.order] else None
+
+
+# ---------------------------------------------------------------- with a plan
+
+
+def _compare_planned(
+    first: _Side, second: _Side, questions: Sequence[str], plan: LabelPlan, looks: Sequence[Look]
+) -> SystemDifference:
+    planned = [drawn.case for drawn in plan.order]
+    labelled = [case for case in planned if case in first.truths and case in second.truths]
+    left = len(planned) - len(labelled)
+    if left:
+        draw = LabelDraw(name=plan.id, planned=True)
+        because = (
+            f"{left:,} of the {len(planned):,} planned questions lack a label of one of their answers; label them with "
+            f"adjudge label {first.run.folder} and adjudge label {second.run.folder}"
+        )
+        return SystemDifference(rate=None, limit=None, because=because, questions=len(labelled), left=left, draw=draw)
+    truths = _digest_truths(first, second, planned)
+    reason = _find_why_not_once(plan, truths, looks)
+    share = None if reason is None else 1 - find_level(looks, plan.id)
+    return SystemDifference(
+        rate=_make_rate(first, second, questions, planned, share=share),
+        limit="one look" if reason is None else "every look",
+        because=reason or f"the {len(planned):,} planned questions are labelled, and this is the one look at them",
+        questions=len(planned),
+        left=0,
+        draw=LabelDraw(name=plan.id, planned=True, complete=True, truths=truths),
+    )
+
+
+def _find_why_not_once(plan: LabelPlan, truths: str, looks: Sequence[Look]) -> str | None:
+    """Find why the limits for one look do not hold for a plan; ``None``: they do."""
+    if find_first_plan(looks) not in (None, plan.id):
+        return "another plan of this run was looked at before, so the limits are those for every look"
+    if any(look.draw == plan.id and look.complete and look.truths not in (None, truths) for look in looks):
+        return "the planned labels changed after a look at them, so the limits are those for every look"
+    return None
+
+
+def _digest_truths(first: _Side, second: _Side, cases: Sequence[str]) -> str:
+    # In one order of the runs: whoever looks at the difference the other way round looks at the same labels.
+    sides = sorted((first, second), key=lambda side: side.run.id)
+    rows = [[case, *(side.truths[case].heap for side in sides)] for case in cases]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def _mark(case: str) -> str:
+    return hashlib.sha256(case.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def _ask_for_more(labelled: int, draw: LabelDraw) -> SystemDifference:
+    because = (
+        f"{labelled} questions are labelled in both runs, and with fewer than {FEWEST_QUESTIONS} the interval covers "
+        f"less than it says; label {FEWEST_QUESTIONS - labelled} more"
+    )
+    return SystemDifference(rate=None, limit=None, because=because, questions=labelled, draw=draw)
+
+
+# ---------------------------------------------------------------- the estimate
+
+
+def _make_rate(
+    first: _Side, second: _Side, questions: Sequence[str], labelled: Sequence[str], *, share: float | None = None
+) -> RateDifference:
+    """Make the difference; with ``share``, that of the looks which may go wrong, its limits hold at every look."""
+    judged = [second.passed[case] - first.passed[case] for case in questions]
+    places = {case: place for place, case in enumerate(questions)}
+    people = {places[case]: _find_bounds(first.truths[case].heap, second.truths[case].heap) for case in labelled}
+    if share is None:
+        return make_rate_difference(judged, people)
+    return make_rate_difference(judged, people, level=LEVEL, quantile=find_quantile(len(labelled), share))
+
+
+_BOUNDS: dict[TruthHeap, tuple[int, int]] = {"good": (1, 1), "bad": (0, 0)}
+
+
+def _find_bounds(before: TruthHeap, after: TruthHeap) -> tuple[int, int]:
+    """Find the least and the greatest difference of a question: an answer that people did not settle may be either."""
+    (before_least, before_most), (after_least, after_most) = (_BOUNDS.get(heap, (0, 1)) for heap in (before, after))
+    return after_least - before_most, after_most - before_least

@@ -1,0 +1,100 @@
+"""The prices of known models, as ``prices.json`` has them; ``scripts/prices`` writes it from the package genai-prices.
+
+The package itself, which the extra ``[cost]`` installs, is newer whenever it is updated, and wins where it is there.
+Names are matched by the list's own conditions, in its order: the first model that matches is the one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+_FILE = Path(__file__).with_name("prices.json")
+
+_COMPACT_DATE = re.compile(r"-(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
+"""A date at the end of a name as routers write it: ``gpt-5.2-20251211`` is ``gpt-5.2-2025-12-11``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceTable:
+    """The prices of a list, and the day on which they were taken from it."""
+
+    source: str
+    """The package and its version."""
+    date: date
+    providers: tuple[Mapping[str, Any], ...]
+
+    def find(
+        self, model: str, *, provider: str | None, url: str, processing: str, day: date
+    ) -> Mapping[str, Any] | None:
+        """Find the members of a model's price on a day; ``None`` where the list has none.
+
+        ``provider`` is the list's name for it; without one its address says which it is.
+        """
+        listed = next((known for known in self.providers if _is_provider(known, provider, url)), None)
+        if listed is None:
+            return None
+        name = model.lower()
+        for spelling in dict.fromkeys((name, _COMPACT_DATE.sub(_spell_date, name))):
+            for entry in self._list_models(listed):
+                if _matches(entry["match"], spelling):
+                    return _choose_price(entry.get(processing, entry["live"]), day)
+        return None
+
+    def _list_models(self, listed: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """List the models of a provider, and then those of the providers whose models it serves."""
+        yield from listed["models"]
+        for name in listed.get("fallback", ()):
+            for other in self.providers:
+                if other["id"] == name:
+                    yield from other["models"]
+
+
+@lru_cache(maxsize=1)
+def read_price_table() -> PriceTable:
+    """Read the table that comes with this package."""
+    document = json.loads(_FILE.read_bytes())
+    return PriceTable(
+        source=document["source"],
+        date=date.fromisoformat(document["date"]),
+        providers=tuple(document["providers"]),
+    )
+
+
+def _is_provider(listed: Mapping[str, Any], provider: str | None, url: str) -> bool:
+    return listed["id"] == provider if provider is not None else re.match(listed["pattern"], url) is not None
+
+
+def _spell_date(found: re.Match[str]) -> str:
+    year, month, day = found.groups()
+    with suppress(ValueError):
+        return f"-{date(int(year), int(month), int(day)).isoformat()}"
+    return found[0]
+
+
+def _choose_price(prices: list[list[Any]], day: date) -> Mapping[str, Any] | None:
+    """Choose the price that holds on a day: the last that has begun, or the first of all."""
+    begun = [price for start, price in prices if start is None or date.fromisoformat(start) <= day]
+    return begun[-1] if begun else prices[0][1] if prices else None
+
+
+def _matches(condition: Mapping[str, Any], name: str) -> bool:
+    ((kind, value),) = condition.items()
+    if kind == "or":
+        return any(_matches(part, name) for part in value)
+    if kind == "and":
+        return all(_matches(part, name) for part in value)
+    if kind == "regex":
+        return re.search(value, name) is not None
+    if kind == "starts_with":
+        return name.startswith(value)
+    if kind == "ends_with":
+        return name.endswith(value)
+    return value in name if kind == "contains" else name == value

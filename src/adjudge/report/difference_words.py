@@ -1,0 +1,93 @@
+"""Sentences about the difference of two systems or two judges, the same on a terminal, on a page and in a comment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adjudge.formats.numbers import count_digits, format_decimal, format_points
+from adjudge.measurement.judge_difference import JudgeDifference, ShareDifference
+from adjudge.measurement.run_difference import SystemDifference
+from adjudge.templates.figures import format_count
+
+
+def describe_systems(difference: SystemDifference, one: str, other: str) -> str:
+    """Describe which of two systems people would pass more often: one sentence.
+
+    ``one`` and ``other`` are the names of the earlier and of the later run.
+    """
+    rate = difference.rate
+    if rate is None:
+        return f"Whether people would pass {other} more often than {one} is not known: {difference.because}."
+    if rate.is_shown:
+        return f"People would pass {other} {_describe_shown(rate.low, rate.high)} often than {one}."
+    sentence = f"These labels cannot tell whether people would pass {other} more often than {one}: "
+    sentence += f"the difference is between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
+    return f"{sentence}{_describe_more(rate.more)}."
+
+
+def list_system_facts(difference: SystemDifference) -> Iterator[tuple[str, str]]:
+    """Yield the figures behind the sentence, each with its name."""
+    rate = difference.rate
+    if rate is None:
+        yield "labelled", format_count(difference.questions, "question")
+        return
+    yield "difference", f"{format_points(rate.value, sign=True)} points"
+    yield "by the judge alone", f"{format_points(rate.judged, sign=True)} points"
+    unresolved = f", {rate.unresolved:,} of them unresolved" if rate.unresolved else ""
+    yield "labelled", f"both answers of {rate.labels:,} of {format_count(rate.questions, 'question')}{unresolved}"
+    if difference.limit == "one look" and not rate.unresolved:
+        yield "worth", f"as much as {format_count(rate.worth, 'labelled question')} without a judge"
+    yield "limits", difference.because
+
+
+def describe_judges(difference: JudgeDifference, one: str, other: str) -> str:
+    """Describe which of two judges decides as people do more often: one sentence."""
+    share = difference.agreement
+    if share.low is None or share.high is None:
+        counts = f"{one} agrees with people on {share.before:,} and {other} on {share.after:,} of {share.of:,} cases"
+        return f"{counts}; what that says of the other cases is not known: {difference.because}."
+    if share.low > 0 or share.high < 0:
+        return f"{other} agrees with people {_describe_shown(share.low, share.high)} often than {one}."
+    sentence = f"These labels cannot tell which judge agrees with people more often: for {other} it is between "
+    return f"{sentence}{_describe_limit(share.low)} and {_describe_limit(share.high)} than for {one}."
+
+
+def list_judge_facts(difference: JudgeDifference) -> Iterator[tuple[str, str]]:
+    """Yield the differences of agreement and errors, each with its name."""
+    shares = (
+        ("agreement", difference.agreement),
+        ("wrong passes", difference.wrong_passes),
+        ("wrong fails", difference.wrong_fails),
+    )
+    for name, share in shares:
+        yield name, _format_share(share)
+    if difference.limit is not None:
+        yield "limits", difference.because
+
+
+def _format_share(share: ShareDifference) -> str:
+    counts = f"{share.before:,} before, {share.after:,} after, of {share.of:,} labelled"
+    if share.value is None or share.low is None or share.high is None:
+        return counts
+    low, high = format_points(share.low, sign=True), format_points(share.high, sign=True)
+    return f"{format_points(share.value, sign=True)} points ({low} to {high}); {counts}"
+
+
+def _describe_shown(low: float, high: float) -> str:
+    least, most = sorted((abs(low), abs(high)))
+    digits = max(count_digits(least, most, digits=2) - 2, 0)
+    if digits == 0 and least < 0.005:
+        digits = 1
+    points = f"{format_points(least, digits=digits)} to {format_points(most, digits=digits)} points"
+    return f"{points} {'more' if low > 0 else 'less'}"
+
+
+def _describe_limit(share: float) -> str:
+    number = format_decimal(abs(share) * 100, 1)
+    return f"{number} points {'less' if share < 0 else 'more'}"
+
+
+def _describe_more(more: int | None) -> str:
+    if more is None:
+        return ""
+    return f"; about {more:,} more labelled question{'s' * (more != 1)} would"

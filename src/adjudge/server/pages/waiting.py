@@ -1,0 +1,41 @@
+"""What waits for a person, for a page that is open: its scripts ask every few seconds, and show numbers alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import JSONResponse, Response
+
+from adjudge.formats.text import clean
+from adjudge.server.caller import WAITING, Caller, require
+from adjudge.server.pages.shell import count_waiting
+from adjudge.server.problem import Problem
+from adjudge.server.state import CurrentState, ServerState
+
+router = APIRouter()
+
+_MOST_GATES = 100
+
+_LONGEST_GATE = 80
+
+
+@router.get(WAITING, include_in_schema=False)
+async def show_waiting(state: CurrentState, caller: Annotated[Caller, Depends(require())]) -> Response:
+    """Say how many requests and cases wait for whoever is signed in, by page, and the requests by gate.
+
+    Nothing of what is to be decided: a notification of the browser is read on a lock screen too.
+    """
+    if caller.session is None:
+        raise Problem(403, "this is for somebody who is signed in", code="forbidden")
+    counts = await count_waiting(state, caller)
+    gates = await _count_by_gate(state, caller) if "/approvals" in counts else {}
+    return JSONResponse({"pages": dict(counts), "gates": gates})
+
+
+async def _count_by_gate(state: ServerState, caller: Caller) -> dict[str, int]:
+    queue = await state.approvals.list_queue()
+    mine = [one for one in queue if one.waits_for(caller.approver) and caller.covers("approve", one.gate)]
+    counts = Counter(clean(one.gate or "no gate", keep_lines=False)[:_LONGEST_GATE] for one in mine)
+    return dict(counts.most_common(_MOST_GATES))

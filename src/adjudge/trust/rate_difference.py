@@ -1,0 +1,208 @@
+"""How much more often would people pass one system than another? From the judge's verdicts on both, and some labels.
+
+Both systems answer the same questions, and one judge judges all answers. People label both answers of questions that
+were drawn at random. Each question is compared with itself, so what makes a question hard for both systems cancels. The
+judge's verdicts on all questions make the interval narrower as far as they follow the labels, and they cannot bias it:
+what they get wrong is estimated from the labelled questions and taken off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from adjudge.errors import UsageError
+from adjudge.formats.record import Layout, write_record
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL, check_level
+
+if TYPE_CHECKING:
+    from adjudge.trust.extra import Floats
+
+FEWEST_QUESTIONS = 30
+"""With fewer labelled questions the interval covers less than it says (docs/coverage.md)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateDifference:
+    """How much more often people would pass the second system than the first, with its interval."""
+
+    schema: ClassVar[str] = "adjudge/rate-difference/1"
+    _layout: ClassVar[Layout] = Layout(last=("judged",))
+
+    value: float
+    """The second rate minus the first, in -1 to 1."""
+    low: float
+    high: float
+    level: float
+    """The share of intervals made this way that contain the true difference."""
+    questions: int
+    """Questions that both systems answered."""
+    labels: int
+    """Questions of which people labelled both answers, with the unresolved ones."""
+    unresolved: int
+    """Labelled questions of which people did not settle an answer; the limits hold whatever is true of them."""
+    weight: float
+    """The share of the judge's difference that is used, from 0 (it follows the labels not at all) to 1."""
+    worth: int
+    """Labelled questions that people alone would need for an interval as narrow."""
+    more: int | None
+    """About how many more labelled questions would show a difference of this size; ``None`` if it is shown, or 0."""
+    judged: float
+    """The difference of the rates that the judge passed, for comparison."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Both limits."""
+        return self.low, self.high
+
+    @property
+    def is_shown(self) -> bool:
+        """True if the interval has 0 on one side: one of the systems is better."""
+        return self.low > 0 or self.high < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data."""
+        return write_record(self)
+
+
+def make_rate_difference(
+    judged: Sequence[int],
+    people: Mapping[int, tuple[int, int]],
+    *,
+    level: float = LEVEL,
+    quantile: float | None = None,
+) -> RateDifference:
+    """Estimate the difference of two systems' rates from labels of questions that were drawn at random.
+
+    Args:
+        judged: The judge's difference on each question: 1 if it passed the second answer alone, -1 if the first alone,
+            else 0. Undecided is not passed.
+        people: The same by people, by the place of each labelled question in ``judged``: the least and the greatest
+            difference that their labels allow. The two are equal unless people did not settle an answer.
+        level: The share of intervals that contain the true difference.
+        quantile: A number in place of Student's t for ``level``, for limits that hold at every look.
+
+    The interval is of these questions: with a label of every question it has no width. Needs ``adjudge[trust]``. Raises
+    ``UsageError`` for fewer than 2 labelled questions and for differences that are none.
+
+    Source: paired prediction-powered inference. A. N. Angelopoulos, J. C. Duchi and T. Zrnic, "PPI++: Efficient
+    prediction-powered inference", 2023, arXiv 2311.01453. Two pseudo residuals of 1 in the variance, Student's t and
+    the correction for a finite population keep its coverage at 30 labels and more.
+    """
+    check_level(level)
+    check_extra()
+    import numpy as np
+
+    whole = np.asarray(judged, dtype=float)
+    _check(whole, people)
+    places = np.fromiter(people, dtype=int, count=len(people))
+    bounds = np.asarray([people[int(place)] for place in places], dtype=float)
+    unresolved = int((bounds[:, 0] != bounds[:, 1]).sum())
+    middle = _estimate(whole, places, bounds.mean(axis=1), level=level, quantile=quantile)
+    estimates = [middle]
+    if unresolved:
+        estimates += [_estimate(whole, places, bounds[:, side], level=level, quantile=quantile) for side in (0, 1)]
+    low = max(min(estimate.value - estimate.reach for estimate in estimates), -1.0)
+    high = min(max(estimate.value + estimate.reach for estimate in estimates), 1.0)
+    return RateDifference(
+        value=middle.value,
+        low=low,
+        high=high,
+        level=level,
+        questions=len(whole),
+        labels=len(places),
+        unresolved=unresolved,
+        weight=middle.weight,
+        worth=_find_worth(middle, len(places), len(whole)),
+        more=None if low > 0 or high < 0 else _find_more(middle, len(places), len(whole), level),
+        judged=float(whole.mean()),
+    )
+
+
+def estimate_labels_of_difference(questions: int, *, expect: float, within: float, level: float = LEVEL) -> int:
+    """Estimate how many questions people have to label for an interval of plus or minus ``within``, before they begin.
+
+    The judge is expected to err on an answer with the chance 1 - ``expect``, and on the two answers of a question
+    independently. At least ``FEWEST_QUESTIONS``, and at most all ``questions``.
+    """
+    spread = 2 * (1 - expect)
+    needed = 1 / ((within / _find_z(level)) ** 2 / max(spread, 1e-12) + 1 / questions)
+    return min(max(math.ceil(needed), FEWEST_QUESTIONS), questions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    value: float
+    reach: float
+    """Half the width of the interval."""
+    weight: float
+    spread: float
+    """The variance of what the judge leaves open on one question."""
+    alone: float
+    """The variance of people's differences by themselves."""
+
+
+def _estimate(whole: Floats, places: Floats, truth: Floats, *, level: float, quantile: float | None) -> _Estimate:
+    from scipy.special import stdtrit
+
+    number = len(places)
+    seen = whole[places]
+    weight = _find_weight(truth, seen)
+    residuals = truth - weight * seen
+    spread = _find_variance(residuals)
+    factor = float(stdtrit(number - 1, (1 + level) / 2)) if quantile is None else quantile
+    return _Estimate(
+        value=float(weight * whole.mean() + residuals.mean()),
+        reach=factor * math.sqrt(spread / number * (1 - number / len(whole))),
+        weight=weight,
+        spread=spread,
+        alone=_find_variance(truth),
+    )
+
+
+def _find_weight(truth: Floats, seen: Floats) -> float:
+    """Find the weight of the judge that makes the interval narrowest; never one that turns the judge around."""
+    centred = seen - seen.mean()
+    variance = float((centred**2).sum())
+    return min(max(float((centred * truth).sum()) / variance, 0.0), 1.0) if variance > 1e-12 else 0.0
+
+
+def _find_variance(residuals: Floats) -> float:
+    """Compute a variance with two residuals more, one of 1 and one of -1, so that equal labels do not make it 0."""
+    return float((((residuals - residuals.mean()) ** 2).sum() + 2) / (len(residuals) + 1))
+
+
+def _find_worth(estimate: _Estimate, number: int, whole: int) -> int:
+    """Find how many labelled questions people alone need for as narrow an interval."""
+    inverse = 1 / whole + estimate.spread / estimate.alone * (1 / number - 1 / whole)
+    return min(round(1 / inverse), whole)
+
+
+def _find_more(estimate: _Estimate, number: int, whole: int, level: float) -> int | None:
+    """Find about how many more labelled questions have an interval without 0, if the difference is as it was seen."""
+    if not estimate.value or number == whole:
+        return None
+    needed = 1 / ((estimate.value / _find_z(level)) ** 2 / estimate.spread + 1 / whole)
+    return max(min(math.ceil(needed), whole) - number, 1)
+
+
+def _find_z(level: float) -> float:
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def _check(judged: Floats, people: Mapping[int, tuple[int, int]]) -> None:
+    import numpy as np
+
+    if not set(np.unique(judged)) <= {-1.0, 0.0, 1.0}:
+        raise UsageError("a difference is -1, 0 or 1 for each question; compare verdicts, not scores")
+    if len(people) < 2:
+        raise UsageError(f"people labelled both answers of {len(people)} questions; a difference needs at least 2")
+    for place, (least, greatest) in people.items():
+        if not 0 <= place < len(judged) or not -1 <= least <= greatest <= 1:
+            raise UsageError(
+                f"the label at {place} is of no question, or allows differences from {least} to {greatest}"
+            )

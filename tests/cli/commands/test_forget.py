@@ -1,0 +1,147 @@
+"""``adjudge forget``: where it looks, what it prints, and with which status it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from adjudge import Gate, Ledger
+from kit.cli import ME, Line, configure, isolate
+from kit.erasures import SECRET, fill
+from kit.ledgers import run
+
+ABOUT, ANOTHER = {"customer": "C-1"}, {"customer": "C-10"}
+
+CONFIG = """
+[ledger]
+url = "sqlite:///adjudge.db"
+store_content = "full"
+
+[judges.kept]
+seats = ["replay:recorded.jsonl"]
+
+[gates.mail]
+rules = ["json"]
+cache = "cache.sqlite"
+
+[server]
+runs = "."
+
+[forget]
+labels = ["labels*.jsonl"]
+"""
+
+FORGET = ("forget", "--metadata", "customer=C-1")
+
+
+@pytest.fixture(name="line")
+def make_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Line:
+    """The command line in a folder in which something about two customers is kept."""
+    isolate(monkeypatch, tmp_path)
+    asyncio.run(fill(tmp_path, "sqlite:///adjudge.db", about=ABOUT, other=ANOTHER))
+    configure(CONFIG)
+    return Line(capsys)
+
+
+def test_it_looks_wherever_the_configuration_keeps_something(line: Line):
+    """The ledger, caches of gates, recordings of judges, runs of the server, and what [forget] names."""
+    done = line(*FORGET, "--reason", "asked, ticket 5512")
+
+    assert done.status == 0
+    assert done.out.splitlines()[:8] == [
+        "Deleted, 23 texts",
+        "  ledger                8  bodies of 5 of approvals, 3 decisions",
+        "  approvals             2  1 was open and is closed",
+        "  kept replies          2",
+        "  recordings            2  in recorded.jsonl",
+        "  runs                  2  monday",
+        "  labels                4  comments in labels.jsonl; comments",
+        "  search index          3",
+    ]
+    assert "Out of reach" in done.out
+    assert "The ledger verifies: " in done.out
+    assert "It keeps a keyed digest of the value, not the value." in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    texts = [path.read_bytes() for path in Path().rglob("*") if path.is_file() and path.name != "data.jsonl"]
+    assert not [text for text in texts if SECRET.encode() in text]
+
+
+def test_a_dry_run_needs_no_reason_and_no_key(line: Line):
+    """It says what would be deleted, and the same in JSON."""
+    done = line(*FORGET, "--dry-run")
+    document = line(*FORGET, "--dry-run", "--json").document
+
+    assert done.status == 0
+    assert done.out.startswith("Would be deleted, 23 texts\n")
+    assert (document["schema"], document["dry_run"], document["seq"]) == ("adjudge/forgotten/1", True, None)
+    assert sum(each["count"] for each in document["deleted"]) == 23
+    assert any(SECRET.encode() in path.read_bytes() for path in Path().rglob("*.db"))
+
+
+def test_verify_says_which_payloads_were_erased(line: Line):
+    """Each with the entry that records it; the entry says who and why."""
+    line(*FORGET, "--reason", "asked")
+    done = line("ledger", "verify")
+    shown = line("ledger", "list", "--kind", "erasure", "--json").document["entries"]
+
+    assert done.status == 0
+    assert done.out.count("payload erased, recorded at") == 8
+    assert {entry["payload"]["by"] for entry in shown} == {ME}
+    assert "C-1" not in json.dumps([entry["payload"] for entry in shown])
+
+
+def test_show_says_whether_an_entry_is_about_a_value(line: Line):
+    """0 if it is, 1 if it is not, 2 where the entry is no such record."""
+    seq = line(*FORGET, "--reason", "asked", "--json").document["seq"]
+
+    assert line(*FORGET, "--show", str(seq)).status == 0
+    assert line("forget", "--metadata", "customer=C-10", "--show", str(seq)).status == 1
+    assert line(*FORGET, "--show", str(seq), "--json").document["same"] is True
+    assert line(*FORGET, "--show", "2").status == 2
+
+
+def test_what_is_not_there_is_said_before_anything_is_deleted(line: Line):
+    """A place that is mistyped, a choice that is none, and a missing reason end with 2, and everything is there."""
+    for more in (["--cache", "missing"], ["--run", "missing"], ["--recording", "missing"], ["--labels", "missing"]):
+        assert line(*FORGET, "--reason", "asked", *more).status == 2, more
+    assert line(*FORGET).status == 2
+    assert line("forget", "--reason", "asked").status == 2
+    assert line(*FORGET, "--reason", "asked", "--by", "\u200b").status == 2
+    assert line(*FORGET, "--dry-run").out.startswith("Would be deleted, 23 texts\n")
+
+
+def test_a_run_alone_can_forget_without_a_ledger(line: Line):
+    """Nothing records it then, and nothing is printed about a ledger."""
+    configure("")
+    done = line(*FORGET, "--reason", "asked", "--run", "monday")
+
+    assert done.status == 0
+    assert done.out.startswith("Deleted, 4 texts\n")
+    assert "ledger" not in done.out
+
+
+def test_many_texts_to_look_at_are_cut(line: Line):
+    """The first ten, and how many more."""
+
+    async def add(ledger: Ledger) -> None:
+        gate = Gate("mail", rules=[{"regex": "x"}], ledger=ledger)
+        for number in range(12):
+            await gate.check(f"{number} names C-1 \x1b[31m")
+
+    run("sqlite:///adjudge.db", add, store_content="full")
+    done = line(*FORGET, "--dry-run")
+
+    assert "Look at these yourself, 12 texts" in done.out
+    assert "  and 2 more; --json lists all" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_no_address_of_the_server_deletes_what_is_kept():
+    """It needs somebody who can run commands beside the database."""
+    document = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text("utf-8"))
+
+    assert not [path for path in document["paths"] if "forget" in path or "eras" in path]
+    assert not [path for path, methods in document["paths"].items() if "delete" in methods]

@@ -1,0 +1,483 @@
+"""Forgetting a customer, or a content: in every place, nothing of another, and the ledger still verifies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge import Approvals, Gate, Judge, Ledger, UsageError
+from adjudge import run as run_cases
+from adjudge.dataset import load_labels
+from adjudge.erasure.choice import read_choice
+from adjudge.erasure.forget import Places, check_erasure, forget
+from adjudge.erasure.ledger import Order
+from adjudge.guards import ToolCall, ToolGuard
+from adjudge.labels import open_label_queue
+from adjudge.ledger import create_signing_key, verify_export
+from adjudge.models import ReplyCache
+from adjudge.runs import open_run
+from kit.erasures import OTHER, RUBRIC, SECRET, SUBJECT, Echo, Kept, count, fill, fill_ledger
+from kit.ledgers import STORES, open_store
+from kit.ledgers import run as use_ledger
+
+ABOUT, ANOTHER = {"customer": "C-1"}, {"customer": "C-10"}
+
+
+@pytest.fixture(name="kept")
+def make_kept(tmp_path: Path) -> Kept:
+    """What is kept about two customers whose ids resemble each other."""
+    return asyncio.run(fill(tmp_path, f"sqlite:///{tmp_path / 'adjudge.db'}", about=ABOUT, other=ANOTHER))
+
+
+def test_nothing_of_it_is_left_in_any_file(kept: Kept):
+    """Not in a page that is free, nor in a log beside a database; and everything about the other customer is there."""
+    before = kept.find(OTHER)
+    assert kept.find(SECRET) == before
+    report = kept.forget(customer="C-1")
+
+    assert kept.find(SECRET) == []
+    assert kept.find(OTHER) == before
+    assert report.verified
+    assert report.erased == 8
+    assert report.unfinished == ()
+    assert count(report) == {
+        "ledger": 8, "approvals": 2, "kept replies": 2, "recordings": 2, "runs": 2, "labels": 4, "search index": 3
+    }  # fmt: skip
+
+
+def test_a_dry_run_says_the_same_and_deletes_nothing(kept: Kept):
+    """The same counts, from the same search."""
+    contents = {path: path.read_bytes() for path in kept.files if path.suffix == ".jsonl"}
+    tried = kept.forget(customer="C-1", dry_run=True)
+
+    assert tried.dry_run
+    assert tried.seq is None
+    assert kept.find(SECRET)
+    assert {path: path.read_bytes() for path in contents} == contents
+    assert count(tried) == count(kept.forget(customer="C-1"))
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_ledgers_database_forgets(kind: str, tmp_path: Path, require: Any):
+    """Entries, requests, votes, pending decisions, columns and words, on either database."""
+    with open_store(kind, tmp_path, require) as url:
+        kept = asyncio.run(fill_ledger(tmp_path, url, about=ABOUT, other=ANOTHER))
+        report = kept.forget(customer="C-1")
+        texts = use_ledger(url, _dump)
+
+    assert SECRET not in texts
+    assert OTHER in texts
+    assert report.verified
+    assert report.unfinished == ()
+    assert count(report) == {
+        "ledger": 8, "approvals": 2, "kept replies": 2, "recordings": 2, "search index": 3
+    }  # fmt: skip
+
+
+async def _dump(ledger: Ledger) -> str:
+    """All that every table of the database holds."""
+    from sqlalchemy import MetaData, Table, inspect
+
+    def read(connection: Any) -> str:
+        tables = [Table(name, MetaData(), autoload_with=connection) for name in inspect(connection).get_table_names()]
+        rows = [tuple(row) for table in tables for row in connection.execute(table.select())]
+        cells = [bytes(cell) if isinstance(cell, bytes | memoryview) else cell for row in rows for cell in row]
+        return " ".join(cell.decode() if isinstance(cell, bytes) else str(cell) for cell in cells)
+
+    from adjudge.ledger.columns import make_column_tables
+
+    return str(await ledger.look(read, tables=make_column_tables()))
+
+
+def test_by_subject_the_content_is_forgotten_wherever_it_is(kept: Kept):
+    """One content, and what belongs to it; an almost equal one stays."""
+    report = kept.forget(subject=SUBJECT)
+
+    assert report.verified
+    assert count(report)["approvals"] == 1
+    entries = use_ledger(kept.url, _list_entries)
+    assert all(entry.payload is None for entry in entries if entry.subject == SUBJECT and entry.kind != "erasure")
+    assert any(f"{SECRET}!" in str(entry.payload) for entry in entries)
+    assert f"{SECRET} 0" in (kept.folder / "data.jsonl").read_text()
+
+
+async def _list_entries(ledger: Ledger) -> list[Any]:
+    return [entry async for entry in ledger.query()]
+
+
+@pytest.mark.parametrize(
+    ("about", "other", "chosen"),
+    [
+        ({"customer": "C-1"}, {"customer": "C-10"}, "customer=C-1"),
+        ({"customer": "C-1"}, {"customer": "c-1"}, "customer=C-1"),
+        ({"customer": "C-1"}, {"client": "C-1"}, "customer=C-1"),
+        ({"customer": "C-1"}, {"customer": {"id": "C-1"}}, "customer=C-1"),
+        ({"customer": "C-1"}, {"customer": ["C-1", "C-2"]}, "customer=C-1"),
+        ({"customer": {"id": "C-1"}}, {"customer": "C-1"}, "customer.id=C-1"),
+        ({"customer.id": "C-1"}, {"customer": {"id": "C-2"}}, "customer.id=C-1"),
+        ({"customer": 17}, {"customer": 170}, "customer=17"),
+        ({"customer": True}, {"customer": 1}, "customer=true"),
+        ({"customer": "%"}, {"customer": "C-1"}, "customer=%"),
+        ({"customer": "C_1"}, {"customer": "C-1"}, "customer=C_1"),
+        ({"customer": "a'b\"c\\"}, {"customer": "a'b"}, "customer=a'b\"c\\"),
+        ({"customer": "a=b"}, {"customer": "a"}, "customer=a=b"),
+        ({"customer": "x\0y"}, {"customer": "x"}, "customer=x\0y"),
+        ({"customer": "Zoë\n你"}, {"customer": "Zoe"}, "customer=Zoë\n你"),
+        ({"customer": "y" * 1_000}, {"customer": "y" * 1_000_000}, "customer=" + "y" * 1_000),
+    ],
+    ids=range(16),
+)
+def test_what_only_resembles_it_stays(tmp_path: Path, about: Any, other: Any, chosen: str):
+    """A value is compared as a whole and at its own place; nothing in it is a wildcard, an end or an order."""
+    kept = asyncio.run(fill_ledger(tmp_path, f"sqlite:///{tmp_path / 'a.db'}", about=about, other=other))
+    name, _, value = chosen.partition("=")
+    report = kept.forget(**{name: value})
+
+    assert report.verified
+    assert count(report)["approvals"] == 2
+    assert kept.find(SECRET) == []
+    assert "a.db" in kept.find(OTHER)
+
+
+@pytest.mark.parametrize("choice", [(None, None), ("0" * 64, "a=b"), ("abc", None), (None, "customer"), (None, "=x"),
+                                    (None, "customer="), (None, "customer=" + "x" * 1_001)])  # fmt: skip
+def test_a_choice_is_one_digest_or_one_value(choice: tuple[str | None, str | None]):
+    """Both, neither, or half of one is refused before anything is looked at."""
+    with pytest.raises(UsageError):
+        read_choice(*choice)
+
+
+# ---------------------------------------------------------------- what a person looks at
+
+
+def test_texts_about_others_that_name_it_are_never_deleted_alone(tmp_path: Path):
+    """An entry about another customer, or about a list of them, is named with its place, and stays."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    kept = asyncio.run(fill_ledger(tmp_path, url, about=ABOUT, other=ANOTHER))
+
+    async def add(ledger: Ledger) -> list[int]:
+        gate = Gate("mail", rules=[{"regex": "x"}], ledger=ledger)
+        contents = (
+            ("A reply that names C-1.", {"customer": "C-7"}),
+            ("C-10 and C-1x", {}),
+            (SECRET, {"customer": "C-8"}),
+        )
+        return [(await gate.check(content, metadata=about)).ledger_seq or 0 for content, about in contents]
+
+    named, resembling, alike = use_ledger(url, add, store_content="full")
+    report = kept.forget(customer="C-1")
+    look = {each.where: each.what for each in report.look if each.place == "ledger"}
+
+    assert look == {str(named): "decision, names it in content", str(alike): "decision about an equal content"}
+    assert str(resembling) not in look
+    assert "names C-1" in str(use_ledger(url, lambda ledger: ledger.read(named)).payload)
+
+
+def test_what_cannot_be_reached_is_said(kept: Kept):
+    """Providers, exports, backups; the data set by its lines; and a report that was saved in the run's folder."""
+    (kept.folder / "monday" / "saved.html").write_text(f"<p>C-1: {SECRET}</p>")
+    report = kept.forget(customer="C-1")
+    words = {each.place: each.what for each in report.out_of_reach}
+
+    assert words["data.jsonl"] == "2 rows: 1, 3"
+    assert "saved.html" in words["saved reports"]
+    assert {"model providers", "exports, saved reports", "backups"} <= words.keys()
+    assert (kept.folder / "monday" / "saved.html").is_file()
+
+
+# ---------------------------------------------------------------- the record
+
+
+def test_the_record_names_what_was_chosen_by_a_keyed_digest(kept: Kept):
+    """Whoever has the value can check it beside the ledger; an export holds neither the value nor what finds it."""
+    report = kept.forget(customer="C-1")
+    assert report.seq is not None
+
+    async def work(ledger: Ledger) -> tuple[Any, list[bool | None]]:
+        head = await ledger.export(kept.folder / "export.jsonl")
+        assert verify_export(kept.folder / "export.jsonl", head=head)
+        choices = [read_choice(None, f"customer={value}") for value in ("C-1", "C-10")]
+        entry = await ledger.read(report.seq or 0)
+        return entry.payload, [await check_erasure(ledger, report.seq or 0, choice) for choice in choices]
+
+    payload, same = use_ledger(kept.url, work)
+    assert same == [True, False]
+    assert (payload["by"], payload["reason"], payload["bodies"]) == ("ana", "asked for", 8)
+    assert payload["chosen"]["digest"].startswith("hmac-sha256:")
+    assert 'C-1"' not in json.dumps(payload)
+    with closing(sqlite3.connect(kept.folder / "adjudge.db")) as connection:
+        key = connection.execute("SELECT key FROM adjudge_erasure_key").fetchone()[0]
+    assert key not in (kept.folder / "export.jsonl").read_text()
+
+
+def test_a_second_call_finds_nothing_and_records_nothing(kept: Kept):
+    """The same command again is harmless; ``erased`` of the verification names each record."""
+    first, second = kept.forget(customer="C-1"), kept.forget(customer="C-1")
+
+    assert second.seq is None
+    assert second.total == 0
+    assert (second.entries, second.erased) == (first.entries, first.erased)
+
+
+def test_a_change_cannot_be_hidden_as_an_erasure(kept: Kept):
+    """A payload that somebody drops by hand is missing, though others were erased."""
+    kept.forget(customer="C-1")
+    with closing(sqlite3.connect(kept.folder / "adjudge.db")) as connection:
+        connection.execute("DROP TRIGGER adjudge_ledger_no_update")
+        kept_entries = "SELECT max(seq) FROM adjudge_ledger WHERE payload IS NOT NULL AND kind = 'decision'"
+        seq = connection.execute(kept_entries).fetchone()[0]
+        connection.execute("UPDATE adjudge_ledger SET payload = NULL WHERE seq = ?", (seq,))
+        connection.commit()
+    verification = use_ledger(kept.url, lambda ledger: ledger.verify())
+
+    assert (verification.code, verification.seq) == ("payload_missing", seq)
+
+
+@pytest.mark.parametrize("step", ["caches", "runs", "ledger"])
+def test_what_was_interrupted_is_finished_by_the_next_call(kept: Kept, monkeypatch: pytest.MonkeyPatch, step: str):
+    """Killed before any of the places, it leaves what the next call needs to find the rest."""
+    import adjudge.erasure.forget as module
+    from adjudge.erasure.ledger import LedgerErasure
+
+    def stop(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        places = {"caches": (module, "forget_in_recording"), "runs": (module, "forget_in_run"),
+                  "ledger": (LedgerErasure, "erase")}  # fmt: skip
+        patch.setattr(*places[step], stop)
+        with pytest.raises(RuntimeError, match="killed"):
+            kept.forget(customer="C-1")
+    report = kept.forget(customer="C-1")
+
+    assert kept.find(SECRET) == []
+    assert report.verified
+    assert count(report)["ledger"] == 8
+
+
+def test_a_signed_ledger_stays_signed(tmp_path: Path, require: Any):
+    """Every record is signed with the ledger's key, and the chain verifies with the public one."""
+    from importlib.util import find_spec
+
+    require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
+    public_key = create_signing_key(tmp_path / "key.pem")
+
+    async def work() -> Any:
+        async with Ledger(
+            f"sqlite:///{tmp_path / 'a.db'}", key=str(tmp_path / "key.pem"), store_content="full"
+        ) as ledger:
+            await Gate("mail", rules=[{"regex": "x"}], ledger=ledger).check(SECRET, metadata=ABOUT)
+            order = Order(choice=read_choice(None, "customer=C-1"), reason="asked", by="ana")
+            report = await forget(order, Places(ledger=ledger))
+            return report, await ledger.verify(public_key=public_key)
+
+    report, verification = asyncio.run(work())
+    assert report.erased == 1
+    assert verification
+    assert verification.signatures == "pinned"
+
+
+def test_a_file_that_somebody_reads_is_cleared_by_the_next_call(kept: Kept):
+    """While a reader holds the log of the database open, the text may be in it: the command says so, and can be repeated."""
+    with closing(sqlite3.connect(kept.folder / "adjudge.db")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM adjudge_ledger").fetchone()
+        first = kept.forget(customer="C-1")
+        reader.execute("ROLLBACK")
+    assert any("another process is reading" in problem for problem in first.unfinished)
+
+    second = kept.forget(customer="C-1")
+    assert second.unfinished == ()
+    assert kept.find(SECRET) == []
+
+
+# ---------------------------------------------------------------- everything fails closed
+
+
+def test_a_request_about_it_is_closed_and_opens_nothing(tmp_path: Path):
+    """One that was open is denied; one that was approved lets nothing through any more, and says why."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+
+    async def ask(ledger: Ledger) -> tuple[str, str]:
+        approvals = Approvals(ledger)
+        gate = _make_gate(ledger, approvals)
+        held = [await gate.check(text, metadata=ABOUT) for text in (SECRET, f"{SECRET}!")]
+        first, second = (decision.approval_id or "" for decision in held)
+        await approvals.decide(first, "ana", True, "yes")
+        return first, second
+
+    approved, opened = use_ledger(url, ask)
+    report = Kept(folder=tmp_path, url=url).forget(customer="C-1")
+
+    async def use(ledger: Ledger) -> list[Any]:
+        approvals = Approvals(ledger)
+        told = []
+        for ident in (approved, opened):
+            approval = await approvals.get(ident)
+            assert (approval.message, approval.content, dict(approval.metadata)) == ("", None, {})
+            for call in (
+                lambda ident=ident: approvals.wait(ident),
+                lambda ident=ident: _make_gate(ledger, approvals).resume(ident),
+            ):
+                with pytest.raises(UsageError) as caught:
+                    await call()
+                told.append(str(caught.value))
+        assert (await approvals.get(opened)).status == "denied"
+        assert await approvals.list_pending() == ()
+        return told
+
+    told = use_ledger(url, use)
+    assert report.verified
+    assert "was erased" in told[0]
+    assert "not any more" in told[1]
+
+
+def _make_gate(ledger: Ledger, approvals: Approvals) -> Gate:
+    options: Any = {"on_failed": "ask", "approvals": approvals, "ask": {"approvers": ["ana"]}, "wait": False}
+    return Gate("mail", rules=[{"regex": "x"}], show_content=True, ledger=ledger, **options)
+
+
+def test_a_run_that_lost_cases_is_not_resumed_and_its_figures_stay(kept: Kept):
+    """Outcomes, scores and labels are those of before; the texts are gone; labelling and resuming are refused."""
+    with open_run(kept.folder / "monday") as run:
+        before = [(item.case.id, item.result.outcome, item.result.score, item.case.label) for item in run.items()]
+        contents = list(run.store.list_contents())
+    kept.forget(customer="C-1")
+    with open_run(kept.folder / "monday") as run:
+        items = list(run.items())
+        assert list(run.store.list_contents()) == contents
+    queue = open_label_queue(kept.folder / "monday")
+    with pytest.raises(UsageError, match="deleted by `adjudge forget`"):
+        queue.record("dan", "case-0", True)
+    queue.close()
+
+    assert [(item.case.id, item.result.outcome, item.result.score, item.case.label) for item in items] == before
+    assert [item.erased for item in items] == [True, False, True, False]
+
+    async def resume() -> None:
+        judge = Judge(Echo(), name="echo")
+        await run_cases(kept.folder / "data.jsonl", judge, RUBRIC, out=kept.folder / "monday", resume=True)
+
+    with pytest.raises(UsageError, match="cannot be resumed: 2 of its cases were deleted"):
+        asyncio.run(resume())
+
+
+def test_a_replay_that_lacks_a_row_says_that_some_were_deleted(kept: Kept):
+    """The rows of the other customer are answered; a missing one is undecided, and the file says why."""
+    kept.forget(customer="C-1")
+    judge = Judge(f"replay:{kept.folder / 'recorded.jsonl'}")
+
+    async def judge_both() -> list[Any]:
+        return [await judge.evaluate(text, RUBRIC, task=f"About: {text}") for text in (SECRET, OTHER)]
+
+    gone, there = asyncio.run(judge_both())
+    assert (gone.outcome, gone.undecided_because) == ("undecided", "error")
+    assert "2 replies were deleted from it by `adjudge forget`" in gone.detail
+    assert there.outcome == "failed"
+
+
+def test_a_stopped_run_of_an_agent_does_not_go_on(tmp_path: Path):
+    """Its refusals are erased, and it is not trusted as if there had been none."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+
+    async def check(ledger: Ledger, number: int) -> Any:
+        gate = Gate("pay", rules=[{"regex": "never"}], ledger=ledger)
+        guard = ToolGuard(gate, ledger=ledger, most_refusals=2)
+        return await guard.check(ToolCall("pay", {"to": SECRET, "n": number}, call_id=f"c{number}", run_id="run-1"))
+
+    for number in range(2):
+        use_ledger(url, lambda ledger, number=number: check(ledger, number))
+    subjects = {entry.subject for entry in use_ledger(url, _list_entries) if entry.kind == "decision"}
+    for subject in subjects:
+        Kept(folder=tmp_path, url=url).forget(subject=subject)
+    verdict = use_ledger(url, lambda ledger: check(ledger, 9))
+
+    assert not verdict
+    assert verdict.because == "stopped"
+
+
+# ---------------------------------------------------------------- single places
+
+
+def test_replies_of_earlier_versions_are_named(tmp_path: Path):
+    """A reply that does not say what it is about is not deleted by guessing."""
+    kept = asyncio.run(fill_ledger(tmp_path, f"sqlite:///{tmp_path / 'a.db'}", about=ABOUT, other=ANOTHER))
+    with closing(sqlite3.connect(tmp_path / "cache.sqlite")) as connection:
+        rows = connection.execute("SELECT key, body FROM replies").fetchall()
+        for key, body in rows:
+            members = {name: value for name, value in json.loads(body).items() if name != "subject"}
+            connection.execute("UPDATE replies SET body = ? WHERE key = ?", (json.dumps(members).encode(), key))
+        connection.commit()
+    report = kept.forget(customer="C-1")
+
+    assert any("4 replies do not say" in each.what for each in report.look)
+    with ReplyCache(tmp_path / "cache.sqlite") as cache:
+        assert len(list(cache.entries())) == 4
+
+
+def test_rows_of_earlier_recordings_are_found_by_their_prompt(tmp_path: Path):
+    """They hold the content between its fences."""
+    kept = asyncio.run(fill_ledger(tmp_path, f"sqlite:///{tmp_path / 'a.db'}", about=ABOUT, other=ANOTHER))
+    path = tmp_path / "recorded.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({k: v for k, v in row.items() if k != "subject"}) + "\n" for row in rows))
+    path.chmod(0o640)
+    kept.forget(customer="C-1")
+
+    assert SECRET not in path.read_text()
+    assert path.read_text().count(OTHER) >= 2
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_of_labels_keeps_what_was_answered(kept: Kept):
+    """Comments go, values stay, and the file is read as before."""
+    before = load_labels(kept.folder / "labels.jsonl")
+    kept.forget(customer="C-1")
+    after = load_labels(kept.folder / "labels.jsonl")
+
+    assert [(label.case, label.rater, label.value) for label in after] == [
+        (label.case, label.rater, label.value) for label in before
+    ]
+    assert [label.comment is None for label in after] == [True, False, True, False]
+
+
+def test_a_group_that_names_it_is_hidden_and_stays_a_group(tmp_path: Path):
+    """Intervals count by groups, so the cases of a customer's group stay together, under another name."""
+    rows = [
+        {"id": str(number), "content": f"{SECRET} {number}", "group": "C-1", "metadata": ABOUT} for number in range(3)
+    ]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    async def judge_all() -> None:
+        await run_cases(tmp_path / "data.jsonl", Judge(Echo(), name="echo"), RUBRIC, out=tmp_path / "monday")
+
+    asyncio.run(judge_all())
+    use_ledger(f"sqlite:///{tmp_path / 'a.db'}", lambda ledger: ledger.prepare())
+    Kept(folder=tmp_path, url=f"sqlite:///{tmp_path / 'a.db'}").forget(customer="C-1")
+    with open_run(tmp_path / "monday") as run:
+        groups = {item.case.group for item in run.items()}
+
+    assert len(groups) == 1
+    assert groups.pop().startswith("hmac-sha256:")  # type: ignore[union-attr]
+
+
+def test_a_run_that_is_being_written_is_done_later(kept: Kept):
+    """Everything else is deleted; what is left is said, and the next call does it."""
+    from adjudge.runs.folder import RunLock
+
+    lock = RunLock(kept.folder / "monday")
+    lock.take()
+    try:
+        first = kept.forget(customer="C-1")
+    finally:
+        lock.release()
+
+    assert any("being written by another process" in problem for problem in first.unfinished)
+    kept.forget(customer="C-1")
+    assert kept.find(SECRET) == []

@@ -1,0 +1,331 @@
+"""Two runs beside what people say: which system they would pass more often, and which judge is right more often."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("scipy", reason="measuring needs the extra trust")
+
+from adjudge import Case, Judge, UsageError, run
+from adjudge.dataset import Label
+from adjudge.labels import load_looks, make_paired_plans, make_plan, open_label_queue, write_plan
+from adjudge.measurement import compare_judges, compare_systems, record_difference_look
+from adjudge.runs import Run
+from kit import cli
+from kit.cli import Line
+
+pytestmark = pytest.mark.timed
+
+QUESTIONS = 120
+
+
+@pytest.fixture(name="line")
+def make_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Line:
+    cli.isolate(monkeypatch, tmp_path)
+    return Line(capsys)
+
+
+def is_good(content: str) -> bool:
+    """The truth of an answer: it says so."""
+    return "good" in content
+
+
+def judge_systems(content: str) -> bool:
+    """A judge in code that is wrong about some answers of each system."""
+    name, _, place = content.split()
+    return is_good(content) != (int(place) % {"a": 11, "b": 13}[name] == 0)
+
+
+def judge_answer(wrong: frozenset[int], content: str) -> bool:
+    """A judge in code that is wrong about some questions."""
+    return is_good(content) != (int(content.rsplit(maxsplit=1)[-1]) in wrong)
+
+
+def answer(folder: Path, name: str, good: Callable[[int], bool]) -> Run:
+    """The run of a system that answers well where ``good`` says so."""
+    cases = [
+        Case(id=f"q-{place}", content=f"{name} {'good' if good(place) else 'bad'} {place}")
+        for place in range(QUESTIONS)
+    ]
+    return run(cases, Judge(judge_systems), criteria="Is good.", out=folder / name).finish_sync()
+
+
+def label_planned(*runs: Run, most: int = 1000, decide: Callable[[str], Any] = is_good) -> None:
+    """Somebody labels the next cases of each run, and is right."""
+    for one in runs:
+        with open_label_queue(one) as queue:
+            for _ in range(most):
+                task = queue.next("ann")
+                if task is None or task.case not in {drawn.case for drawn in load_order(one)}:
+                    break
+                queue.record("ann", task.case, decide(str(task.content)))
+
+
+def load_order(one: Run) -> Any:
+    from adjudge.labels import load_plan
+
+    plan = load_plan(one)
+    assert plan is not None
+    return plan.order
+
+
+@pytest.fixture(name="systems")
+def make_systems(tmp_path: Path) -> tuple[Run, Run]:
+    """Two systems: the second is good on a quarter more of the questions; the judge errs on some."""
+    return answer(tmp_path, "a", lambda place: place % 4 < 2), answer(tmp_path, "b", lambda place: place % 4 < 3)
+
+
+def draw(before: Run, after: Run, **options: Any) -> None:
+    """Draw the same cases of both runs."""
+    for plan, one in zip(make_paired_plans(before, after, seed=7, **options), (before, after), strict=True):
+        write_plan(plan, one.folder)
+
+
+# ---------------------------------------------------------------- systems
+
+
+def test_a_plan_draws_the_same_cases_of_both_runs(systems: tuple[Run, Run]):
+    """The cases, their order and the plan's id are one; each run's plan has its own contents, and names the other."""
+    first, second = make_paired_plans(*systems, within=0.1, seed=1)
+
+    assert first.id == second.id
+    assert [case.case for case in first.order] == [case.case for case in second.order]
+    assert [case.subject for case in first.order] != [case.subject for case in second.order]
+    assert (first.against, second.against) == (systems[1].id, systems[0].id)
+    assert 30 <= len(first.order) < QUESTIONS
+
+
+def test_the_difference_is_known_once_both_answers_of_all_planned_questions_are_labelled(systems: tuple[Run, Run]):
+    """Before that it says how many are left; then it is there, for one look."""
+    draw(*systems, within=0.1)
+    planned = len(load_order(systems[0]))
+    nothing = compare_systems(*systems)
+    label_planned(systems[0])
+    label_planned(systems[1], most=5)
+    some = compare_systems(*systems)
+    label_planned(systems[1])
+    done = compare_systems(*systems)
+
+    assert (nothing.rate, nothing.left) == (None, planned)
+    assert (some.rate, some.left, some.questions) == (None, planned - 5, 5)
+    assert f"{planned - 5} of the {planned} planned questions" in some.because
+    assert done.rate is not None
+    assert (done.limit, done.left, done.rate.labels) == ("one look", 0, planned)
+    assert done.rate.low <= 0.25 <= done.rate.high
+    assert done.standing == "better"
+
+
+def test_the_other_way_round_is_worse_and_no_further_look(systems: tuple[Run, Run]):
+    """The later run is compared with the earlier; the labels, and so the look at them, are the same either way."""
+    before, after = systems
+    draw(before, after, within=0.1)
+    label_planned(*systems)
+    record_difference_look(before, compare_systems(before, after), by="test")
+    difference = compare_systems(after, before)
+
+    assert (difference.standing, difference.limit) == ("worse", "one look")
+
+
+def test_a_look_is_recorded_and_labels_that_change_after_it_take_the_wider_limits(systems: tuple[Run, Run]):
+    """Looking again at the same labels is the same look; other labels are another."""
+    draw(*systems, within=0.1)
+    label_planned(*systems)
+    first = compare_systems(*systems)
+    record_difference_look(systems[0], first, by="test")
+    again = compare_systems(*systems)
+    with open_label_queue(systems[0]) as queue:
+        case = load_order(systems[0])[0].case
+        queue.adjudicate("cyd", case, int(case.removeprefix("q-")) % 4 >= 2)
+    changed = compare_systems(*systems)
+
+    assert load_looks(systems[0].folder)[0].limit == "one look"
+    assert again == first
+    assert changed.rate is not None
+    assert first.rate is not None
+    assert changed.limit == "every look"
+    assert changed.rate.high - changed.rate.low > first.rate.high - first.rate.low
+
+
+def test_labels_that_somebody_chose_give_no_difference(systems: tuple[Run, Run]):
+    """Without a draw they say nothing of the others; if the user calls them random, the limits hold at every look."""
+    chosen = [label for one in systems for label in label_cases(one, range(60))]
+
+    assert compare_systems(*systems, labels=chosen).rate is None
+    claimed = compare_systems(*systems, labels=chosen, labels_are_random=True)
+    assert claimed.limit == "every look"
+    assert claimed.rate is not None
+    few = [label for one in systems for label in label_cases(one, range(12))]
+    asked = compare_systems(*systems, labels=few, labels_are_random=True)
+    assert asked.rate is None
+    assert "label 18 more" in asked.because
+
+
+def label_cases(one: Run, places: Any) -> list[Label]:
+    """Labels of cases of a run, as somebody gave them who read the answers."""
+    from adjudge.dataset import digest_content
+
+    contents = {item.case.id: str(item.case.content) for item in one.items()}
+    return [
+        Label(case=f"q-{place}", rater="ann", value=is_good(text), subject=digest_content(text))
+        for place in places
+        if (text := contents[f"q-{place}"])
+    ]
+
+
+def test_a_label_that_does_not_say_which_answer_was_read_counts_for_neither(systems: tuple[Run, Run]):
+    """One case has two answers, so the id alone is not enough; a label of one run counts for that answer alone."""
+    unbound = [Label(case=f"q-{place}", rater="ann", value=True) for place in range(QUESTIONS)]
+    of_one = label_cases(systems[0], range(QUESTIONS))
+
+    assert compare_systems(*systems, labels=unbound, labels_are_random=True).questions == 0
+    assert compare_systems(*systems, labels=of_one, labels_are_random=True).questions == 0
+
+
+def test_every_answer_labelled_is_counted(systems: tuple[Run, Run]):
+    """A census has no width."""
+    every = [label for one in systems for label in label_cases(one, range(QUESTIONS))]
+    difference = compare_systems(*systems, labels=every)
+
+    assert difference.limit == "count"
+    assert difference.rate is not None
+    assert difference.rate.interval == (0.25, 0.25)
+
+
+def test_open_answers_widen_both_limits(systems: tuple[Run, Run]):
+    """Whether an answer that nobody could tell is good or bad, the limits hold."""
+    draw(*systems, within=0.1)
+    label_planned(systems[0])
+    label_planned(systems[1], decide=lambda content: "cannot_tell" if content.endswith("7") else is_good(content))
+    difference = compare_systems(*systems)
+
+    assert difference.rate is not None
+    assert difference.rate.unresolved > 0
+    assert difference.rate.low <= 0.25 <= difference.rate.high
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path, systems: tuple[Run, Run]):
+    """Runs of other questions, one run twice, and groups of answers have no paired plan."""
+    before, after = systems
+    other = run([Case(id="x", content="good 1")], Judge(is_good), criteria="Is good.", out=tmp_path / "x").finish_sync()
+    grouped = [Case(id=f"q-{n}", content=f"good {n}", group="one") for n in range(QUESTIONS)]
+    groups = run(grouped, Judge(is_good), criteria="Is good.", out=tmp_path / "groups").finish_sync()
+
+    for pair, words in (
+        ((before, before), "one run"),
+        ((before, other), "different cases"),
+        ((groups, after), "groups"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            make_paired_plans(*pair)
+    with pytest.raises(UsageError, match="no case in common"):
+        compare_systems(before, other)
+
+
+# ---------------------------------------------------------------- judges
+
+
+def make_judges(folder: Path) -> tuple[Run, Run]:
+    """Two judges of the same answers: the first errs on a fifth of them, the second on a twentieth."""
+    runs = []
+    for name, wrong in (("careless", range(0, QUESTIONS, 5)), ("careful", range(0, QUESTIONS, 20))):
+        cases = [Case(id=f"q-{n}", content=f"{'good' if n % 3 else 'bad'} {n}") for n in range(QUESTIONS)]
+        judge = Judge(partial(judge_answer, frozenset(wrong)), name=name)
+        runs.append(run(cases, judge, criteria="Is good.", out=folder / name).finish_sync())
+    return runs[0], runs[1]
+
+
+def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path: Path):
+    """Labels of the contents count for both, and the interval is over the strata of the plan that drew them."""
+    before, after = make_judges(tmp_path)
+    write_plan(make_plan(before, within=0.1, seed=3), before.folder)
+    label_planned(before)
+    difference = compare_judges(before, after)
+
+    assert difference.limit is None or difference.limit == "one look"
+    counted = compare_judges(before, after, labels=label_cases(before, range(QUESTIONS)))
+    assert counted.limit == "count"
+    assert counted.agreement.value == pytest.approx((24 - 6) / QUESTIONS)
+    assert counted.agreement.low == pytest.approx(counted.agreement.high)
+    wrong = counted.wrong_passes
+    assert (wrong.before, wrong.after, wrong.of) == (8, 2, QUESTIONS)
+    assert (counted.wrong_fails.before, counted.wrong_fails.after) == (16, 4)
+
+
+def test_judges_by_labels_that_somebody_chose_are_counted_and_no_more(tmp_path: Path):
+    """Counts, no interval, and the reason."""
+    before, after = make_judges(tmp_path)
+    difference = compare_judges(before, after, labels=label_cases(before, range(40)))
+
+    assert (difference.agreement.of, difference.agreement.value, difference.limit) == (40, None, None)
+    claimed = compare_judges(before, after, labels=label_cases(before, range(40)), labels_are_random=True)
+    assert claimed.limit == "every look"
+    assert claimed.agreement.value is not None
+
+
+# ---------------------------------------------------------------- on the command line
+
+
+def test_diff_says_first_which_system_people_would_pass_more_often(line: Line, systems: tuple[Run, Run]):
+    """``plan --against`` draws, ``label`` labels, ``diff`` tells, and ``--fail-if-worse`` is 0, 1 or 3."""
+    drawn = line("plan", "a", "--against", "b", "--within", "10", "--seed", "7")
+    waiting = line("diff", "a", "b", "--fail-if-worse")
+    label_planned(*systems)
+    better, worse = line("diff", "a", "b", "--fail-if-worse"), line("diff", "b", "a", "--fail-if-worse")
+
+    assert drawn.status == 0
+    assert re.search(r"label both answers of \d+ of 120 cases", drawn.out)
+    assert waiting.status == 3
+    assert "planned questions lack a label" in waiting.err
+    assert better.status == 0
+    assert re.search(r"People would pass b \d+ to \d+ points more often than a\.", better.out)
+    assert better.out.index("People would pass") < better.out.index("improved")
+    assert worse.status == 1
+    document = line("diff", "a", "b", "--json").document
+    assert document["systems"]["rate"]["labels"] == document["systems"]["questions"]
+    for form in ("--markdown",):
+        assert "People would pass b" in line("diff", "a", "b", form).out
+    line("diff", "a", "b", "--html", "d.html")
+    assert "People would pass b" in Path("d.html").read_text("utf-8")
+
+
+def test_a_worse_system_fails_and_a_margin_lets_it_be_a_little_worse(line: Line, systems: tuple[Run, Run]):
+    """Exit 1 where the labels show it; with a margin that covers the interval, 0."""
+    line("plan", "a", "--against", "b", "--within", "10", "--seed", "7")
+    label_planned(*systems)
+
+    assert line("diff", "b", "a", "--fail-if-worse").status == 1
+    assert line("diff", "b", "a", "--fail-if-worse", "--margin", "60").status == 0
+    assert line("diff", "b", "a", "--margin", "5").status == 2
+
+
+def test_a_second_plan_for_the_pair_is_refused(line: Line, systems: tuple[Run, Run]):
+    """The plan that is there is followed; another width needs another plan, and a plan of one run is in the way."""
+    line("plan", "a", "--against", "b", "--seed", "7")
+
+    assert line("plan", "a", "--against", "b").status == 0
+    assert line("plan", "a", "--against", "b", "--within", "3").status == 2
+    assert line("plan", "b", "--against", "a").status == 0
+    assert line("plan", "a").status == 0  # it shows how far the labels are, and draws nothing more
+    before = (systems[0].folder / "plan.json").read_bytes()
+    label_planned(*systems)
+    line("plan", "a")
+    assert (systems[0].folder / "plan.json").read_bytes() == before
+
+
+def test_diff_says_which_judge_is_right_more_often(line: Line, tmp_path: Path):
+    """Of two judges on the same answers, by labels of the contents."""
+    before, _ = make_judges(tmp_path)
+    with open_label_queue(before) as queue:
+        while (task := queue.next("ann")) is not None:
+            queue.record("ann", task.case, is_good(str(task.content)))
+    shown = line("diff", "careless", "careful", "--fail-if-worse")
+
+    assert shown.status == 0
+    assert "careful agrees with people" in shown.out
+    assert line("diff", "careful", "careless", "--fail-if-worse").status == 1

@@ -1,0 +1,323 @@
+"""Deciding in a real browser: by keyboard alone, without scripts, on a phone; and what scripts add to a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge import Approvals, Ledger
+from kit.approval_pages import CONFIG, make_request, read_approval
+from kit.browser import open_chromium
+from kit.labels import make_run
+from kit.patience import wait_for
+from kit.server import PASSWORD, RunningServer, run_server
+
+pytestmark = pytest.mark.integration
+
+WIDTHS = (1440, 1024, 390)
+
+HOSTILE = "</button></title><img src=x onerror=alert(1)><script>alert(1)</script>\"'"
+
+Visit = Callable[..., Any]
+
+STUB = """
+    window.shown = [];
+    window.Notification = class {
+        constructor(title, options) { window.shown.push([title, options.body, options.tag]); }
+        addEventListener() {}
+        static permission = 'default';
+        static async requestPermission() { return (Notification.permission = 'granted'); }
+    };
+    document.hasFocus = () => false;
+    const every = window.setTimeout;
+    window.setTimeout = (work, time) => every(work, Math.min(time, 300));
+"""
+"""A browser whose notifications can be read, on a page that has not the focus, and that asks more often."""
+
+
+@pytest.fixture(scope="module", name="server")
+def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder: Path = tmp_path_factory.mktemp("server")
+    (folder / "runs").mkdir()
+    make_run(folder / "runs" / "monday", 20)
+    config = CONFIG.replace("undo_seconds = 30", 'undo_seconds = 60\nruns = "runs"')
+    with run_server(folder, config=config) as running:
+        for name in ("Ana", "Ben", "Job", "Nell", "Tim"):
+            running.add_account(name)
+        yield running
+
+
+@pytest.fixture(scope="module", name="browser")
+def provide_browser(server: RunningServer) -> Iterator[Any]:
+    assert server
+    with open_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(name="visit")
+def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
+    """Sign somebody in and open a page. Nothing may open a dialog, break the policy or ask another host."""
+    contexts: list[Any] = []
+    wrong: list[str] = []
+
+    def visit(name: str, path: str, *, width: int = 1440, script: str = "", **options: Any) -> Any:
+        context = browser.new_context(base_url=server.url, viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        if script:
+            page.add_init_script(script)
+        page.on("dialog", lambda dialog: (wrong.append("a dialog"), dialog.dismiss()))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda message: wrong.append(message.text) if "Content Security" in message.text else None)
+        page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith(server.url) else None)
+        page.goto(f"/signin?next={path}")
+        page.fill("#name", name)
+        page.fill("#password", PASSWORD)
+        page.press("#password", "Enter")
+        page.wait_for_url(lambda url: "/signin" not in url)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def vote(server: RunningServer, ident: str, by: str, reason: str) -> None:
+    """A denial that counts at once, from outside of the pages."""
+
+    async def work(ledger: Ledger) -> None:
+        async with Approvals(ledger) as approvals:
+            await approvals.decide(ident, by, False, reason)
+
+    server.change(work)
+
+
+# ---------------------------------------------------------------- what scripts add
+
+
+def test_a_reason_used_before_fills_the_field_and_sends_nothing(server: RunningServer, visit: Visit):
+    """Another one takes its place; what somebody wrote stays, and gets a line more; a hostile one is text."""
+    for reason in ("wrong amount", "wrong amount", "no ground", HOSTILE):
+        vote(server, make_request(server, gate="chips"), "Ana", reason)
+    ident = make_request(server, gate="chips")
+    page = visit("Ana", f"/approvals/{ident}")
+    chips = page.locator(".chips button")
+
+    assert chips.all_inner_texts()[0] == "wrong amount"
+    assert page.input_value("#reason") == ""
+    chips.filter(has_text="wrong amount").click()
+    chips.filter(has_text="no ground").click()
+    assert page.input_value("#reason") == "no ground"
+    assert page.evaluate("document.activeElement.id") == "reason"
+    page.fill("#reason", "Look at line 3.")
+    chips.filter(has_text="onerror").click()
+    assert page.input_value("#reason") == f"Look at line 3.\n{HOSTILE}"
+    assert page.locator("[data-chosen]").count() == 0
+    assert read_approval(server, ident).pending_votes == ()
+    assert page.locator("img, .chips script").count() == 0
+
+
+def test_times_are_those_of_the_readers_zone(server: RunningServer, visit: Visit):
+    """With the zone's name, the day that it is there, and the UTC in the title; also in what a swap brings."""
+    ident = make_request(server)
+    expires_at = read_approval(server, ident).expires_at
+    page = visit("Ana", f"/approvals/{ident}", timezone_id="Europe/Berlin")
+    shown = page.locator(".clock time")
+
+    local = page.evaluate("""stamp => new Date(stamp).toLocaleTimeString('en-GB', {timeZone: 'Europe/Berlin'})""",
+                          expires_at.isoformat())  # fmt: skip
+    assert local in shown.inner_text()
+    assert re.search("CES?T", shown.inner_text())
+    assert f"{expires_at:%H:%M:%S} UTC" in shown.get_attribute("title")
+    assert page.locator(".side-foot").get_by_text("Times are Europe/Berlin").count() == 1
+
+    page.get_by_role("button", name="Show times in UTC").click()
+    page.wait_for_load_state()
+    page.locator(".clock time").get_by_text(f"{expires_at:%H:%M:%S} UTC").wait_for()
+
+
+def test_where_the_zone_is_utc_nothing_is_offered(server: RunningServer, visit: Visit):
+    """And without scripts the page says that times are UTC."""
+    vote(server, make_request(server, gate="zone"), "Ana", "a reason")
+    ident = make_request(server, gate="zone")
+    expires_at = read_approval(server, ident).expires_at
+    for options in ({"timezone_id": "UTC"}, {"timezone_id": "Europe/Berlin", "java_script_enabled": False}):
+        page = visit("Ana", f"/approvals/{ident}", **options)
+        assert f"{expires_at:%H:%M:%S} UTC" in page.locator(".clock time").inner_text()
+        assert "Times are UTC" in page.locator(".side-foot").inner_text()
+        assert not page.get_by_role("button", name="Show times in UTC").is_visible()
+    assert [chips.is_visible() for chips in page.locator(".chips").all()] == [False]
+
+
+def test_the_number_of_what_waits_stays_fresh_on_any_page(server: RunningServer, visit: Visit):
+    """In the title, and beside Approvals and Labels; what is open stays as it is."""
+    page = visit("Nell", "/runs/monday", script=STUB)
+    assert "(" not in page.title()
+    make_request(server, approvers=["Nell"])
+    wait_for(lambda: page.title().startswith("(1) "))
+    assert page.locator('[data-waits="/approvals"]').inner_text().startswith("1")
+    make_request(server, approvers=["Nell"])
+    wait_for(lambda: page.title().startswith("(2) "))
+    page.goto("/labels/monday")
+    page.locator('[data-waits="/labels"]').get_by_text("20").wait_for()
+    page.keyboard.press("1")
+    page.locator('[data-waits="/labels"]').get_by_text("19").wait_for()
+
+
+def test_a_notification_names_the_gate_and_the_number_alone(server: RunningServer, visit: Visit):
+    """Only after somebody asked for it; and none for what waited before."""
+    secret: dict[str, Any] = {"approvers": ["Tim"], "gate": "refunds", "metadata": {"title": "Secret title"}}
+    make_request(server, "Secret content", quote="", **secret)
+    page = visit("Tim", "/approvals", script=STUB)
+    button = page.locator("#notify")
+    wait_for(lambda: page.title().startswith("(1) "))
+    make_request(server, "Secret content", quote="", **secret)
+    wait_for(lambda: page.title().startswith("(2) "))
+    assert page.evaluate("shown") == []
+
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    wait_for(lambda: button.get_attribute("aria-pressed") == "true")
+    make_request(server, "Secret content", quote="", **secret)
+    wait_for(lambda: len(page.evaluate("shown")) == 1)
+    assert page.evaluate("shown") == [["adjudge: requests wait for you", "refunds: 3", "adjudge-waiting"]]
+
+    button.click()
+    wait_for(lambda: button.get_attribute("aria-pressed") == "false")
+    make_request(server, "Secret content", quote="", **secret)
+    wait_for(lambda: page.title().startswith("(4) "))
+    assert len(page.evaluate("shown")) == 1
+
+
+def test_without_notifications_of_the_browser_no_button_is_shown(server: RunningServer, visit: Visit):
+    """Nor without scripts."""
+    for options in ({"script": "delete window.Notification"}, {"java_script_enabled": False}):
+        page = visit("Ana", "/approvals", **options)
+        page.wait_for_load_state("networkidle")
+        assert not page.locator("#notify").is_visible()
+
+
+def test_what_is_missing_is_said_in_our_words(server: RunningServer, visit: Visit):
+    """In place of the browser's own, which differ in tone and language."""
+    page = visit("Ana", f"/approvals/{make_request(server)}")
+    page.get_by_role("button", name="Approve").click()
+    assert page.evaluate("reason.validationMessage") == "Write your reason: approving overrides the judge."
+    page.fill("#reason", "fine")
+    assert page.evaluate("reason.checkValidity()")
+
+
+def test_all_requests_can_be_chosen_to_be_denied(server: RunningServer, visit: Visit):
+    """One box for all of them; it says how many are chosen; each can be looked at in its place."""
+    server.add_account("Dee", "approve")
+    for number in range(3):
+        make_request(server, approvers=["Dee"], metadata={"title": f"Request {number}"})
+    page = visit("Dee", "/approvals/deny")
+    page.get_by_text("Look at Request 1").click()
+    assert page.get_by_text("You will have the money within 24 hours.").nth(1).is_visible()
+    page.get_by_label("All of them").check()
+    assert page.locator("#chosen").inner_text() == "3 of 3 chosen"
+    page.locator("input[name=ids]").first.uncheck()
+    assert page.locator("#chosen").inner_text() == "2 of 3 chosen"
+    with page.expect_navigation():
+        page.get_by_role("button", name="Deny what is chosen").click()
+    assert "2 denied." in page.locator(".toast").first.inner_text()
+
+
+# ---------------------------------------------------------------- the jobs of a reviewer
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+def test_five_decisions_and_an_undo_by_keyboard_alone(server: RunningServer, visit: Visit, width: int):
+    """Two denied and three approved, with reasons; the last one taken back, which keeps its text."""
+    server.add_account(f"Kay{width}")
+    ids = [make_request(server, approvers=[f"Kay{width}"], expires_in=600 + number) for number in range(5)]
+    page = visit(f"Kay{width}", f"/approvals/{ids[0]}", width=width)
+    for number, ident in enumerate(ids):
+        assert page.url.endswith(ident)
+        page.keyboard.press("d" if number < 2 else "a")
+        page.keyboard.type(f"reason {number}")
+        with page.expect_navigation():
+            page.keyboard.press("Control+Enter")
+    votes = [read_approval(server, ident).pending_votes[0] for ident in ids]
+    assert [vote.approved for vote in votes] == [False, False, True, True, True]
+    assert [vote.reason for vote in votes] == [f"reason {number}" for number in range(5)]
+
+    with page.expect_navigation():
+        page.keyboard.press("u")
+    assert "You took it back: your approval" in page.locator(".toast.still").inner_text()
+    assert page.input_value("#reason") == "reason 4"
+    assert read_approval(server, ids[4]).pending_votes == ()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_decision_is_one_step_from_the_top_of_the_page(server: RunningServer, visit: Visit, width: int):
+    """The second link that Tab comes to leads to it, past the queue and the content."""
+    page = visit("Ana", f"/approvals/{make_request(server)}", width=width)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the decision"
+    page.keyboard.press("Enter")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "reason":
+            break
+    assert page.evaluate("document.activeElement.id") == "reason"
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_job_works_without_scripts(server: RunningServer, visit: Visit, width: int):
+    """Deny with a reason, undo with the text kept, approve, find both in my decisions, filter, and label one."""
+    name = f"Ned{width}"
+    server.add_account(name)
+    first, second = (make_request(server, approvers=[name], expires_in=600 + number) for number in range(2))
+    page = visit(name, f"/approvals/{first}", width=width, java_script_enabled=False)
+    page.fill("#reason", "not so")
+    page.get_by_role("button", name="Deny").first.click()
+    page.get_by_role("button", name="Undo").first.click()
+    assert page.input_value("#reason") == "not so"
+    page.fill("#reason", "it is fine")
+    page.get_by_role("button", name="Approve").click()
+    page.wait_for_url(f"**/{second}*")
+    assert [vote.approved for vote in read_approval(server, first).pending_votes] == [True]
+    vote(server, second, name, "no")
+
+    page.goto("/approvals")
+    page.get_by_role("link", name="My decisions").locator("visible=true").first.click()
+    page.get_by_role("link", name="denied", exact=True).click()
+    assert page.locator("tbody tr").count() == 1
+    assert "no" in page.locator("tbody tr").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    page.goto("/labels/monday")
+    page.locator("button[value=good]").click()
+    page.get_by_text("good").first.wait_for()
+
+
+def test_what_is_pressed_on_a_phone_has_room_for_a_finger(server: RunningServer, visit: Visit):
+    """44 px, but for links in a sentence and references, which have at least 24 (WCAG 2.2)."""
+    ident = make_request(server, {"tool": "mail.send", "arguments": {"body": "You will have it within 24 hours."}})
+    page = visit("Ana", f"/approvals/{ident}", width=390, has_touch=True, is_mobile=True)
+    pressed = "main :is(a, button, summary), aside :is(a, button), .bring a"
+    small = page.evaluate("""pressed => Array.from(document.querySelectorAll(pressed))
+        .filter((one) => one.checkVisibility() && one.getBoundingClientRect().width > 0)
+        .map((one) => [one.textContent.trim(), one.getBoundingClientRect().height, one.className])
+        .filter(([, height, kind]) => height < (kind === 'ref' ? 24 : 44))""", pressed)  # fmt: skip
+    assert small == []
+
+
+def test_no_page_can_be_framed_and_none_opens_another(server: RunningServer, visit: Visit):
+    """So nobody can lay a page of theirs over the buttons, or reach back through a tab that was opened."""
+    page = visit("Ana", "/approvals")
+    for path in ("/approvals", "/approvals/mine", "/approvals/deny", "/waiting"):
+        headers = page.request.get(path).headers
+        assert headers["x-frame-options"] == "DENY"
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    page.goto("/approvals/deny")
+    assert page.locator('a[target="_blank"]:not([rel~="noopener"])').count() == 0
