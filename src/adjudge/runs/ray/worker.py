@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from adjudge.errors import ReplyError, UsageError
+from adjudge.errors import FunctionError, ReplyError, UsageError
 from adjudge.judges.layers import wrap_models
 from adjudge.judges.pair import PairResult
 from adjudge.models.budget import Budget, Reservation
