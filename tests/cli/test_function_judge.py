@@ -55,8 +55,8 @@ def test_a_function_judges_on_the_command_line(line: Line):
     assert line("judge", "good.txt", *POLITE, *named).status == 0
     assert line("judge", "bad.txt", *POLITE, *named).status == 1
     ran = line("judge", "good.txt", *POLITE, "--judge", "python:manners:careless")
-    assert ran.status == 3
-    assert "name the parameter content" in ran.out + ran.err
+    assert ran.status == 2
+    assert "name the parameter content (def careless(content))" in ran.err
 
 
 def test_the_doctor_asks_a_function(line: Line):
@@ -80,8 +80,7 @@ def test_the_doctor_finds_a_function_that_returns_something_else(line: Line):
     """A misspelt member is not a criterion of its own."""
     ran = line("doctor", "--judge", "python:manners:lost")
 
-    assert ran.status == 1
-    assert "0 of 4 replies readable" in ran.out
+    assert ran.status == 2
     assert "critera" in ran.err
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adjudge import Approvals, Gate, Ledger, UsageError
-from adjudge.content import digest_text
 from adjudge.guards import InputFirewall, ToolCall, ToolGuard
 from adjudge.testing import ScriptedModel
 from kit.approvals import make_result
@@ -20,6 +20,10 @@ from kit.ledgers import STORES, open_store, run
 CONTENT, TASK, CONTEXT = "My name is Weber.", "Answer Weber.", {"turns": ["Who are you?"]}
 
 RULES = [{"regex": "Weber", "absent": True}]
+
+
+def digest_text(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def read_decision(url: str, store_content: Any, **options: Any) -> dict[str, Any]:

@@ -48,6 +48,17 @@ NEEDED: Mapping[str, frozenset[str]] = {
     ),
     # Decisions of the past fortnight: the ledger writes its own time, and a story is told once with another id.
     "kit/server_demo.py": frozenset({"adjudge.ledger.store", "adjudge.result.make_id"}),
+    # What is kept about two customers, and the command's work without a command line.
+    "kit/erasures.py": frozenset(
+        {
+            "adjudge.erasure.choice.read_choice",
+            "adjudge.erasure.forget.Places",
+            "adjudge.erasure.forget.forget",
+            "adjudge.erasure.ledger.Order",
+            "adjudge.erasure.report.ForgetReport",
+            "adjudge.models.replies.cache.CachedModel",
+        }
+    ),
     # Labels that took their time: the store of labels writes its own as well.
     "kit/server_tour.py": frozenset({"adjudge.labels.store"}),
 }

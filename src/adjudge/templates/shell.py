@@ -63,6 +63,8 @@ class Shell:
     """True if scripts show times in the reader's zone; without scripts, and where it is false, they are UTC."""
     waits: int = 0
     """The requests that wait for this person, for the title of the page."""
+    notifies: bool = False
+    """True for somebody whom the browser can tell about new requests."""
     ledger: LedgerNotice | None = None
     home: NavLink | None = None
     """The first page that this caller may see; ``None`` where there is none, or nobody is signed in."""

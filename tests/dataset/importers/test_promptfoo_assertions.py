@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adjudge import Case, Judge, JudgeResult, UsageError
+from adjudge import Case, Criterion, Judge, JudgeResult, UsageError
 from adjudge.dataset import import_promptfoo
 
 
@@ -351,3 +351,40 @@ def test_whatever_a_suite_asserts_is_a_case_or_a_bad_row(assertions: list[Any], 
     dataset = import_promptfoo("c.json", on_bad_row="skip")
 
     assert len(list(dataset)) + dataset.skipped == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "rule"),
+    [
+        ("javascript", "output.includes('Paris')", '{"contains": "Paris"}'),
+        ("javascript", 'return output.includes("Paris");', '{"contains": "Paris"}'),
+        ("javascript", "!output.includes('Rome')", '{"not_contains": "Rome"}'),
+        (
+            "javascript",
+            "output.toLowerCase().includes('paris')",
+            '{"contains": "paris", "ignore_case": true}',
+        ),
+        ("javascript", "output.startsWith('Dear')", '{"starts_with": "Dear"}'),
+        ("javascript", "output === 'Paris'", '{"equals": "Paris"}'),
+        ("javascript", "output.length <= 80", '{"name": "length", "max": 80}'),
+        ("javascript", "output.length > 10", '{"name": "length", "min": 11}'),
+        ("javascript", r"/\d+ USD/i.test(output)", r'{"regex": "\\d+ USD", "ignore_case": true}'),
+        ("python", "'Paris' in output", '{"contains": "Paris"}'),
+        ("python", "'Rome' not in output", '{"not_contains": "Rome"}'),
+        ("python", "len(output) < 80", '{"name": "length", "max": 79}'),
+        ("javascript", "output.toLowerCase().includes('Paris')", None),
+        ("javascript", "/(?=x)/.test(output)", None),
+        ("javascript", "output.includes('a') && process.exit()", None),
+        ("javascript", "output.includes(context.vars.x)", None),
+        ("javascript", 7, None),
+    ],
+)
+def test_code_is_listed_with_the_rule_that_says_the_same(kind: str, code: object, rule: str | None):
+    """It is read and never run; where no rule says just the same, none is named."""
+    _, dropped = read({"assert": [{"type": kind, "value": code}]})
+    reason = next(iter(dropped))
+
+    assert reason.startswith(f"assertion '{kind}' not applied: it runs code")
+    assert reason.partition("the rule ")[2] == ("" if rule is None else f"{rule} says the same")
+    if rule is not None:
+        assert Criterion(name="c", description="d", rule=json.loads(rule)).rule is not None

@@ -55,11 +55,11 @@ def test_everything_that_determines_a_reply_is_in_its_key():
 
 def test_every_field_of_a_request_is_in_the_key_or_named_here():
     """A field that is added to requests and forgotten in keys would give one answer for two questions."""
-    labels = {"token", "case", "order", "call"}
+    labels = {"token", "case", "subject", "order", "call"}
     changed = {name for change in CHANGES for name in change}
 
     assert changed | labels == set(Request.__dataclass_fields__)
-    assert make_key(replace(ASKED, case="7", order="ab", call=Call(anew=True))) == make_key()
+    assert make_key(replace(ASKED, case="7", subject="5" * 64, order="ab", call=Call(anew=True))) == make_key()
 
 
 def test_the_environment_that_moves_a_model_changes_the_key(monkeypatch: pytest.MonkeyPatch):

@@ -273,6 +273,27 @@ def says_good(content: str) -> bool:
     return "good" in content
 
 
+def grades(answer: str) -> dict[str, Any]:
+    """A judge in code by the name of its parameter, which gives reasons."""
+    return {"score": 0.9 if "good" in answer else 0.1, "reason": "the word"}
+
+
+def careless(text):
+    """A model that returns what a judge in code does."""
+    return True
+
+
+def test_a_function_is_on_ray_what_it_is_anywhere(cluster, tmp_path):
+    """A judge in code gives the same results; the mistake of a function ends the run, and nobody waits for ever."""
+    cases = make_cases(12)
+    local = run(cases, grades, criteria=CRITERIA, out=tmp_path / "local").finish_sync()
+    done = do(cases, grades, out=tmp_path / "ray")
+    assert list_results(done) == list_results(local)
+
+    with pytest.raises(UsageError, match=r"careless returned bool \(True\).*judge_function\(careless\)"):
+        do(cases, careless, out=tmp_path / "wrong")
+
+
 @pytest.mark.parametrize("name", ["cache", "recording", "on_result", "concurrency"])
 def test_what_several_processes_cannot_keep_to_is_refused(name, tmp_path):
     """Caches, recordings, hooks and limits of one process are named with what to do instead, and no run is left."""

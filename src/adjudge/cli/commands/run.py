@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
@@ -16,7 +16,7 @@ import msgspec
 
 from adjudge.cli import options as option
 from adjudge.cli.batches import describe_batches, list_batch_prices, note_batches_left, read_batch
-from adjudge.cli.commands.dataset import report_notes
+from adjudge.cli.commands.dataset import report_notes, report_skipped
 from adjudge.cli.commands.estimate import estimate_data
 from adjudge.cli.input import SUITES, open_from_options
 from adjudge.cli.interruption import INTERRUPTED, catching_interrupts, finish_or_leave
@@ -52,6 +52,7 @@ from adjudge.formats.numbers import (
 )
 from adjudge.formats.text import clean, show
 from adjudge.judges.pair_summary import PairSummary
+from adjudge.rubric.rubric import Rubric
 from adjudge.runs.estimate.kept_estimate import find_estimate
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem
@@ -118,7 +119,8 @@ def run_data(
     _check_estimate(estimating, resume=options.resume)
     batch = read_batch([options.out], batching, resume=options.resume)
     _check_pairs(pairing, criteria)
-    dataset = open_counted(data, fields, case_criteria)
+    listed = fields.kind in SUITES and data != "-"
+    dataset = open_suite(data, fields, rubric, case_criteria) if listed else open_counted(data, fields, case_criteria)
     chosen = choose(make_panel(judging), configuration, rubric)
     drawn = {"repeat": options.repeat, "sample": options.sample, "seed": options.seed, "prices": configuration.prices}
     on_conflict: Any = pairing.on_conflict or "tie"
@@ -150,6 +152,7 @@ def run_data(
         dataset=dataset,
         request=request,
         suite=fields.kind,
+        listed=listed,
     )
     return asyncio.run(session.go())
 
@@ -161,6 +164,30 @@ def open_counted(data: str, fields: option.DataOptions, case_criteria: CaseCrite
     if (fields.kind is None or fields.kind in FORMATS) and dataset.size is None:
         dataset.size = count_rows(data, fields.kind)
     return dataset
+
+
+def open_suite(
+    data: str, fields: option.DataOptions, rubric: Rubric | None, case_criteria: CaseCriteria | None = None
+) -> Dataset:
+    """Open a suite of another tool, and list what cannot be judged before anybody is asked; the rest runs.
+
+    Where nothing of it can be, it is opened as it is, so that the run says why.
+    """
+    skipping = replace(fields, on_bad_row="skip")
+    suite = open_from_options(data, skipping, case_criteria=case_criteria, check_ids=False)
+    judged = unjudged = 0
+    for case in suite:
+        brings = rubric is not None or case.criteria is not None or case.rubric is not None
+        judged, unjudged = judged + brings, unjudged + (not brings)
+    report_notes(suite)
+    report_skipped(suite)
+    if not judged:
+        return open_from_options(data, fields, check_ids=False)
+    suite.size = judged
+    if unjudged:
+        of = f"{unjudged:,} of {judged + unjudged:,} cases"
+        note(f"{of} are not judged, because nothing of theirs is applied; --criteria judges them")
+    return suite
 
 
 def _check(options: option.RunOptions, fail_under: float | None) -> None:
@@ -244,6 +271,15 @@ class RunSession:
     request: MeasureRequest
     """The request by which its judge is measured."""
     suite: str | None = None
+    listed: bool = False
+    """True if it was said before the run what cannot be judged."""
+
+    def _note_end(self, done: Run | None) -> None:
+        """Say what models retire, and what was not applied: also where it ends with an error, it may be why."""
+        if done is not None:
+            _note_retirements(done)
+        if not self.listed:
+            report_notes(self.dataset)
 
     async def go(self) -> int:
         """Judge, show what it came to, and return the exit status."""
@@ -259,11 +295,8 @@ class RunSession:
                 note(_SUITE_REMEDIES.get(self.suite))
             raise
         finally:
-            if done is not None:
-                _note_retirements(done)
+            self._note_end(done)
             await self.judge.aclose()
-            # Also where it ends with an error: what was not applied may be why.
-            report_notes(self.dataset)
         if done is None or done.status == "interrupted" or interrupted.is_set():
             self._explain_going_on(done)
             return INTERRUPTED

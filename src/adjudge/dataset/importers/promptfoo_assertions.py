@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from adjudge.dataset.case import check_text
 from adjudge.dataset.importers.ecmascript_regex import translate_regex
+from adjudge.dataset.importers.promptfoo_code import find_rule
 from adjudge.dataset.importers.template import fill_template, find_only_variable, is_template, parse_template
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import is_finite
@@ -293,7 +294,9 @@ class _Maker:
         stated = str(assertion.get("type"))
         kind = stated.removeprefix("not-")
         if kind not in _RULES:
-            raise UsageError("a model would score it" if kind in _WORDED else _REASONS.get(kind, _OTHER))
+            raise UsageError(
+                "a model would score it" if kind in _WORDED else _explain_kind(stated, assertion.get("value"))
+            )
         if assertion.get("transform"):
             raise UsageError("it looks at what code makes of the output (transform)")
         value = assertion.get("value")
@@ -384,6 +387,13 @@ class _Maker:
             # A suite whose criteria stand in a column of a table: here the variable is the criterion.
             return self.names.read(only)
         return fill_template(parts, lambda name: self.names.locate(name, self.context))
+
+
+def _explain_kind(stated: str, value: object) -> str:
+    """Explain why an assertion is not applied; of code, with the rule that says the same."""
+    reason = _REASONS.get(stated.removeprefix("not-"), _OTHER)
+    rule = find_rule(value) if stated in ("javascript", "python") else None
+    return reason if rule is None else f"{reason}; the rule {flatten(rule, 200)} says the same"
 
 
 @lru_cache(maxsize=256)

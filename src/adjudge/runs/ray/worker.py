@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from adjudge.errors import ReplyError, UsageError
+from adjudge.errors import FunctionError, ReplyError, UsageError
 from adjudge.judges.layers import wrap_models
 from adjudge.judges.pair import PairResult
 from adjudge.models.budget import Budget, Reservation
@@ -216,7 +216,11 @@ class ActorSession:
         entry.begun = True
         unit = entry.unit
         call = replace(self._layers.make_call(anew=unit.anew), secret=self._secret)
-        result = await self.assignment.judge_case(unit.case, unit.sample, call)
+        try:
+            result = await self.assignment.judge_case(unit.case, unit.sample, call)
+        except FunctionError as error:  # the run ends with it, as in one process; or the driver would wait for ever
+            await self._client.ask("unfit", str(error))
+            raise
         self._report.results.append((entry.number, result))
         self._waiting.append((entry, finish))
         self._send()

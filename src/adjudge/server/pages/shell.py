@@ -97,6 +97,7 @@ def make_shell(
         keys=request.cookies.get(LETTERS) != "off",
         local_times=request.cookies.get(TIMES) != "utc",
         waits=sum(counts.get(path, 0) for path in _URGENT),
+        notifies=any(path in counts for path in _URGENT),
         ledger=_describe_ledger(checked) if caller is not None and caller.may("read") else None,
         static=find_static(),
     )

@@ -284,7 +284,7 @@ def test_a_signed_ledger_stays_signed(tmp_path: Path, require: Any):
 
 
 def test_a_file_that_somebody_reads_is_cleared_by_the_next_call(kept: Kept):
-    """While a reader holds the log of the database open, the text may be in it: the command says so, and can be repeated."""
+    """While a reader holds the log open, the text may be in it: the command says so, and can be repeated."""
     with closing(sqlite3.connect(kept.folder / "adjudge.db")) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM adjudge_ledger").fetchone()
