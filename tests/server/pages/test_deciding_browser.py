@@ -44,7 +44,10 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSe
     folder: Path = tmp_path_factory.mktemp("server")
     (folder / "runs").mkdir()
     make_run(folder / "runs" / "monday", 20)
+    for width in WIDTHS:
+        make_run(folder / "runs" / f"labels-{width}", 20)
     config = CONFIG.replace("undo_seconds = 30", 'undo_seconds = 60\nruns = "runs"')
+    config += '[gates.blocks]\nrules = [{name = "length", max = 4}]\n'
     with run_server(folder, config=config) as running:
         for name in ("Ana", "Ben", "Job", "Nell", "Tim"):
             running.add_account(name)
@@ -298,6 +301,55 @@ def test_every_job_works_without_scripts(server: RunningServer, visit: Visit, wi
     page.goto("/labels/monday")
     page.locator("button[value=good]").click()
     page.get_by_text("good").first.wait_for()
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+def test_twenty_cases_are_labelled_by_keys(server: RunningServer, visit: Visit, width: int):
+    """One key a case, and one that takes the last one back; on a phone with a keyboard as well."""
+    page = visit("Ana", f"/labels/labels-{width}", width=width)
+    for number in range(20):
+        with page.expect_navigation():
+            page.keyboard.press("2" if number % 5 == 4 else "1")
+    assert "You have labelled all that is yours" in page.inner_text("main")
+    with page.expect_navigation():
+        page.keyboard.press("u")
+    assert "19 of 20" in " ".join(page.inner_text("main").split())
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scripts", [True, False])
+def test_why_one_failed_is_found_in_a_few_steps(server: RunningServer, visit: Visit, width: int, scripts: bool):
+    """By keys from any page, and without scripts by links and a form: the rule is named, with what it found."""
+    client = server.open_client(key=server.make_key("judge"))
+    assert not client.post("/v1/gates/blocks/check", json={"content": "too long"}).json()["allowed"]
+    page = visit("Ana", "/labels", width=width, java_script_enabled=scripts)
+    if scripts:
+        with page.expect_navigation():
+            page.keyboard.press("g")
+            page.keyboard.press("r")
+        page.keyboard.press("j")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+    else:
+        page.goto("/results")
+        page.select_option("#gate", "blocks")
+        page.get_by_role("button", name="Apply").click()
+        page.locator("a.row").first.click()
+    assert "The rule length (" in page.locator(".verdict").inner_text()
+    assert "No judge was asked." in page.locator(".verdict").inner_text()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_link_that_somebody_shared_leads_there_after_signing_in(server: RunningServer, visit: Visit, scripts: bool):
+    """Also for somebody who only reads: they look, and have no form."""
+    server.add_account(f"Reader{scripts}", "read")
+    ident = make_request(server, metadata={"title": "Shared with a colleague"})
+    page = visit(f"Reader{scripts}", f"/approvals/{ident}", java_script_enabled=scripts)
+    assert page.locator("h1").inner_text() == "Shared with a colleague"
+    assert "so it can look and not decide" in page.locator("#decide").inner_text()
+    assert page.locator("#decide button").count() == 0
 
 
 def test_what_is_pressed_on_a_phone_has_room_for_a_finger(server: RunningServer, visit: Visit):
