@@ -292,6 +292,7 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
         assert_type(await approvals.is_open("id"), bool)
         assert_type(approval.result, JudgeResult | None)
         assert_type(await approvals.list_decided("ana", approved=False, gates=["a"]), tuple[tuple[str, ...], int])
+        assert_type(await approvals.count_open_by_gate("ana"), dict[str | None, int])
         assert_type(await approvals.list_reasons("ana", id="id"), tuple[str, ...])
         assert_type(await approvals.history("id"), tuple[Entry, ...])
         assert_type(await approvals.pending("id"), PendingDecision | None)

@@ -556,10 +556,14 @@ class Approvals:
 
         ``gates`` counts those of these gates only; ``None`` counts all, those of no gate included.
         """
+        return sum((await self.count_open_by_gate(approver, gates=gates)).values())
+
+    async def count_open_by_gate(self, approver: str, *, gates: Collection[str] | None = None) -> dict[str | None, int]:
+        """Count as ``count_open`` does, by the names of the gates that have any; ``None`` is those of no gate."""
         name = read_name(approver, "approver")
         await self._notice_time()
         work = partial(count_open, approver=name, gates=gates, now=self._time())
-        return await self._look_up(work) or 0
+        return await self._look_up(work) or {}
 
     async def history(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
         """Return the ledger's entries about a request, in order, including refused decisions."""

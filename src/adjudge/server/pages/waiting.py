@@ -35,7 +35,6 @@ async def show_waiting(state: CurrentState, caller: Annotated[Caller, Depends(re
 
 
 async def _count_by_gate(state: ServerState, caller: Caller) -> dict[str, int]:
-    queue = await state.approvals.list_queue()
-    mine = [one for one in queue if one.waits_for(caller.approver) and caller.covers("approve", one.gate)]
-    counts = Counter(clean(one.gate or "no gate", keep_lines=False)[:_LONGEST_GATE] for one in mine)
-    return dict(counts.most_common(_MOST_GATES))
+    counts = await state.approvals.count_open_by_gate(caller.approver or "", gates=caller.permissions.gates)
+    named = Counter({clean(gate or "no gate", keep_lines=False)[:_LONGEST_GATE]: counts[gate] for gate in counts})
+    return dict(named.most_common(_MOST_GATES))
