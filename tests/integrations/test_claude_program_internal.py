@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -64,13 +63,8 @@ class Project:
         options = {"setting_sources": [], "permission_mode": "bypassPermissions", "cwd": self.folder, "env": env}
         return sdk.ClaudeAgentOptions(**(options | members))
 
-    async def run(
-        self, guard: ToolGuard | None, *steps: Any, wait: float = 600, seconds: float = 0.0, **members: Any
-    ) -> list[str]:
-        """Run a session, and return the results of its tools as the model was sent them.
-
-        It is kept open for some ``seconds`` after its response, or until a command has made a file.
-        """
+    async def run(self, guard: ToolGuard | None, *steps: Any, wait: float = 600, **members: Any) -> list[str]:
+        """Run a session, and return the results of its tools as the model was sent them."""
         with ScriptedModel([*steps, "Done."]) as model:
             options = self.make_options(model.url, **members)
             options = options if guard is None else claude.guard_options(options, guard, wait=wait)
@@ -78,9 +72,6 @@ class Project:
                 await client.query("go" if "resume" not in members or guard is not None else say_nothing())
                 async for message in client.receive_response():
                     self.session = getattr(message, "session_id", None) or self.session
-                ends = time.monotonic() + seconds
-                while time.monotonic() < ends and not self.made:
-                    await asyncio.sleep(0.1)
             return list(list_results(model.requests[-1])) if model.requests else []
 
     @property
@@ -326,7 +317,7 @@ def test_with_its_settings_a_project_rewrites_calls(project: Project):
 
 @pytest.mark.xfail(strict=True, reason="Claude Code 2.1.330: a deferred call runs on resume and no hook is asked")
 def test_a_deferred_call_asks_the_hook_when_it_is_resumed(project: Project):
-    """So the guard never answers `defer`."""
+    """So the guard never answers `defer`. Three times: on a busy machine a session can lose what it deferred."""
     seen = []
 
     async def defer(data: Any, *_: Any) -> Any:
@@ -335,10 +326,13 @@ def test_a_deferred_call_asks_the_hook_when_it_is_resumed(project: Project):
 
     async def work() -> None:
         hooks = {"PreToolUse": [sdk.HookMatcher(hooks=[defer], on_failure="block")]}
-        await project.run(None, [make_command("claude", "touch ran")], hooks=hooks)
-        assert (seen, project.made) == (["toolu_1"], [])
-        # What makes the call may come after the response: on a busy machine this would else seem to be closed.
-        await project.run(None, hooks=hooks, resume=project.session, seconds=30)
+        for number in range(3):
+            call_id = f"toolu_{number}"
+            await project.run(None, [make_command("claude", "touch ran", call_id)], hooks=hooks)
+            assert (seen[-1], project.made) == (call_id, [])
+            await project.run(None, hooks=hooks, resume=project.session)
+            if project.made:
+                break
 
     asyncio.run(work())
 
