@@ -400,6 +400,8 @@ def test_a_stopped_run_of_an_agent_does_not_go_on(tmp_path: Path):
 
     assert not verdict
     assert verdict.because == "stopped"
+    assert verdict.decision is not None
+    assert "refusals of the run were deleted" in verdict.decision.detail
 
 
 # ---------------------------------------------------------------- single places

@@ -15,6 +15,7 @@ from adjudge.erasure.report import Findings, NamedText
 from adjudge.guards.approval.store import ApprovalTransaction, erase_request, load
 from adjudge.guards.approval.tables import APPROVALS, APPROVERS, PENDING, PENDING_VOTES, REQUEST_COLUMNS, VOTES
 from adjudge.guards.approval.tables import make_tables as make_approval_tables
+from adjudge.guards.tool_guard.trust import REFUSALS_ERASED
 from adjudge.ledger.columns import CALL_UNCHECKED, ENTRY_COLUMNS, ENTRY_NAMES, ENTRY_WORDS, derive, make_column_tables
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.store import Transaction, make_table
@@ -296,7 +297,7 @@ class LedgerErasure:
                     if value.endswith("\ntrust") and name == "run"
                 }
         for run in sorted(runs):
-            about = {"schema": "adjudge/refusals-erased/1", "run": run}
+            about = {"schema": REFUSALS_ERASED, "run": run}
             transaction.append(self.ledger.make_entry(about, kind=CALL_UNCHECKED, subject=""))
 
 

@@ -20,6 +20,9 @@ from adjudge.ledger.ledger import Ledger
 MOST_REFUSALS, MOST_DENIALS = 10, 3
 """Refusals by rules and judges, and denials by people, after which a run is stopped, unless a guard says otherwise."""
 
+REFUSALS_ERASED = "adjudge/refusals-erased/1"
+"""The schema of the entry that says that refusals or denials of a run were deleted with what they were about."""
+
 _MOST_UNDECIDED = 3
 """Checks of one call that no judge could decide, after which it counts as refused."""
 
@@ -41,6 +44,8 @@ class RunTrust:
     denials: int = 0
     unchecked: int = 0
     """Calls that were made and that nobody had let pass as they were made."""
+    erased: int = 0
+    """How often refusals or denials of the run were deleted, so that nobody knows how many there were."""
     seq: int = 0
     """The last entry that was read."""
 
@@ -50,7 +55,9 @@ class RunTrust:
         if entry.kind == RUN_REOPENED:
             self._begin_anew()
         elif entry.kind == CALL_UNCHECKED:
-            self.unchecked += 1
+            is_erased = (entry.payload or {}).get("schema") == REFUSALS_ERASED
+            self.erased += is_erased
+            self.unchecked += not is_erased
         elif entry.kind == "approval.closed":
             answer = (entry.payload or {}).get("answer", "")
             self.denied[entry.subject] = answer if isinstance(answer, str) else ""
@@ -61,7 +68,7 @@ class RunTrust:
 
     def _begin_anew(self) -> None:
         self.refused, self.denied, self.undecided = set(), {}, Counter()
-        self.refusals = self.denials = self.unchecked = 0
+        self.refusals = self.denials = self.unchecked = self.erased = 0
 
     def _is_refusal(self, entry: Entry) -> bool:
         """Return whether a decision refuses its call for good: one that no judge could make does so the third time."""
@@ -78,6 +85,8 @@ class RunTrust:
         if self.unchecked:
             # Something beside the guard changes or makes calls, so an answer of it means nothing in this run.
             return "the run made a call that was not checked as it was made"
+        if self.erased:
+            return "refusals of the run were deleted with what they were about"
         if self.denials >= most_denials or self.refusals >= most_refusals:
             return f"the run was stopped after {self.denials} denials and {self.refusals} refusals"
         return ""
@@ -85,7 +94,7 @@ class RunTrust:
     @property
     def is_clean(self) -> bool:
         """Return whether nothing was refused, denied or unchecked, so that there is nothing to reopen."""
-        return not (self.refusals or self.denials or self.unchecked or self.undecided)
+        return not (self.refusals or self.denials or self.unchecked or self.undecided or self.erased)
 
 
 async def reopen_run(ledger: Ledger, run_id: str, *, by: str, reason: str) -> int:
