@@ -195,7 +195,7 @@ def test_what_cannot_be_reached_is_said(kept: Kept):
 
 
 def test_the_record_names_what_was_chosen_by_a_keyed_digest(kept: Kept):
-    """Whoever has the value can check it beside the ledger; an export holds neither the value nor what finds it."""
+    """A person with the value can check it beside the ledger; an export holds neither the value nor what finds it."""
     report = kept.forget(customer="C-1")
     assert report.seq is not None
 

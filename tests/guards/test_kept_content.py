@@ -185,7 +185,7 @@ def test_held_has_thirty_days_unless_somebody_says(tmp_path: Path):
 
 
 def test_listing_requests_deletes_what_is_over_by_the_ledgers_own_dates(tmp_path: Path):
-    """Nobody has to call ``forget_due``: whatever looks at requests does it."""
+    """Nobody has to call ``forget_due``: each look at requests does it."""
 
     async def work(ledger: Ledger) -> None:
         approvals = Approvals(ledger, keep_for=1e-3)

@@ -50,7 +50,7 @@ def read_content_set(value: object) -> ContentSet | None:
 
 
 class ErasedContent(str):
-    """What stands in place of a content that ``adjudge forget`` deleted; it has the digest that the content had.
+    """The text in place of a content that ``adjudge forget`` deleted; it has the digest that the content had.
 
     A type of its own, which nothing that is read makes but a run's file: data could otherwise say that their content is
     another than it is.
@@ -61,7 +61,7 @@ class ErasedContent(str):
     digest: str
 
     def __new__(cls, digest: str) -> Self:
-        """Make what stands in place of the content with a digest."""
+        """Make the text in place of the content with a digest."""
         text = super().__new__(cls, ERASED)
         text.digest = digest
         return text

@@ -99,7 +99,7 @@ def _has_word(text: str, word: str) -> bool:
         began = start > 0 and _is_letter(word[0]) and _is_letter(text[start - 1])
         if not goes_on and not began:
             return True
-        # Past the word that it is a part of, where that goes on for long: each place of it would be compared again.
+        # Past the word that it is a part of, where that is long: each place of it would be compared again.
         apart = _APART.search(text, start) if began else None
         start = -1 if began and apart is None else text.find(word, apart.end() if apart else start + 1)
     return False

@@ -119,7 +119,7 @@ def digest(text: str) -> str:
 
 
 def is_digest(text: str) -> bool:
-    """Return whether a text is a digest that stands in place of one."""
+    """Return whether a text is a digest in place of one."""
     return _DIGEST.fullmatch(text) is not None
 
 

@@ -197,13 +197,13 @@ def read_case(body: bytes) -> Case:
 
 _TEXTS = frozenset(("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "evidence", "message",
                     "metadata"))  # fmt: skip
-"""The members of a result, at whatever depth, that are, or can quote, what was judged."""
+"""The members of a result, at any depth, that are, or can quote, what was judged."""
 
 
 def erase_case(body: bytes, *, hide: Callable[[str], str | None]) -> bytes:
     """Erase the texts of a case as it is kept; its id, its labels and the digest of its content stay.
 
-    ``hide`` returns what stands in place of a group that names what is forgotten, and ``None`` for another group.
+    ``hide`` returns the name in place of a group that names what is forgotten, and ``None`` for another group.
     """
     members = json.loads(body)
     group = members.get("group")
