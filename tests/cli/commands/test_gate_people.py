@@ -192,7 +192,10 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
     [
         (lambda _: configure(GATE.replace('"ask"', '"block"') + LEDGER + PEOPLE), "no longer asks anybody"),
         (lambda _: configure(LEDGER + PEOPLE), "there is no gate 'publish'"),
-        (lambda ident: use(URL, lambda approvals: approvals.forget(ident)), "no gate's decision in this ledger waits"),
+        (
+            lambda ident: use(URL, lambda approvals: approvals.forget(ident)),
+            "is about was deleted, so nothing can be resumed",
+        ),
         (lambda _: configure(GATE + PEOPLE), "no ledger is named"),
     ],
 )
