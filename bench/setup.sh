@@ -5,6 +5,7 @@
 #   server     uvloop and orjson, so that the mock costs as little as it can; without it, it is slower
 #   autoevals  the library adjudge is compared with
 #   jsonschema the library that validating outputs is compared with
+#   guardrails what research/broken_replies.py compares with, besides peers
 #   peers      every library that research/peers.py compares with: some gigabytes
 set -euo pipefail
 bench="$(cd "$(dirname "$0")" && pwd)"
@@ -27,6 +28,7 @@ for name in ${*/peers/$peers}; do
     server) make_env server uvloop orjson ;;
     jsonschema) make_env jsonschema jsonschema==4.26.0 ;;
     autoevals) make_env autoevals autoevals==0.4.1 openai==3.52.0 ;;
+    guardrails) make_env guardrails openai-guardrails==0.3.6 ;;
     openevals) make_env openevals openevals==0.2.2 langchain-openai==1.7.3 openai==3.52.0 ;;
     pydantic_evals) make_env pydantic_evals pydantic-evals==2.62.0 "pydantic-ai-slim[openai]==2.62.0" ;;
     phoenix) make_env phoenix arize-phoenix-evals==3.9.4 openai==3.52.0 ;;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +11,26 @@ import pytest
 import typer
 
 from kit import command_lines, docs, house
+from kit.example_model import ExampleModel, make_shell, serve_example
 
 pytestmark = pytest.mark.timed
 
 
 PAGES = docs.find_pages()
+
+SHELL_PAGES = (
+    "README.md",
+    "docs/choose-a-model.md",
+    "docs/compare-prompts.md",
+    "docs/conversations.md",
+    "docs/how-many-labels.md",
+    "docs/migrate.md",
+    "docs/rubric.md",
+)
+"""The pages whose blocks of shell run here; on the others they are only read."""
+
+NEEDING_SHELL = ("docs/compare-prompts.md",)
+"""The pages whose Python reads what their shell wrote, so that it runs there alone."""
 
 
 def name_page(page: Path) -> str:
@@ -34,6 +50,17 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(name="model")
+def provide_model(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExampleModel]:
+    """A double for each ``openai:`` and ``anthropic:`` model that a page names, here and in the processes it starts."""
+    with serve_example() as model:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-for-nobody")
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-a-key-for-nobody")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url.removesuffix("/v1"))
+        yield model
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_page)
 def test_blocks_say_their_language(page: Path):
     """A fence names a language that is known here, so that no example is left out by a typing error."""
@@ -42,17 +69,28 @@ def test_blocks_say_their_language(page: Path):
     } == {}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_page)
-def test_python_blocks_run(page: Path, bare: Path, require):
+@pytest.mark.parametrize("page", [page for page in PAGES if name_page(page) not in NEEDING_SHELL], ids=name_page)
+def test_python_blocks_run(page: Path, bare: Path, model: ExampleModel, require):
     """Every Python block of a page runs, in order and in one namespace; ``# not run: <reason>`` is only compiled."""
     blocks = docs.read_blocks(page)
     try:
-        ran = docs.run_page(blocks, bare)
+        ran = docs.run_page(blocks, bare, model.begin)
     except ModuleNotFoundError as error:  # of a package that the page is about
         require(str(error.name), None, f"pip install it, for {page.name}")
         raise
 
     assert ran == sum(block.runs for block in blocks)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("page", [page for page in PAGES if name_page(page) in SHELL_PAGES], ids=name_page)
+def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel):
+    """Every command of these pages runs, in order, after the Python before it, and prints what the page shows."""
+    blocks = docs.read_blocks(page)
+    in_shell = sum(block.runs_in_shell for block in blocks)
+
+    assert in_shell > 0
+    assert docs.run_page(blocks, bare, model.begin, make_shell(bare)) == in_shell + sum(block.runs for block in blocks)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_page)

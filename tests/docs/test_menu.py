@@ -10,7 +10,7 @@ from adjudge import AdjudgeError
 from kit import house
 from kit.public import PACKAGES, exported
 
-SECTIONS = ("Learn", "How to", "Reference", "Concepts", "Maintain")
+SECTIONS = ("Get started", "How-to", "Reference", "Concepts", "Project")
 
 
 def read_nav() -> dict[str, list[str]]:
@@ -27,18 +27,42 @@ def read_nav() -> dict[str, list[str]]:
     return {name: flatten(pages) for item in nav for name, pages in item.items() if isinstance(pages, list)}
 
 
-def test_the_index_lists_the_pages_as_the_menu_does():
-    """The sections, with the same pages in the same order, and the map from the seed documents last."""
-    menu = {name: [page for page in pages if "/" not in page] for name, pages in read_nav().items()}
-    text = (house.ROOT / "docs" / "index.md").read_text("utf-8")
-    listed = {}
-    for part in text.split("\n### ")[1:]:
+def read_title(page: str) -> str:
+    """The heading of a page, which is its name in the menu."""
+    folder = house.ROOT if page.isupper() or (house.ROOT / page).exists() else house.ROOT / "docs"
+    heading = re.search(r"^# (.+)$", (folder / page).read_text("utf-8"), re.MULTILINE)
+    assert heading is not None, page
+    return heading[1]
+
+
+def test_the_list_of_pages_is_that_of_the_menu():
+    """The sections, with the same pages in the same order, each under its own heading: one name for each page."""
+    own = {name: [page for page in pages if "/" not in page] for name, pages in read_nav().items()}
+    menu = {name: [page for page in pages if page != "all-pages.md"] for name, pages in own.items()}
+    text = (house.ROOT / "docs" / "all-pages.md").read_text("utf-8")
+    listed, names = {}, {}
+    for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         name, _, body = part.partition("\n")
-        listed[name] = [link.rpartition("/")[2] for link in re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", body, re.MULTILINE)]
+        if name not in SECTIONS:
+            continue
+        rows = [
+            (link.rpartition("/")[2], title)
+            for title, link in re.findall(r"^\| \[([^]]+)\]\(([^)]+)\)", body, re.MULTILINE)
+        ]
+        listed[name] = [page for page, _ in rows]
+        names |= dict(rows)
 
     assert tuple(menu) == SECTIONS
     assert listed == menu
-    assert menu["Concepts"][-1] == "seeds.md"
+    assert names == {page: read_title(page) for page in names}
+
+
+def test_the_search_knows_words_for_every_page():
+    """theme/search.toml has the words of the field for each page of the menu, and for no other."""
+    words = tomllib.loads((house.ROOT / "docs" / "theme" / "search.toml").read_text("utf-8"))
+    menu = {page for pages in read_nav().values() for page in pages if "/" not in page} - {"all-pages.md"}
+
+    assert set(words) == menu
 
 
 def test_every_page_is_in_the_menu():

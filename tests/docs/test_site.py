@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
-import functools
 import json
 import os
 import re
-import shutil
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from kit import house
-from kit.browser import open_chromium
-from kit.environment import require
 from kit.public import PACKAGES, read_stub
+from kit.site import build, copy_tree
 
 pytestmark = pytest.mark.integration
 
@@ -80,40 +70,6 @@ class Page(HTMLParser):
             self.loads.append(attributes.get("href", ""))
         if tag == "meta" and attributes.get("http-equiv", "").lower() == "content-security-policy":
             self.policies.append(attributes["content"])
-
-
-def copy_tree(target: Path) -> Path:
-    """What the site is made of, and nothing that an earlier build left."""
-    for name in ("docs", "examples", "scripts", "src"):
-        shutil.copytree(house.ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for path in (house.ROOT / "zensical.toml", *house.ROOT.glob("*.md")):
-        shutil.copy(path, target)
-    return target
-
-
-def build(tree: Path) -> subprocess.CompletedProcess[str]:
-    """Run the script as a person would."""
-    require("zensical", find_spec("zensical") and find_spec("mkdocstrings"), "pip install --group docs")
-    command = [sys.executable, str(tree / "scripts" / "docs")]
-    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, encoding="utf-8")
-
-
-@pytest.fixture(scope="module", name="site")
-def provide_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built strictly from a clean tree: once, for all the processes that test side by side."""
-    shared = tmp_path_factory.getbasetemp()
-    if os.environ.get("PYTEST_XDIST_WORKER"):
-        shared = shared.parent
-    tree = shared / "site-tree"
-    site = tree / "build" / "site"
-    with (shared / "site.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (shared / "site-built").exists():
-            shutil.rmtree(tree, ignore_errors=True)
-            done = build(copy_tree(tree))
-            assert done.returncode == 0, done.stdout + done.stderr
-            (shared / "site-built").touch()
-    return site
 
 
 def read_pages(site: Path) -> dict[str, Page]:
@@ -223,29 +179,6 @@ def test_what_does_not_exist_fails_the_build(tmp_path: Path):
     assert done.returncode == 1
     assert sorted(map(int, re.findall(r"tour\.md:(\d+):", output))) == [first, first + 1, first + 2]
     assert [item for item in wrong if item not in output] == []
-
-
-class Handler(SimpleHTTPRequestHandler):
-    """Serves the site, and says nothing."""
-
-    def log_message(self, *args: object) -> None:
-        """Nothing is logged."""
-
-
-@pytest.fixture(scope="module", name="address")
-def provide_address(site: Path) -> Iterator[str]:
-    """The site over HTTP, on this machine alone."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(site)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture(scope="module", name="browser")
-def provide_browser() -> Iterator[Any]:
-    with open_chromium("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1") as browser:
-        yield browser
 
 
 @pytest.fixture(name="visit")

@@ -257,14 +257,15 @@ class Provider:
 
 
 @contextmanager
-def serve(**options: Any) -> Iterator[Provider]:
-    """A provider, for as long as the block lasts."""
-    provider = Provider(**options)
+def serve(provider: Any = None, **options: Any) -> Iterator[Any]:
+    """A provider, for as long as the block lasts: the one that is passed in, or else one with these options."""
+    provider = provider or Provider(**options)
     loop = asyncio.new_event_loop()
 
     async def start() -> web.AppRunner:
         app = web.Application(client_max_size=2**26)
         app.router.add_post("/v1/chat/completions", provider.complete)
+        app.router.add_post("/v1/messages", provider.complete)
         app.router.add_get("/v1/models", provider.list)
         app.router.add_get("/v1/models/{name}", provider.describe)
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)

@@ -7,19 +7,53 @@ import asyncio
 import contextlib
 import inspect
 import io
+import json
 import re
 import shlex
+import subprocess
 import sys
 import types
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from kit import house
 
 LANGUAGES = {"", "console", "diff", "html", "js", "json", "jsonl", "mermaid", "python", "sh", "text", "toml", "yaml"}
 NOT_RUN = re.compile(r"# not run: \S")
+HIDDEN = re.compile(r"<!-- (?P<kind>reply|not run): (?P<text>.*?)\s*-->")
+"""What a page says to the tests alone, on a line above a block: why it is not run, or what the model replies in it."""
+OUTPUT = "example output"
+"""The title of a block that shows what the block before it prints."""
+PROGRAMS = frozenset(
+    [
+        "adjudge",
+        "cat",
+        "cd",
+        "cp",
+        "diff",
+        "echo",
+        "export",
+        "false",
+        "grep",
+        "head",
+        "ls",
+        "mkdir",
+        "mv",
+        "printf",
+        "pytest",
+        "python",
+        "rm",
+        "sort",
+        "tail",
+        "test",
+        "true",
+        "wc",
+    ]
+)
+"""What a block of shell may start in a test: nothing that installs, needs a network or never ends."""
 FENCE = re.compile(r" {0,3}(?P<ticks>`{3,})[ ]*(?P<language>[\w+-]*)(?P<rest>[^`]*)$")
 TITLE = re.compile(r'title="([^"]+)"')
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
@@ -36,11 +70,26 @@ class Block:
     title: str | None
     """The file it is, from ``title="..."`` after the language; such a block is written before the next one runs."""
     text: str
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """What the page says of it to the tests alone, by kind: ``not run`` (why) and ``reply`` (JSON)."""
 
     @property
     def runs(self) -> bool:
         """Whether the block is executed: Python that does not begin with ``# not run: <reason>``."""
         return self.language == "python" and NOT_RUN.match(self.text) is None
+
+    @property
+    def runs_in_shell(self) -> bool:
+        """Whether it is a block of shell that can run here: every program it starts is one that may be."""
+        if self.language not in {"console", "sh"} or NOT_RUN.match(self.text) or "not run" in self.hidden:
+            return False
+        names = {command[0] for line in read_shell(self) for command in split_line(line) if command}
+        return bool(names) and names <= PROGRAMS
+
+    @property
+    def replies(self) -> dict[str, Any]:
+        """What the model says in this block of each criterion: a score, or a score and a reason."""
+        return json.loads(self.hidden.get("reply", "{}"))
 
     @property
     def where(self) -> str:
@@ -63,7 +112,9 @@ def parse_blocks(page: Path, text: str) -> Iterator[Block]:
     """The fenced blocks of some Markdown."""
     lines = text.splitlines()
     number = 0
+    hidden: dict[str, str] = {}
     while number < len(lines):
+        hidden |= {match["kind"]: match["text"] for match in HIDDEN.finditer(lines[number])}
         opening = FENCE.match(lines[number])
         number += 1
         if opening is None:
@@ -80,7 +131,9 @@ def parse_blocks(page: Path, text: str) -> Iterator[Block]:
             language=opening["language"],
             title=title[1] if title else None,
             text="\n".join(lines[first:number]) + "\n",
+            hidden=hidden,
         )
+        hidden = {}
         number += 1
 
 
@@ -90,52 +143,104 @@ def compile_block(block: Block) -> types.CodeType:
     return compile(padded, str(block.page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
-def run_page(blocks: list[Block], directory: Path) -> int:
-    """Execute a page's blocks in order in one namespace and one event loop; the number of blocks executed.
+def run_page(
+    blocks: list[Block],
+    directory: Path,
+    begin: Callable[[Block], object] = bool,
+    shell: Mapping[str, str] | None = None,
+) -> int:
+    """Execute a page's Python in order in one namespace and one event loop; the number of blocks executed.
 
-    Blocks with a title are first written into ``directory``, which must be the working directory.
+    ``begin`` is called before each. With the environment of a shell its blocks of shell run too, where they can. Blocks
+    with a title are first written into ``directory``, which must be the working directory. A block of example output
+    has to be what the block before it printed.
     """
     module = types.ModuleType("docs_page")
     sys.modules[module.__name__] = module  # dataclasses and pydantic look their module up by its name
-    ran = 0
+    ran, printed = 0, None
     try:
         with asyncio.Runner() as runner:
             for block in blocks:
                 write_file(block, directory)
-                code = compile_block(block) if block.language == "python" else None
-                if code is None or not block.runs:
-                    continue
-                ran += 1
-                run_code(code, module, runner)
+                if block.title == OUTPUT and printed is not None:
+                    check_output(block, printed)
+                if block.runs:
+                    begin(block)
+                    printed = run_python(block, module, runner)
+                    ran += 1
+                elif block.language == "python":
+                    compile_block(block)
+                elif block.runs_in_shell:
+                    begin(block)
+                    printed = None if shell is None else run_shell(block, shell)
+                    ran += shell is not None
     finally:
         del sys.modules[module.__name__]
     return ran
 
 
+def run_python(block: Block, module: types.ModuleType, runner: asyncio.Runner) -> str:
+    """Execute one block of Python and return what it printed; where it awaits, in the page's loop."""
+    code, out = compile_block(block), io.StringIO()
+    with contextlib.redirect_stdout(out):
+        value = eval(code, vars(module))
+        if code.co_flags & inspect.CO_COROUTINE:
+            runner.run(value)
+    return out.getvalue()
+
+
+def check_output(block: Block, printed: str) -> None:
+    """What a page shows as output is what was printed: each line, in order, but for spaces and where it has ``...``."""
+    left = [" ".join(line.split()) for line in printed.splitlines()]
+    for line in filter(None, (" ".join(line.split()) for line in block.text.splitlines())):
+        pattern = re.compile(".*".join(map(re.escape, line.split("..."))))
+        while left and not pattern.fullmatch(left[0]):
+            left.pop(0)
+        assert left, f"{block.where}: nothing printed is {line!r}; it printed:\n{printed}"
+        left.pop(0)
+
+
+def read_shell(block: Block) -> list[str]:
+    """The command lines of a block of shell, each as one line."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [line.removeprefix("$ ") for line in lines if block.language == "sh" or line.startswith("$ ")]
+
+
+def run_shell(block: Block, environment: Mapping[str, str]) -> str:
+    """Run a block of shell and return what it printed; one of ``console`` prints what it shows, others succeed."""
+    is_script = block.language == "sh"
+    script = "\n".join([*(["set -e"] if is_script else []), *read_shell(block)])
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    if is_script:
+        assert done.returncode == 0, f"{block.where}: exit status {done.returncode}\n{done.stdout}"
+    else:
+        shown = "\n".join(line for line in block.text.replace("\\\n", " ").splitlines() if not line.startswith("$ "))
+        check_output(replace(block, text=shown), done.stdout)
+    return done.stdout
+
+
 def write_file(block: Block, directory: Path) -> None:
     """Write a block with a title where the page says it is."""
-    if block.title is not None:
-        path = directory / block.title
+    if block.title not in (None, OUTPUT):
+        path = directory / str(block.title)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.text, encoding="utf-8")
-
-
-def run_code(code: types.CodeType, module: types.ModuleType, runner: asyncio.Runner) -> None:
-    """Execute one block's code; where it awaits, in the page's loop."""
-    value = eval(code, vars(module))
-    if code.co_flags & inspect.CO_COROUTINE:
-        runner.run(value)
 
 
 def find_commands(block: Block) -> list[list[str]]:
     """The arguments of each ``adjudge ...`` in a console or sh block."""
     if block.language not in {"console", "sh"}:
         return []
-    text = block.text.replace("\\\n", " ")
-    lines = text.splitlines()
-    if block.language == "console":
-        lines = [line[2:] for line in lines if line.startswith("$ ")]
-    commands = [command for line in lines for command in split_line(line)]
+    commands = [command for line in read_shell(block) for command in split_line(line)]
     return [command[1:] for command in commands if command and Path(command[0]).name == "adjudge"]
 
 

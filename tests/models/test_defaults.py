@@ -28,6 +28,7 @@ HISTORY = {
     "docs/plan.md": MEASURED,
     "docs/reproductions.md": {"GPT-4"},
     "README.md": {"llama3.2"},  # on a server of one's own, where nobody takes it away
+    "docs/index.md": {"llama3.2"},
     "docs/local-server.md": {"llama3.2"},
     "docs/cli.md": {"llama3.2"},
     "docs/integrations.md": {"llama3.2"},
