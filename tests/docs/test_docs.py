@@ -20,12 +20,19 @@ PAGES = docs.find_pages()
 
 SHELL_PAGES = (
     "README.md",
+    "docs/audit.md",
     "docs/choose-a-model.md",
     "docs/compare-prompts.md",
     "docs/conversations.md",
     "docs/how-many-labels.md",
+    "docs/ledger.md",
     "docs/migrate.md",
+    "docs/pytest.md",
+    "docs/quickstart.md",
+    "docs/rag.md",
     "docs/rubric.md",
+    "docs/runs.md",
+    "docs/tour.md",
 )
 """The pages whose blocks of shell run here; on the others they are only read."""
 
