@@ -21,6 +21,7 @@ PAGES = docs.find_pages()
 SHELL_PAGES = (
     "README.md",
     "docs/audit.md",
+    "docs/cache.md",
     "docs/choose-a-model.md",
     "docs/compare-prompts.md",
     "docs/conversations.md",
@@ -30,6 +31,7 @@ SHELL_PAGES = (
     "docs/pytest.md",
     "docs/quickstart.md",
     "docs/rag.md",
+    "docs/redecide.md",
     "docs/rubric.md",
     "docs/runs.md",
     "docs/tour.md",

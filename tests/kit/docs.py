@@ -23,8 +23,8 @@ from kit import house
 
 LANGUAGES = {"", "console", "diff", "html", "js", "json", "jsonl", "mermaid", "python", "sh", "text", "toml", "yaml"}
 NOT_RUN = re.compile(r"# not run: \S")
-HIDDEN = re.compile(r"<!-- (?P<kind>reply|not run): (?P<text>.*?)\s*-->")
-"""What a page says to the tests alone, on a line above a block: why it is not run, or what the model replies in it."""
+HIDDEN = re.compile(r"<!-- (?P<kind>reply|not run|file \S+): (?P<text>.*?)\s*-->")
+"""What a page says to the tests alone, above a block: why it is not run, what a model replies, a file that is there."""
 OUTPUT = "example output"
 """The title of a block that shows what the block before it prints."""
 PROGRAMS = frozenset(
@@ -71,7 +71,7 @@ class Block:
     """The file it is, from ``title="..."`` after the language; such a block is written before the next one runs."""
     text: str
     hidden: Mapping[str, str] = field(default_factory=dict)
-    """What the page says of it to the tests alone, by kind: ``not run`` (why) and ``reply`` (JSON)."""
+    """What the page says of it to the tests alone, by kind: ``not run`` (why), ``reply`` (JSON), ``file NAME`` (text)."""
 
     @property
     def runs(self) -> bool:
@@ -229,7 +229,10 @@ def run_shell(block: Block, environment: Mapping[str, str]) -> str:
 
 
 def write_file(block: Block, directory: Path) -> None:
-    """Write a block with a title where the page says it is."""
+    """Write a block with a title where the page says it is, and the files that the page says are there."""
+    for kind, text in block.hidden.items():
+        if kind.startswith("file "):
+            (directory / kind.removeprefix("file ")).write_text(f"{text}\n", encoding="utf-8")
     if block.title not in (None, OUTPUT):
         path = directory / str(block.title)
         path.parent.mkdir(parents=True, exist_ok=True)
