@@ -71,7 +71,7 @@ class Block:
     """The file it is, from ``title="..."`` after the language; such a block is written before the next one runs."""
     text: str
     hidden: Mapping[str, str] = field(default_factory=dict)
-    """What the page says of it to the tests alone, by kind: ``not run`` (why), ``reply`` (JSON), ``file NAME`` (text)."""
+    """What the page says to the tests alone, by kind: ``not run`` (why), ``reply`` (JSON), ``file NAME`` (text)."""
 
     @property
     def runs(self) -> bool:
