@@ -36,6 +36,12 @@ NEEDED: Mapping[str, frozenset[str]] = {
     "kit/reports.py": frozenset(
         {"adjudge.runs.folder.make_manifest", "adjudge.runs.folder.write_manifest", "adjudge.runs.store.RunStore"}
     ),
+    # Whoever views runs is let in once by each process, and every test needs somebody who was not yet.
+    "kit/viewing.py": frozenset(
+        {"adjudge.config.server.ServerSettings", "adjudge.server.listening.listen"}
+        | {"adjudge.server.run_library.RunLibrary"}
+        | {f"adjudge.server.viewing.{name}" for name in ("OPEN", "find_below", "find_named", "make_view_app")}
+    ),
     # Accounts are many, and a password is hashed so that guessing it is dear: server/pages/test_signin.py holds how.
     "kit/server.py": frozenset({"adjudge.server.accounts._make_hasher"}),
     # The real coding agents are asked what to do by the model that `adjudge hook doctor` uses.

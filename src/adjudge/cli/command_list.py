@@ -34,6 +34,11 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
             sentence="Show what changed from RUN1 to RUN2, by case and criterion.",
         ),
         ListedCommand(
+            name="view",
+            place="view:view_runs",
+            sentence="Look at runs in a browser: figures, cases, comparisons; read only, on this machine.",
+        ),
+        ListedCommand(
             name="redecide",
             place="redecide:redecide_run",
             sentence="Compute the results of a run under another policy, from its stored replies.",

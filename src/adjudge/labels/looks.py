@@ -33,7 +33,7 @@ class Look:
 
     at: datetime
     by: str
-    """The command, or ``python``."""
+    """The command, ``server`` or ``python``."""
     labels: int
     """The number of labelled cases."""
     draw: str

@@ -269,6 +269,27 @@ class LabelQueue:
             with self._store.change():
                 self._store.mark_seen(shown_cases, rater, "others")
 
+    def list_open(self, rater: str) -> frozenset[str]:
+        """List the cases that a rater is still to label, and whose verdict they have not seen.
+
+        None where neither a plan drew cases nor the rater has begun: then nobody knows that they will label here.
+        """
+        rater = read_name(rater, "rater")
+        if self.plan is None and not self._store.count_done(self._mode, rater=rater):
+            return frozenset()
+        return frozenset(self._store.list_open(rater, self._mode, per_case=self._per_case))
+
+    def note_read(self, rater: str, cases: Iterable[str], *, labels: bool = False) -> None:
+        """Remember that a rater has read what the judge said of some cases, and with ``labels`` what people said.
+
+        Labels that they give them afterwards are not blind.
+        """
+        rater, read_cases = read_name(rater, "rater"), list(cases)
+        with self._store.change():
+            self._store.mark_seen(read_cases, rater, "verdict")
+            if labels:
+                self._store.mark_seen(read_cases, rater, "others")
+
     def read_parts(self, rater: str, case: str) -> tuple[tuple[str, str], ...]:
         """The texts of a case as this rater is shown them, as ``LabelTask.parts`` has them."""
         source_case = self._read(case)

@@ -20,6 +20,7 @@ from typing import Literal
 from adjudge.dataset.contents import ContentSet, read_content_set
 from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import Argument, UsageError
+from adjudge.formats.sqlite import Mode
 from adjudge.formats.sqlite_file import FileKind, SqliteFile
 from adjudge.formats.text import clean, show
 
@@ -91,6 +92,15 @@ _FREE = """
     AND :per_case > (SELECT count(*) FROM (
         SELECT rater FROM live WHERE case_id = c.id AND rater <> :rater AND mode = :mode AND done
         UNION SELECT rater FROM leases WHERE case_id = c.id AND rater <> :rater AND mode = :mode AND until > :now))"""
+
+# Skipped ones come again, and leases end, so neither makes a case a closed one.
+_OPEN = """
+    SELECT c.id FROM cases c WHERE c.position IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM live l WHERE l.case_id = c.id AND l.rater = :rater AND l.mode = :mode AND l.done)
+        AND NOT EXISTS (SELECT 1 FROM seen n WHERE n.case_id = c.id AND n.rater = :rater
+            AND n.what IN ('verdict', 'labels'))
+        AND :per_case > (SELECT count(DISTINCT o.rater) FROM live o
+            WHERE o.case_id = c.id AND o.rater <> :rater AND o.mode = :mode AND o.done)"""
 
 _MINE = """
     SELECT o.case_id FROM leases o WHERE o.session = :session AND o.rater = :rater AND o.mode = :mode
@@ -204,6 +214,15 @@ class _RandomDraw:
         return replace(label, design=self.design) if find_position(self.seed, label.case) <= self.passed else label
 
 
+def read_case_labels(path: Path, case: str) -> list[Label]:
+    """Read the labels of a case in a file of labels, and leave no trace; raises ``UsageError`` for another file."""
+    store = LabelStore(path, mode="look")
+    try:
+        return store.labels(case)
+    finally:
+        store.close()
+
+
 _KIND = FileKind(
     schema=SCHEMA,
     tables=_TABLES,
@@ -217,9 +236,9 @@ _KIND = FileKind(
 class LabelStore:
     """One file of labels, for one thread at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, mode: Mode = "make") -> None:
         self.path = path
-        self._file = SqliteFile(path, _KIND, mode="make").open()
+        self._file = SqliteFile(path, _KIND, mode=mode).open()
 
     def close(self) -> None:
         """Close the file."""
@@ -388,6 +407,10 @@ class LabelStore:
         with self._file.change() as connection:
             statement = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)"
             connection.executemany(statement, [(case, rater, part) for case in cases])
+
+    def list_open(self, rater: str, mode: LabelMode, *, per_case: int) -> list[str]:
+        """List the cases that a rater may still be asked about, and whose verdict they have not seen."""
+        return [row[0] for row in self._file.ask(_OPEN, rater=rater, mode=mode, per_case=per_case)]
 
     def was_seen(self, case: str, rater: str, part: str) -> bool:
         """Return whether a rater was shown something of a case."""

@@ -143,7 +143,14 @@ def record_look(run: Run, measurement: Measurement, *, by: str, decision: RateDe
     try:
         write_look(run.folder, look)
     except AdjudgeError:
-        # The limits for every look need no record; those for one look would be given again after another plan.
-        needs_record = limit is not None and limit.kind == "one look"
-        if needs_record and not has_look(load_looks(run.folder), draw.name, draw.truths):
+        if needs_record(run, measurement):
             raise
+
+
+def needs_record(run: Run, measurement: Measurement) -> bool:
+    """Return whether nobody may look before it is recorded: at limits for one look that nobody has looked at yet."""
+    draw, limit = measurement.draw, measurement.limit
+    # The limits for every look need no record; those for one look would be given again after another plan.
+    if draw is None or limit is None or limit.kind != "one look":
+        return False
+    return not has_look(load_looks(run.folder), draw.name, draw.truths)

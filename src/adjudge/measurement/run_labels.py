@@ -19,32 +19,35 @@ from adjudge.measurement.draw import Planned
 from adjudge.runs.folder import Run
 
 
-def read_queue(run: Run) -> tuple[Label, ...]:
-    """The labels that were given to the cases of a run with ``adjudge label``; none where nobody did."""
+def read_queue(run: Run, *, copy: bool = False) -> tuple[Label, ...]:
+    """The labels that were given to the cases of a run with ``adjudge label``; none where nobody did.
+
+    ``copy`` reads a copy of their file, for somebody who is to leave no trace in the folder.
+    """
     place = run.folder / STORE_FILE
     if not place.is_file():
         return ()
-    with _make_usable(place) as store, open_label_queue(run, store=store) as queue:
+    with _make_usable(place, copy=copy) as store, open_label_queue(run, store=store) as queue:
         return tuple(queue.labels())
 
 
 @contextmanager
-def _make_usable(place: Path) -> Iterator[Path]:
+def _make_usable(place: Path, *, copy: bool) -> Iterator[Path]:
     """Open a file of labels, or a copy where it is read-only: to open one brings its cases up to date."""
-    if is_writable(place):
+    if is_writable(place) and not copy:
         yield place
         return
     with TemporaryDirectory(prefix="adjudge-labels-", ignore_cleanup_errors=True) as folder:
-        copy = Path(folder) / place.name
+        copied_place = Path(folder) / place.name
         try:
             with (
                 closing(open_sqlite(place, mode="look")) as original,
-                closing(open_sqlite(copy, mode="make")) as copied,
+                closing(open_sqlite(copied_place, mode="make")) as copied,
             ):
                 original.backup(copied)
         except UNUSABLE as error:
             raise UsageError(f"{place} cannot be read as labels: {show(str(error))}; restore the file") from None
-        yield copy
+        yield copied_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

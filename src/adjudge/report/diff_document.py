@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from adjudge.formats.numbers import format_change
 from adjudge.report.case_blocks import TEXTS
 from adjudge.report.cases import ShownCase, cut
 from adjudge.report.diff_words import (
-    Kind,
     count_cases,
     describe_change,
     describe_compared,
     describe_p,
     describe_test,
+    describe_undecided,
     find_kind,
     format_moved,
     format_p,
@@ -21,6 +22,7 @@ from adjudge.report.diff_words import (
     list_kinds,
     list_moved_criteria,
     name_cases,
+    name_cells,
     name_folders,
     name_sides,
 )
@@ -42,10 +44,13 @@ from adjudge.report.document import (
     Panel,
     Panels,
     Paragraph,
+    Quad,
+    QuadCell,
     Section,
     Sides,
     Subtitle,
     Table,
+    Text,
     Verdict,
     Words,
 )
@@ -55,8 +60,14 @@ from adjudge.report.measurement_words import list_doubts
 from adjudge.report.paired_cases import PairedCase
 from adjudge.report.run_diff import CaseDiff, Diff, DiffSide
 from adjudge.templates.figures import format_count
+from adjudge.trust.difference import Means
+from adjudge.trust.intervals import Share
 
 _LONGEST = 160
+
+
+Link = Callable[[Mapping[str, str]], str]
+"""Makes the address of the cases with these filters: ``before``, ``after``, ``show`` or ``criterion``."""
 
 
 def make_diff_document(diff: Diff, cases: Iterable[PairedCase] = (), *, top: int = 0) -> Document:
@@ -64,14 +75,36 @@ def make_diff_document(diff: Diff, cases: Iterable[PairedCase] = (), *, top: int
 
     ``cases`` are those that a page shows side by side; see ``pair_cases``.
     """
-    sides = (("Before", diff.before), ("After", diff.after))
-    subtitles = [
-        Subtitle(
-            text=(f"{name}: ", Words(text=str(side.folder), kind="strong")),
-            facts=[f"run {side.id}", format_outcomes(side.counts)],
-        )
-        for name, side in sides
-    ]
+    listed = list(cases)
+    kinds = {find_kind(diff, case.change) for case in listed}
+
+    def link(filters: Mapping[str, str]) -> str:
+        # The file has a filter by the kind of change alone, and only its script can set it.
+        kind = filters.get("kind", "")
+        return f"#show-{kind}" if kind in kinds else ""
+
+    return Document(
+        name=(Words(text=str(diff.before.folder)), " compared with ", Words(text=str(diff.after.folder))),
+        headline=describe_change(diff),
+        doubts=list_doubts(diff.measured or ()),
+        title="Two runs side by side",
+        subtitles=list(_list_subtitles(diff)),
+        blocks=[*list_diff_blocks(diff, link), _show_cases(diff, listed, top)],
+        foot=[
+            "Undecided is not passed.",
+            "A case that was judged several times is what more than half of its judgements are.",
+        ],
+    )
+
+
+def _list_subtitles(diff: Diff) -> Iterator[Subtitle]:
+    for name, side in (("A, before", diff.before), ("B, after", diff.after)):
+        facts = [f"run {side.id}", format_outcomes(side.counts)]
+        yield Subtitle(text=(f"{name}: ", Words(text=str(side.folder), kind="strong")), facts=facts)
+
+
+def list_diff_blocks(diff: Diff, link: Link) -> list[Block]:
+    """List the figures of a diff, without its cases; ``link`` leads from a number to them."""
     verdict = Verdict(
         figure=describe_change(diff),
         joint=", ",
@@ -80,26 +113,8 @@ def make_diff_document(diff: Diff, cases: Iterable[PairedCase] = (), *, top: int
         note=describe_compared(diff) if diff.compared != "both" else "",
     )
     notices = [Notice(text=text) for text in _list_notices(diff)]
-    panels = Panels(panels=list(_list_panels(diff)))
-    return Document(
-        name=(Words(text=str(diff.before.folder)), " compared with ", Words(text=str(diff.after.folder))),
-        headline=describe_change(diff),
-        doubts=list_doubts(diff.measured or ()),
-        title="Two runs side by side",
-        subtitles=subtitles,
-        blocks=[
-            *notices,
-            *_show_difference(diff),
-            verdict,
-            *_show_measured(diff),
-            panels,
-            _show_cases(diff, list(cases), top),
-        ],
-        foot=[
-            "Undecided is not passed.",
-            "A case that was judged several times is what more than half of its judgements are.",
-        ],
-    )
+    panels = Panels(panels=list(_list_panels(diff, link)))
+    return [*notices, *_show_difference(diff), verdict, *_show_measured(diff), panels]
 
 
 def _list_notices(diff: Diff) -> Iterator[str]:
@@ -132,12 +147,16 @@ def _show_difference(diff: Diff) -> Iterator[Block]:
         yield Section(title=sentence, blocks=[Facts(pairs=list(list_judge_facts(diff.judges)))])
 
 
-def _list_panels(diff: Diff) -> Iterator[Panel]:
-    moves = [[old, new, f"{number:,}"] for (old, new), number in diff.transitions.items()]
-    columns = [Column("before"), Column("after", "word"), Column("cases", "number")]
-    yield Panel(title="Preferences" if diff.pairs else "Outcomes", blocks=[Table(columns=columns, rows=moves)])
+def _list_panels(diff: Diff, link: Link) -> Iterator[Panel]:
+    moves = [
+        [old, new, Words(text=f"{number:,}", kind="", link=link({"before": old, "after": new, "show": "all"}))]
+        for (old, new), number in diff.transitions.items()
+    ]
+    table = Table(columns=[Column("before"), Column("after", "word"), Column("cases", "number")], rows=moves)
     if diff.pairs:
+        yield Panel(title="Preferences", blocks=[table])
         return
+    yield Panel(title="Outcomes", blocks=[_make_quad(diff, link, table)], whole=True)
     columns = [
         Column("mean"),
         Column("before", "number"),
@@ -148,13 +167,60 @@ def _list_panels(diff: Diff) -> Iterator[Panel]:
         Column("by", "word"),
     ]
     rows: list[list[Cell]] = [
-        [name, *format_change(means.before, means.after), f"{means.cases:,}", format_p(means.p_value), means.method]
-        for name, means in [
-            ("score", diff.score),
-            *((Words(text=name), means) for name, means in diff.criteria.items()),
+        [name, *format_change(means.before, means.after), cases, format_p(means.p_value), means.method]
+        for name, means, cases in [
+            ("score", diff.score, f"{diff.score.cases:,}"),
+            *((Words(text=name), means, _link_criterion(name, means, link)) for name, means in diff.criteria.items()),
         ]
     ]
-    yield Panel(title="Scores", blocks=[Table(columns=columns, rows=rows)])
+    yield Panel(title="Scores", blocks=[Table(columns=columns, rows=rows)], whole=True)
+
+
+def _link_criterion(name: str, means: Means, link: Link) -> Text:
+    address = link({"criterion": name, "show": "all"})
+    return (
+        Words(text=f"{means.differing:,} moved", kind="", more=f"of {means.cases:,}", link=address)
+        if address
+        else f"{means.cases:,}"
+    )
+
+
+def _make_quad(diff: Diff, link: Link, table: Table) -> Quad:
+    """Make two by two of passed and not; of two judges passed and failed, because undecided is no opinion."""
+    judges = diff.compared == "judges"
+    other = "failed" if judges else "not"
+    sides = [("passed", "passed"), ("passed", other), (other, "passed"), (other, other)]
+    kinds = ("", "regressed", "improved", "") if diff.compared == "answers" else ("", "lost", "gained", "")
+    signs: tuple[Literal["", "up", "down"], ...] = ("", "down", "up", "") if diff.compared == "answers" else ("",) * 4
+    cells = [
+        QuadCell(
+            number=sum(count for move, count in diff.transitions.items() if _fits(move, side)),
+            words=words,
+            sign=sign,
+            same=side[0] == side[1],
+            link=link({"before": side[0], "after": side[1], "show": "all", "kind": kind}),
+        )
+        for side, words, sign, kind in zip(sides, name_cells(diff), signs, kinds, strict=True)
+    ]
+    passed = [sum(count for move, count in diff.transitions.items() if move[side] == "passed") for side in (0, 1)]
+    word = "failed" if judges else "did not"
+    return Quad(
+        columns=("B passed", f"B {word}"),
+        rows=("A passed", f"A {word}"),
+        cells=(cells[0], cells[1], cells[2], cells[3]),
+        shares=(("A", Share(count=passed[0], of=diff.cases)), ("B", Share(count=passed[1], of=diff.cases))),
+        note=describe_undecided(diff),
+        table=table,
+    )
+
+
+def _fits(move: tuple[str, str], side: tuple[str, str]) -> bool:
+    return all(fits_verdict(verdict, wanted) for verdict, wanted in zip(move, side, strict=True))
+
+
+def fits_verdict(verdict: str, wanted: str) -> bool:
+    """Return whether a verdict is the wanted one; ``not`` is any that did not pass, and nothing wanted is every one."""
+    return not wanted or verdict == wanted or (wanted == "not" and verdict != "passed")
 
 
 def _show_cases(diff: Diff, cases: Sequence[PairedCase], top: int) -> Cases:
@@ -171,7 +237,7 @@ def _show_cases(diff: Diff, cases: Sequence[PairedCase], top: int) -> Cases:
         which="that changed",
         unit=unit,
         order="regressions first" if diff.regressions is not None else "",
-        entries=[_make_entry(case, find_kind(diff, case.change), words) for case in cases],
+        entries=[make_diff_entry(diff, case) for case in cases],
         choices=[Choice(name="outcome", label="change", options=options)] if options else [],
     )
 
@@ -201,8 +267,10 @@ def _list_changes(changes: Sequence[CaseDiff]) -> Table:
     return Table(columns=[columns[place] for place in used], rows=[[row[place] for place in used] for row in rows])
 
 
-def _make_entry(case: PairedCase, kind: Kind, words: Mapping[Kind, str]) -> CaseEntry:
-    change = case.change
+def make_diff_entry(diff: Diff, case: PairedCase, *, link: str = "") -> CaseEntry:
+    """Make the line of a case in both runs, which opens; ``link`` is the address of its own page."""
+    change, kind = case.change, find_kind(diff, case.change)
+    words = dict(list_kinds(diff))
     verdicts = (change.before, change.after) if change else (_find_verdict(case.before), _find_verdict(case.after))
     scores = (change.score_before, change.score_after) if change else (case.before.worst.score,) * 2
     badges = [_make_badge(verdict) for verdict in dict.fromkeys(verdicts)]
@@ -213,11 +281,13 @@ def _make_entry(case: PairedCase, kind: Kind, words: Mapping[Kind, str]) -> Case
         badges=badges,
         tags=[Words(text=words[kind], kind="alarm" if kind == "regressed" else "")],
         figure=format_moved(*scores),
+        moved=list_moved_criteria(change) if change is not None else "",
         why=case.after.worst.why,
+        link=link,
         body=[
             *_list_texts(case),
             *criteria,
-            Sides(sides=(list(_list_side("Before", case.before)), list(_list_side("After", case.after)))),
+            Sides(sides=(list(_list_side("A", case.before)), list(_list_side("B", case.after)))),
         ],
         keys={"outcome": kind},
     )
@@ -235,8 +305,8 @@ def _list_texts(case: PairedCase) -> Iterator[Block]:
     for name in TEXTS:
         before, after = getattr(case.before, name), getattr(case.after, name)
         if name in case.differing:
-            old = Excerpt(title=f"{name.capitalize()} before", text=before)
-            yield Sides(sides=([old], [Excerpt(title=f"{name.capitalize()} after", text=after)]))
+            old = Excerpt(title=f"{name.capitalize()} of A", text=before)
+            yield Sides(sides=([old], [Excerpt(title=f"{name.capitalize()} of B", text=after)]))
         elif before:
             yield Excerpt(title=name.capitalize(), text=before)
 

@@ -32,6 +32,36 @@ def describe_change(diff: Diff) -> str:
     return f"{diff.lost:,} passed in the earlier run only, {diff.gained:,} in the later run only"
 
 
+def name_cells(diff: Diff) -> tuple[str, str, str, str]:
+    """Name the cells of two by two: both passed, A alone, B alone, neither. Not for pairs."""
+    if diff.compared == "answers":
+        return "both passed", "regressed", "improved", "neither passed"
+    if diff.compared == "judges":
+        return "both passed", "A passes, B fails", "B passes, A fails", "both failed"
+    return "both passed", "passed in A only", "passed in B only", "neither passed"
+
+
+def describe_undecided(diff: Diff) -> str:
+    """Describe where the undecided cases are in two by two."""
+    undecided = {
+        side: sum(number for move, number in diff.transitions.items() if move[side] == "undecided") for side in (0, 1)
+    }
+    both = diff.transitions.get(("undecided", "undecided"), 0)
+    if diff.compared == "judges":
+        cases = undecided[0] + undecided[1] - both
+        if not cases:
+            return "Both judges decided every case."
+        return (
+            f"{name_cases(cases)} more {'was' if cases == 1 else 'were'} left undecided: {undecided[0] - both:,} by A, "
+            f"{undecided[1] - both:,} by B, {both:,} by both. Undecided is not passed, and no difference of opinion."
+        )
+    failed = [sum(number for move, number in diff.transitions.items() if move[side] == "failed") for side in (0, 1)]
+    return (
+        f"“Did not” is failed and undecided: {failed[0]:,} and {undecided[0]:,} in A, {failed[1]:,} and "
+        f"{undecided[1]:,} in B."
+    )
+
+
 def describe_compared(diff: Diff) -> str:
     """Describe what was compared, and so what can explain the differences."""
     noun, total = ("pairs" if diff.pairs else "answers"), format_count(diff.cases)

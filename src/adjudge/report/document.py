@@ -28,6 +28,8 @@ class Words:
     text: str
     kind: Kind = "name"
     more: str = ""
+    link: str = ""
+    """An address of ours, on a page."""
 
 
 Text = str | Words | tuple[str | Words, ...]
@@ -81,6 +83,41 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuadCell:
+    """The cases with one outcome in A and one in B."""
+
+    number: int
+    words: str
+    """The meaning of this, in the words that fit what was compared."""
+    sign: Literal["", "up", "down"] = ""
+    same: bool = False
+    """True on the diagonal, which is quiet."""
+    link: str = ""
+    """The address of these cases; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quad:
+    """Two runs as two by two, with the rate of each beside it; a page draws it, and the other forms have ``table``."""
+
+    form: ClassVar[str] = "quad"
+    columns: tuple[str, str]
+    rows: tuple[str, str]
+    cells: tuple[QuadCell, QuadCell, QuadCell, QuadCell]
+    """Row by row."""
+    shares: tuple[tuple[str, Share], tuple[str, Share]]
+    """How many passed in each run."""
+    note: str
+    table: Table
+    """Every pair of outcomes."""
+
+    @property
+    def total(self) -> int:
+        """The number of compared cases."""
+        return self.shares[0][1].of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,8 +360,13 @@ class CaseEntry:
     figure: str
     why: str
     body: Sequence[Block]
-    keys: Mapping[str, str]
+    """The parts that are seen when it is opened; none for a line that does not open."""
+    keys: Mapping[str, str] = field(default_factory=dict)
     """The values that the filters of the page look at."""
+    moved: str = ""
+    """The criteria whose score is another than before."""
+    link: str = ""
+    """The address of the page of the case, where there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,6 +406,7 @@ class Cases:
 
 Block = (
     Table
+    | Quad
     | Facts
     | Paragraph
     | Notice

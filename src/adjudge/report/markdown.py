@@ -28,6 +28,7 @@ from adjudge.report.document import (
     Panels,
     Paragraph,
     Points,
+    Quad,
     Section,
     Table,
     Text,
@@ -107,6 +108,11 @@ def _list_sections(_block: Block) -> list[str]:
 @_list_sections.register
 def _(block: Table) -> list[str]:
     return [_draw_table(block)]
+
+
+@_list_sections.register
+def _(block: Quad) -> list[str]:
+    return _list_sections(block.table)
 
 
 @_list_sections.register

@@ -33,6 +33,13 @@
     for (const row of rows) if (!row.hidden) row.querySelector("details").open = state;
   };
   const visit = () => {
+    const shown = location.hash.startsWith("#show-") ? location.hash.slice(6) : "";
+    if (shown && form.elements.outcome) {
+      form.elements.outcome.value = shown;
+      apply();
+      document.getElementById("cases").scrollIntoView();
+      return;
+    }
     const row = rows.find((item) => `#${item.id}` === location.hash);
     if (!row) return;
     row.hidden = false;

@@ -33,7 +33,7 @@ def pair_cases(compared: Diff, before: Run, after: Run, *, most: int = MOST_CASE
         raise UsageError(f"a diff shows 0 to {MOST_CASES} cases, and {most} were asked for", argument="most")
     changes = {change.case: change for change in compared.listed}
     for name, case_change in list(changes.items())[:most]:
-        yield _pair(name, before, after, case_change)
+        yield pair_case(name, before, after, case_change)
     room = most - len(changes)
     # Where more changed than are listed, what is not listed need not be as before.
     if room <= 0 or compared.changed > len(changes):
@@ -41,13 +41,14 @@ def pair_cases(compared: Diff, before: Run, after: Run, *, most: int = MOST_CASE
     for joined in join_runs(before, after):
         if not joined.is_comparable or joined.case in changes:
             continue
-        yield _pair(joined.case, before, after, None)
+        yield pair_case(joined.case, before, after, None)
         room -= 1
         if not room:
             return
 
 
-def _pair(name: str, before: Run, after: Run, change: CaseDiff | None) -> PairedCase:
+def pair_case(name: str, before: Run, after: Run, change: CaseDiff | None) -> PairedCase:
+    """Read one case as it is in both runs; ``change`` is ``None`` where it came out as before."""
     first, second = before.read_case(name), after.read_case(name)
     old, new = first[0].case, second[0].case
     differing = tuple(part for part in TEXTS if getattr(old, part) != getattr(new, part))

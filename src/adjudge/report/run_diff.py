@@ -134,12 +134,12 @@ def _join(connection: sqlite3.Connection, case: str, before: Side, after: Side) 
 
 def _open(before: Run, after: Run) -> sqlite3.Connection:
     def attach(connection: sqlite3.Connection) -> None:
-        connection.execute("ATTACH ? AS later", (name_sqlite(after.store.path, "read"),))
+        connection.execute("ATTACH ? AS later", (name_sqlite(after.store.path, after.store.reads_as),))
         # Both as they are now, though one may still be written to.
         connection.execute("BEGIN")
 
     try:
-        return open_sqlite(before.store.path, mode="read", prepare=attach)
+        return open_sqlite(before.store.path, mode=before.store.reads_as, prepare=attach)
     except UNUSABLE as error:
         raise UsageError(f"{before.folder} and {after.folder} cannot be read together: {error}") from None
 
@@ -417,6 +417,32 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
     Memory does not grow with the runs. Raises ``UsageError`` for a folder that has no run, and for a run of pairs with
     one of single cases.
     """
+    return _compare(before, after, _Tally())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCase:
+    """A case that was compared, changed or not."""
+
+    change: CaseDiff
+    """Without the reason."""
+    places: tuple[int, int]
+    """Its places in the two runs."""
+    changed: bool
+    """Whether its outcome, or a score, is another."""
+
+
+def diff_cases(before: Run, after: Run) -> tuple[Diff, tuple[ComparedCase, ...]]:
+    """Compare two runs as ``diff`` does, and return every case that was compared, in the order of the earlier run.
+
+    Memory grows by some hundred bytes for each case.
+    """
+    tally = _Tally(index=[])
+    compared = _compare(before, after, tally)
+    return compared, tuple(tally.index or ())
+
+
+def _compare(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], tally: _Tally) -> Diff:
     runs = [(run, False) if isinstance(run, Run) else (open_run(run), True) for run in (before, after)]
     try:
         first, second = runs[0][0], runs[1][0]
@@ -425,7 +451,6 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
                 f"one of {first.folder} and {second.folder} is a run of pairs and the other is not; compare runs of "
                 "one kind"
             )
-        tally = _Tally()
         for joined in join_runs(first, second):
             tally.add(joined)
         return tally.sum_up(first, second)
@@ -450,6 +475,8 @@ class _Tally:
     criteria: dict[str, PairedTally] = field(default_factory=dict)
     models: tuple[set[tuple[str, str]], set[tuple[str, str]]] = field(default_factory=lambda: (set(), set()))
     listed: tuple[list[CaseDiff], list[CaseDiff], list[CaseDiff]] = field(default_factory=lambda: ([], [], []))
+    index: list[ComparedCase] | None = None
+    """Every case that is compared, where somebody asked for them."""
 
     def add(self, joined: Joined) -> None:
         """Count one case of the earlier run, or one that only the later has."""
@@ -464,8 +491,12 @@ class _Tally:
         self.counts["content_changed"] += not joined.same_content
         self.counts["flips"] += joined.same_content and before.verdict != after.verdict
         self._add_numbers(before, after)
-        if before.verdict != after.verdict or _has_changed(before, after):
-            self._list_case(joined.case, before, after, content_changed=not joined.same_content)
+        has_changed = before.verdict != after.verdict or _has_changed(before, after)
+        if has_changed:
+            self._list_case(joined, before, after)
+        if self.index is not None:
+            change = replace(_make_change(joined, before, after, has_changed=has_changed), detail="")
+            self.index.append(ComparedCase(change=change, places=(before.place, after.place), changed=has_changed))
 
     def _add_numbers(self, before: Side, after: Side) -> None:
         for models, side in zip(self.models, (before, after), strict=True):
@@ -476,26 +507,12 @@ class _Tally:
         for name in before.criteria.keys() & after.criteria.keys():
             self.criteria.setdefault(name, PairedTally()).add(before.criteria[name], after.criteria[name])
 
-    def _list_case(self, case: str, before: Side, after: Side, *, content_changed: bool) -> None:
+    def _list_case(self, joined: Joined, before: Side, after: Side) -> None:
         self.counts["changed"] += 1
         lost = _is_lost(before.verdict, after.verdict)
         listed = self.listed[0 if lost else 1 if before.verdict != after.verdict else 2]
-        if len(listed) >= MOST_LISTED:
-            return
-        names = [*before.criteria, *(name for name in after.criteria if name not in before.criteria)]
-        pairs = [(name, before.criteria.get(name), after.criteria.get(name)) for name in names]
-        listed.append(
-            CaseDiff(
-                case=case,
-                before=before.verdict,
-                after=after.verdict,
-                score_before=before.score,
-                score_after=after.score,
-                criteria=tuple(scores for scores in pairs if scores[1] != scores[2]),
-                detail=after.detail,
-                content_changed=content_changed,
-            )
-        )
+        if len(listed) < MOST_LISTED:
+            listed.append(_make_change(joined, before, after, has_changed=True))
 
     def sum_up(self, before: Run, after: Run) -> Diff:
         """Return the diff of all that was added."""
@@ -525,6 +542,21 @@ class _Tally:
             setup_changes=changes,
             listed=tuple(listed),
         )
+
+
+def _make_change(joined: Joined, before: Side, after: Side, *, has_changed: bool) -> CaseDiff:
+    names = [*before.criteria, *(name for name in after.criteria if name not in before.criteria)] if has_changed else []
+    pairs = [(name, before.criteria.get(name), after.criteria.get(name)) for name in names]
+    return CaseDiff(
+        case=joined.case,
+        before=before.verdict,
+        after=after.verdict,
+        score_before=before.score,
+        score_after=after.score,
+        criteria=tuple(scores for scores in pairs if scores[1] != scores[2]),
+        detail=after.detail,
+        content_changed=not joined.same_content,
+    )
 
 
 def _describe(run: Run) -> DiffSide:

@@ -153,7 +153,7 @@ def _show_cases(report: Report, top: int) -> Cases:
         table=_list_cases([case for case in report.shown if case.outcome != "passed"][:top]),
         total=counts["failed"] + counts["undecided"],
         which="that did not pass",
-        entries=[_make_entry(case, keys, sorts) for case in report.shown],
+        entries=[make_run_entry(case, keys, sorts) for case in report.shown],
         choices=choices,
         checks=checks,
     )
@@ -191,7 +191,14 @@ def _list_filters(
     return [choice for choice in choices if choice.options], checks
 
 
-def _make_entry(case: ShownCase, groups: Mapping[str, str], sorts: Mapping[int, str]) -> CaseEntry:
+def make_run_entry(
+    case: ShownCase, groups: Mapping[str, str], sorts: Mapping[int, str], *, link: str = ""
+) -> CaseEntry:
+    """Make the line of a case, which opens.
+
+    ``groups`` has the key of each group for the page's filter, ``sorts`` how people and judge differ by the case's
+    place, and ``link`` is the address of its own page.
+    """
     worst, sort = case.worst, sorts.get(case.place, "")
     score = format_score(worst.score) if worst.score is not None else worst.undecided_because
     reasons = dict.fromkeys(result.undecided_because or "" for result in case.results)
@@ -202,6 +209,7 @@ def _make_entry(case: ShownCase, groups: Mapping[str, str], sorts: Mapping[int, 
         tags=list(_list_tags(case, sort)),
         figure=worst.preferred or score or "",
         why=worst.why,
+        link=link,
         body=[*list_judgements(case), *list_texts(case), *_list_metadata(case)],
         keys={
             "outcome": case.outcome,

@@ -33,6 +33,7 @@ from adjudge.report.document import (
     Panels,
     Paragraph,
     Points,
+    Quad,
     Section,
     Table,
     Text,
@@ -109,6 +110,11 @@ def _list_lines(_block: Block, _screen: Screen) -> Iterable[str]:
 @_list_lines.register
 def _(block: Table, screen: Screen) -> Iterable[str]:
     return _draw_table(block, screen, most=MOST_ROWS)
+
+
+@_list_lines.register
+def _(block: Quad, screen: Screen) -> Iterable[str]:
+    return _list_lines(block.table, screen)
 
 
 @_list_lines.register

@@ -368,11 +368,15 @@ class Run:
             raise UsageError(f"an outcome is passed, failed or undecided; got {outcome!r}", argument="outcome")
         return self._read_items("1" if outcome is None else f"r.outcome = '{outcome}'")
 
+    def read_place(self, place: int) -> list[RunItem]:
+        """Return every judgement of the case at a place; none where there is none."""
+        return list(self._read_items(f"r.place = {place:d}"))
+
     def read_case(self, case: str) -> list[RunItem]:
         """Return every judgement of this case. Raises ``UsageError``, naming the nearest id, if there is none."""
         place = self.store.find_place(case)
         if place is not None:
-            return list(self._read_items(f"r.place = {place:d}"))
+            return self.read_place(place)
         from adjudge.formats.text import clean, find_nearest, show
 
         # Of a huge run the first ids alone: comparing with a million takes longer than looking the id up.

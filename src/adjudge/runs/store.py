@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from adjudge.dataset.contents import digest_content
 from adjudge.errors import AdjudgeError, UsageError
@@ -118,6 +118,11 @@ class RunStore:
         self._reader = SqliteFile(self.path, _KIND)
         self._commits = RunWriter(self)
         self._logged = 0
+
+    @property
+    def reads_as(self) -> Literal["read", "look"]:
+        """How another connection is to read the file: ``look`` leaves no trace either."""
+        return "look" if self._reader.mode == "look" else "read"
 
     def freeze(self) -> Self:
         """Only read until ``thaw``, and leave no trace in the folder; for who holds the run's lock."""
@@ -311,6 +316,10 @@ class RunStore:
     def list_ids(self, most: int) -> list[str]:
         """The ids of the first so many cases that are kept."""
         return [row[0] for row in self._reader.ask("SELECT id FROM cases ORDER BY place LIMIT ?", most)]
+
+    def list_places(self, query: str, **values: object) -> list[int]:
+        """The places that a query of ours over the tables of a run returns, in its order."""
+        return [row[0] for row in self._reader.ask(query, **values)]
 
     def count_cases(self) -> int:
         """Count the cases that are kept."""

@@ -24,6 +24,7 @@ from adjudge.server.api.runs import router as runs_api
 from adjudge.server.api.tools import router as tools_api
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
+from adjudge.server.pages.compare import router as compare_router
 from adjudge.server.pages.decisions import router as decisions_router
 from adjudge.server.pages.errors import add_page_handlers
 from adjudge.server.pages.labels import router as labels_router
@@ -32,6 +33,7 @@ from adjudge.server.pages.overview import router as overview_router
 from adjudge.server.pages.preferences import router as preferences_router
 from adjudge.server.pages.result import router as result_router
 from adjudge.server.pages.results import router as results_router
+from adjudge.server.pages.run_case import router as case_router
 from adjudge.server.pages.runs import router as runs_router
 from adjudge.server.pages.signin import router as signin_router
 from adjudge.server.pages.static_files import router as static_router
@@ -67,6 +69,8 @@ ROUTERS = (
     result_router,
     ledger_router,
     runs_router,
+    compare_router,
+    case_router,
 )
 """Every file with addresses. A new page or endpoint is added here."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -16,7 +16,7 @@ from adjudge.server.metrics import Metrics
 from adjudge.server.pages.errors import render_refusal
 from adjudge.server.pages.static_files import is_static
 from adjudge.server.problem import Problem, render_crash, render_problem
-from adjudge.server.state import STATE, StateHolder
+from adjudge.server.state import STATE, PageState
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -38,14 +38,29 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 
+IS_HEAD = "adjudge_head"
+"""The key in the scope of a request that asked for the head alone, and is answered as if it had asked for all."""
+
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """Asked by machines that know an address and no name; they say nothing that a name protects."""
+
+
+class StateSource(Protocol):
+    """A holder of the state that requests begin with."""
+
+    def enter(self) -> PageState:
+        """Return the current state, which stays open until ``leave``."""
+        ...
+
+    def leave(self, state: Any) -> None:
+        """End the use of a state."""
+        ...
 
 
 class RequestProtection:
     """An ASGI application behind the checks that hold for every address."""
 
-    def __init__(self, app: ASGIApp, holder: StateHolder, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, holder: StateSource, metrics: Metrics) -> None:
         self._app, self._holder, self._metrics = app, holder, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,7 +75,8 @@ class RequestProtection:
         sender = _HeaderSender(send, state.settings, is_head=scope["method"] == "HEAD")
         method = _name_method(scope)
         if sender.is_head:
-            scope = {**scope, "method": "GET"}  # the same answer, of which the sender leaves out the body
+            # The same answer, of which the sender leaves out the body.
+            scope = {**scope, "method": "GET", IS_HEAD: True}
         try:
             scope[STATE] = state
             await self._serve(scope, receive, sender, state.settings)

@@ -15,13 +15,13 @@ from typing import TypeVar
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean, flatten, show
+from adjudge.labels.looks import LOOKS_FILE
 from adjudge.labels.order import PLAN_FILE
 from adjudge.labels.queue import LabelQueue, open_label_queue
-from adjudge.labels.source import find_store
-from adjudge.report.cases import MOST_CASES
-from adjudge.report.report import Report
-from adjudge.report.summary import make_report
-from adjudge.runs.folder import MANIFEST_FILE, open_run
+from adjudge.labels.source import STORE_FILE, find_store
+from adjudge.report.summaries import make_share
+from adjudge.runs.folder import LOCK_FILE, MANIFEST_FILE, Run
+from adjudge.runs.store import FILE
 from adjudge.server.problem import Problem
 from adjudge.trust.intervals import Share
 
@@ -37,18 +37,28 @@ _MOST_COUNTS = 1_000
 """Counts of what is left that are remembered, each of a run and a rater."""
 
 
-def list_run_folders(folder: Path | None) -> tuple[Path, ...]:
-    """List the run folders, the newest first by their names' order; none where no folder is configured."""
+RUN_FILES = (
+    MANIFEST_FILE,
+    LOCK_FILE,
+    *(f"{name}{suffix}" for name in (FILE, STORE_FILE) for suffix in ("", "-wal", "-shm")),
+    PLAN_FILE,
+    LOOKS_FILE,
+)
+"""The files of a run that are opened to show it."""
+
+
+def scan_folder(folder: Path | None) -> dict[str, Path]:
+    """Find the run folders in a folder by name, the newest first by their names; none where none is configured."""
     if folder is None or not folder.is_dir():
-        return ()
-    folders = [path for path in folder.iterdir() if _is_run(path)]
-    return tuple(sorted(folders, key=lambda path: path.name, reverse=True))
+        return {}
+    folders = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and is_run(path)]
+    return {path.name: path for path in sorted(folders, key=lambda path: path.name, reverse=True)}
 
 
 def find_run_folder(folder: Path | None, name: str) -> Path:
     """Find the folder of a run; raises ``Problem`` (404) for a name that none has."""
-    if folder is not None and _NAME.fullmatch(name) and _is_run(folder / name):
-        return folder / name
+    if folder is not None and _NAME.fullmatch(name) and is_run(folder / name):
+        return check_files(folder / name)
     raise Problem(404, f"there is no run {show(name[:200])} here", code="unknown_run")
 
 
@@ -57,36 +67,45 @@ class RunSummary:
     """A run in short."""
 
     name: str
+    id: str = ""
     status: str = ""
     judge: str = ""
     dataset: str = ""
     created_at: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """The numbers of cases that passed, failed and are undecided."""
+    """The numbers of judgements that passed, failed and are undecided."""
+    cases: int = 0
     trouble: str = ""
     """The reason why it cannot be read; empty where it can."""
 
     @property
     def passed(self) -> Share:
-        """The share of the judged cases that passed."""
-        return Share(count=self.counts.get("passed", 0), of=sum(self.counts.values()))
+        """The share of the judged cases that passed; one that was judged several times counts once, by its share."""
+        judgements = sum(self.counts.values())
+        passed = self.counts.get("passed", 0)
+        # Of cases: judging each again must not make the interval narrower.
+        return make_share(passed if judgements == self.cases else passed * self.cases / judgements, self.cases)
 
 
-def summarise_run(folder: Path) -> RunSummary:
-    """Summarise the run of a folder."""
-    try:
-        with open_run(folder) as run:
-            manifest = run.manifest
-            return RunSummary(
-                name=folder.name,
-                status=run.status,
-                judge=_read_name(manifest.get("judge")),
-                dataset=_read_name(manifest.get("dataset")),
-                created_at=clean(str(manifest.get("created_at", "")), keep_lines=False)[:40],
-                counts={outcome: run.counts.get(outcome, 0) for outcome in ("passed", "failed", "undecided")},
-            )
-    except UsageError as error:
-        return RunSummary(name=folder.name, trouble=explain_trouble(error, folder.parent))
+def summarise_run(run: Run, *, name: str) -> RunSummary:
+    """Summarise a run; raises ``UsageError`` where its file cannot be read."""
+    manifest, summary = run.manifest, run.summary
+    counts = {outcome: summary["counts"].get(outcome, 0) for outcome in ("passed", "failed", "undecided")}
+    return RunSummary(
+        name=name,
+        id=flatten(run.id, 100),
+        status=run.status,
+        judge=_read_name(manifest.get("judge")),
+        dataset=_read_name(manifest.get("dataset")),
+        created_at=clean(str(manifest.get("created_at", "")), keep_lines=False)[:40],
+        counts=counts,
+        cases=_read_cases(summary["cases"], sum(counts.values())),
+    )
+
+
+def _read_cases(value: object, judgements: int) -> int:
+    """Read the number of cases; that of the judgements where the manifest says what cannot be."""
+    return value if isinstance(value, int) and 0 < value <= judgements else judgements
 
 
 def _read_name(value: object) -> str:
@@ -95,30 +114,23 @@ def _read_name(value: object) -> str:
     return flatten(str(name), 200) if name else ""
 
 
-async def load_report(folder: Path | None, name: str, *, most_cases: int = MOST_CASES) -> tuple[Path, Report]:
-    """Find the folder of a run and make its report.
-
-    Raises ``Problem`` for a name that no run has (404), and for a run that cannot be read (409).
-    """
-
-    def load() -> tuple[Path, Report]:
-        path = find_run_folder(folder, name)
-        try:
-            return path, make_report(path, most_cases=most_cases)
-        except UsageError as error:
-            raise Problem(409, explain_trouble(error, folder), code="unreadable_run") from None
-
-    return await asyncio.to_thread(load)
-
-
 def explain_trouble(error: UsageError, folder: Path | None) -> str:
     """Explain what is wrong with a run, without the path of the folder, which is not for others."""
     return flatten(str(error).replace(f"{folder}{os.sep}", ""), 500)
 
 
-def _is_run(path: Path) -> bool:
+def check_files(folder: Path) -> Path:
+    """Return the folder of a run; raises ``Problem`` (409) where a file of it is a link, which could lead anywhere."""
+    linked = next((file for file in RUN_FILES if (folder / file).is_symlink()), None)
+    if linked is not None:
+        raise Problem(409, f"{linked} of this run is a link, which is not followed; copy the file there", code="linked")
+    return folder
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a folder is that of a run, and no link to one."""
     # No link: it could lead out of the folder, and so hand out what nobody meant to.
-    return bool(_NAME.fullmatch(path.name)) and not path.is_symlink() and (path / MANIFEST_FILE).is_file()
+    return not path.is_symlink() and (path / MANIFEST_FILE).is_file()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +153,7 @@ def _read_time(path: Path) -> int:
 
 def _list_started(folder: Path | None) -> list[tuple[str, tuple[int, ...]]]:
     """List the newest runs that somebody labels, and when their labels were written."""
-    stores = ((path, find_store(path)) for path in list_run_folders(folder))
+    stores = ((path, find_store(path)) for path in scan_folder(folder).values())
     started = islice(((path, store) for path, store in stores if store.is_file()), _MOST_OPEN)
     return [
         (path.name, (*_read_state(path), _read_time(store), _read_time(_find_wal(store)))) for path, store in started

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
@@ -28,11 +29,26 @@ from adjudge.server.judging import ServerJudges, open_judges
 from adjudge.server.key_memory import KeyMemory
 from adjudge.server.limits import SignInThrottle, WorkQueue
 from adjudge.server.links import make_linker
-from adjudge.server.run_folders import LabelDesk
+from adjudge.server.run_folders import LabelDesk, scan_folder
+from adjudge.server.run_library import RunLibrary
 from adjudge.server.work_thread import WorkThread
 
 if TYPE_CHECKING:
     from starlette.types import Scope
+
+
+class PageState(Protocol):
+    """The part of a state that pages of runs need: that of a server, or of ``adjudge view``, which has no more."""
+
+    @property
+    def settings(self) -> ServerSettings:
+        """Where it listens, and its limits."""
+        ...
+
+    @property
+    def library(self) -> RunLibrary:
+        """The runs that are shown."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +67,7 @@ class ServerState:
     judges: ServerJudges
     labels: LabelDesk
     """The queues of labelling, by run."""
+    library: RunLibrary
     queue: WorkQueue
     """The requests that are judged now, and those that wait."""
     work: WorkThread
@@ -180,6 +197,7 @@ class StateHolder:
         link = make_linker(self.ledger, settings.base_url)
         approvals = open_approvals(config, self.ledger, quiet=False, make_link=link)
         recorder = CommandRecorder(self.ledger)
+        runs = None if settings.runs is None else config.resolve_path(settings.runs)
         gates = {name: open_gate(name, config, recorder=recorder, approvals=approvals) for name in config.gates}
         for name, gate in gates.items():
             _check_gate(name, gate, config)
@@ -193,11 +211,8 @@ class StateHolder:
             gates=gates,
             hooks=open_hooks(config, self.ledger, gates),
             judges=open_judges(config, settings),
-            labels=LabelDesk(
-                folder=None if settings.runs is None else config.resolve_path(settings.runs),
-                per_case=settings.labels_per_case,
-                by_criterion=settings.labels_by_criterion,
-            ),
+            labels=LabelDesk(folder=runs, per_case=settings.labels_per_case, by_criterion=settings.labels_by_criterion),
+            library=RunLibrary(scan=partial(scan_folder, runs), configured=runs is not None),
             queue=WorkQueue(settings),
             work=self.work,
             throttle=self.throttle,
@@ -242,9 +257,22 @@ def find_state(scope: Scope) -> ServerState:
     return state
 
 
+def get_page_state(connection: HTTPConnection) -> PageState:
+    """Return the part of the state that pages of runs need."""
+    state: PageState = connection.scope[STATE]
+    return state
+
+
+async def provide_page_state(connection: HTTPConnection) -> PageState:
+    """``get_page_state`` as a dependency."""
+    return get_page_state(connection)
+
+
 async def provide_state(connection: HTTPConnection) -> ServerState:
     """``get_state`` as a dependency. FastAPI would call one that is not ``async`` in a thread, for every request."""
     return get_state(connection)
 
 
 CurrentState = Annotated[ServerState, Depends(provide_state)]
+
+CurrentPageState = Annotated[PageState, Depends(provide_page_state)]

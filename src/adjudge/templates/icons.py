@@ -27,6 +27,8 @@ ICONS = {
     "undo": '<path d="M5.4 2.4 2 5.8l3.4 3.4"/><path d="M2.4 5.8h6.8a4.2 4.2 0 0 1 0 8.4H6"/>',
     "before": '<path d="M10 3 5 8l5 5"/>',
     "after": '<path d="m6 3 5 5-5 5"/>',
+    "up": '<path d="M8 13V3.6M4 7.4l4-4 4 4"/>',
+    "down": '<path d="M8 3v9.4M4 8.6l4 4 4-4"/>',
     "menu": '<path d="M2 4h12M2 8h12M2 12h12"/>',
     "info": '<circle cx="8" cy="8" r="6.4"/><path d="M8 7.4v3.8"/><path d="M8 4.8v.01"/>',
 }

@@ -53,6 +53,8 @@ class Shell:
     sections: tuple[NavSection, ...] = ()
     person: str | None = None
     """The person who is signed in; ``None`` shows a link to sign in."""
+    has_accounts: bool = True
+    """False where nobody signs in: the pages are for whoever began to view them."""
     roles: str = ""
     csrf: str = ""
     """The secret that every form of the page sends along."""

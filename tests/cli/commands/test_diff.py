@@ -246,8 +246,8 @@ def test_a_page_shows_both_contents_where_they_differ(line: Line):
     make_run("new", {"a": BAD, "b": BAD, "c": GOOD}, content="another text")
     page = read_page(line, "was", "new")
 
-    shown = re.findall(r'<b>(Content \w+)</b></header>\s*<pre class="text" dir="auto">([^<]*)</pre>', page)
-    assert shown == [("Content before", "text"), ("Content after", "another text")] * 3
+    shown = re.findall(r'<b>(Content of \w)</b></header>\s*<pre class="text" dir="auto">([^<]*)</pre>', page)
+    assert shown == [("Content of A", "text"), ("Content of B", "another text")] * 3
 
 
 def test_contents_that_differ_far_behind_are_not_shown_as_one(line: Line):
@@ -256,7 +256,7 @@ def test_contents_that_differ_far_behind_are_not_shown_as_one(line: Line):
     make_run("two", {"a": BAD}, content="x" * 3_000 + "y")
     page = read_page(line, "one", "two")
 
-    assert page.count("<b>Content before</b>") == page.count("<b>Content after</b>") == 1
+    assert page.count("<b>Content of A</b>") == page.count("<b>Content of B</b>") == 1
 
 
 def test_a_page_holds_as_many_cases_as_are_asked_for(line: Line):
@@ -283,4 +283,4 @@ def test_nothing_hostile_becomes_a_part_of_the_page(line: Line):
     assert HIDDEN.search(page) is None
     assert "default-src 'none'" in html.unescape(page)
     assert page.count("<script") == 1
-    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) <= {"#cases"}
+    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) <= {"#cases", "#show-regressed", "#show-improved"}

@@ -68,8 +68,8 @@ def serve(
     return 0
 
 
-def check_installed() -> None:
-    """Raise ``UsageError`` where the extra for the server is not installed."""
+def check_installed(noun: str = "the server") -> None:
+    """Raise ``UsageError`` where the extra for the server is not installed; ``noun`` is what needs it."""
     from importlib.util import find_spec
 
     missing = [
@@ -77,6 +77,6 @@ def check_installed() -> None:
     ]
     if missing:
         raise UsageError(
-            f"the server needs {', '.join(missing)}, which this installation does not have; to have it, "
+            f"{noun} needs {', '.join(missing)}, which this installation does not have; to have it, "
             "pip install 'adjudge[server]'"
         )

@@ -9,9 +9,9 @@ from fastapi import Depends
 from starlette.responses import Response
 
 from adjudge.formats.record import write_record
+from adjudge.report.cases import MOST_CASES
 from adjudge.server.api.endpoint import answer, make_router
 from adjudge.server.caller import Caller, require
-from adjudge.server.run_folders import list_run_folders, load_report, summarise_run
 from adjudge.server.state import CurrentState
 
 router = make_router("runs")
@@ -25,13 +25,12 @@ async def list_runs(state: CurrentState, _caller: Reading) -> Response:
 
     A run that cannot be read has ``trouble`` alone, which says why.
     """
-    folders = await asyncio.to_thread(list_run_folders, state.run_folder)
-    runs = [await asyncio.to_thread(summarise_run, folder) for folder in folders]
+    runs = await asyncio.to_thread(state.library.summarise)
     return answer({"schema": "adjudge/runs/1", "runs": [write_record(run) for run in runs]})
 
 
 @router.get("/runs/{run}")
 async def report_run(run: str, state: CurrentState, _caller: Reading) -> Response:
     """The report of a run, as ``adjudge report RUN --json`` writes it."""
-    _, report = await load_report(state.run_folder, run)
-    return answer(report.to_dict())
+    labelled = await asyncio.to_thread(state.library.load_report, run, most_cases=MOST_CASES)
+    return answer(labelled.report.to_dict())

@@ -23,7 +23,7 @@ from adjudge.server.pages.page import (
 )
 from adjudge.server.pages.shell import find_home
 from adjudge.server.problem import Problem, explain_failure, explain_http, explain_invalid, render_problem
-from adjudge.server.state import get_state
+from adjudge.server.state import get_page_state
 
 _WRITTEN = ("reason", "comment")
 """The fields of forms into which people write. The others are chosen, or are not to be shown, such as a password."""
@@ -125,7 +125,7 @@ async def _render_error(request: Request, problem: Problem, caller: Caller | Non
     address = ""
     if problem.code in ("cross_site", "host"):
         title, remedy = "The server has another address", "Open it by the address below."
-        address = get_state(request).settings.base_url
+        address = get_page_state(request).settings.base_url
     context: Context = {"title": title, "detail": problem.detail, "remedy": remedy, "address": address}
     return await _answer(request, problem, context, caller)
 

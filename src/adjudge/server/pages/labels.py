@@ -32,7 +32,7 @@ from adjudge.server.pages.label_view import (
 from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, redirect, show_page
 from adjudge.server.problem import Problem
-from adjudge.server.run_folders import list_run_folders
+from adjudge.server.run_folders import scan_folder
 from adjudge.server.state import CurrentState, ServerState
 from adjudge.templates.environment import quote_segment
 
@@ -92,7 +92,7 @@ class SettleForm(AnswerForm):
 
 async def view_runs(state: CurrentState, caller: Either) -> Context:
     """List the runs that can be labelled, the newest first."""
-    folders = await asyncio.to_thread(list_run_folders, state.run_folder)
+    folders = (await asyncio.to_thread(scan_folder, state.run_folder)).values()
     rows: list[LabelledRun] = []
     counted = 0
     for folder in folders:

@@ -25,7 +25,7 @@ from adjudge.server.caller import Caller, find_caller_or_none, require
 from adjudge.server.pages.environment import find_template
 from adjudge.server.pages.shell import count_waiting, make_shell
 from adjudge.server.permissions import PermissionScope
-from adjudge.server.state import get_state
+from adjudge.server.state import ServerState, get_page_state
 
 SIGN_IN = "/signin"
 
@@ -62,9 +62,10 @@ async def show_page(
 ) -> HTMLResponse:
     """Fill a template with a context, and count beside it what waits for the caller, as on every page."""
     waiting: Mapping[str, int] = {}
-    if caller is not None:
+    state = get_page_state(request)
+    if caller is not None and isinstance(state, ServerState):
         with suppress(AdjudgeError):  # the page of an error is shown all the same, whatever does not answer
-            waiting = await count_waiting(get_state(request), caller)
+            waiting = await count_waiting(state, caller)
     return render_page(request, template, context, caller=caller, status=status, waiting=waiting)
 
 

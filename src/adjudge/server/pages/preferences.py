@@ -13,7 +13,7 @@ from adjudge.server.caller import Caller, require
 from adjudge.server.pages.page import find_way_back, redirect
 from adjudge.server.pages.shell import LETTERS, THEME, TIMES, read_theme
 from adjudge.server.sessions import YEAR, set_cookie
-from adjudge.server.state import CurrentState
+from adjudge.server.state import CurrentPageState
 
 router = APIRouter()
 
@@ -40,24 +40,30 @@ Person = Annotated[Caller, Depends(require())]
 
 
 @router.post("/theme", include_in_schema=False)
-async def keep_theme(request: Request, state: CurrentState, _: Person, form: Annotated[ThemeForm, Form()]) -> Response:
+async def keep_theme(
+    request: Request, state: CurrentPageState, _: Person, form: Annotated[ThemeForm, Form()]
+) -> Response:
     """Keep the colours and go back to the page."""
     return _keep_preference(request, state, THEME, read_theme(form.theme))
 
 
 @router.post("/keyboard", include_in_schema=False)
-async def keep_keys(request: Request, state: CurrentState, _: Person, form: Annotated[LettersForm, Form()]) -> Response:
+async def keep_keys(
+    request: Request, state: CurrentPageState, _: Person, form: Annotated[LettersForm, Form()]
+) -> Response:
     """Switch letters on or off and go back to the page."""
     return _keep_preference(request, state, LETTERS, "off" if form.keys == "off" else "on")
 
 
 @router.post("/times", include_in_schema=False)
-async def keep_times(request: Request, state: CurrentState, _: Person, form: Annotated[TimesForm, Form()]) -> Response:
+async def keep_times(
+    request: Request, state: CurrentPageState, _: Person, form: Annotated[TimesForm, Form()]
+) -> Response:
     """Show times in UTC or in the zone of the browser, and go back to the page."""
     return _keep_preference(request, state, TIMES, "utc" if form.times == "utc" else "local")
 
 
-def _keep_preference(request: Request, state: CurrentState, name: str, value: str) -> Response:
+def _keep_preference(request: Request, state: CurrentPageState, name: str, value: str) -> Response:
     response = redirect(find_way_back(request))
     set_cookie(response, name, value, state.settings, max_age=YEAR)
     return response

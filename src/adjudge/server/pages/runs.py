@@ -1,56 +1,158 @@
-"""``/runs`` and ``/runs/{run}``: data sets that were judged, and the report of each."""
+"""``/runs`` and ``/runs/{run}``: data sets that were judged, the report of each, and all of its cases."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from adjudge.labels.source import find_store
-from adjudge.report.document import Document
+from adjudge.dataset.case_labels import LabelJoin, list_labels
+from adjudge.report.cases import MOST_CASES, make_shown_case
+from adjudge.report.document import CaseEntry, Document, Words
 from adjudge.report.render import render_html
-from adjudge.report.run_document import make_run_document
+from adjudge.report.run_document import make_run_document, make_run_entry
+from adjudge.report.summary import label_items
 from adjudge.server.caller import Caller, require
+from adjudge.server.pages.blind_cases import find_withheld, note_read
+from adjudge.server.pages.case_lists import RunFilters, RunList, link_case
 from adjudge.server.pages.page import Context, add_page, show_page
-from adjudge.server.run_folders import list_run_folders, load_report, summarise_run
-from adjudge.server.state import CurrentState
+from adjudge.server.pages.paging import Number, Word, cut_page, write_address
+from adjudge.server.run_library import LabelledReport
+from adjudge.server.state import CurrentPageState, PageState
+from adjudge.templates.environment import quote_segment
 
 router = APIRouter()
 
-_ON_PAGE = 100
-"""Cases of a run that its page lists; the file has up to 2,000."""
+MOST_TREND = 50
+"""Runs of one data set that are drawn below each other."""
+
+_LONGEST_GROUP = 200
 
 Reader = Annotated[Caller, Depends(require("read"))]
 
 
-async def view_runs(state: CurrentState) -> Context:
-    """List the runs, the newest first by their names."""
-    folders = await asyncio.to_thread(list_run_folders, state.run_folder)
-    runs = [await asyncio.to_thread(summarise_run, folder) for folder in folders]
-    return {"is_configured": state.run_folder is not None, "runs": runs}
+# ---------------------------------------------------------------- the list of runs
+
+
+async def view_runs(state: CurrentPageState, *, dataset: Word = "", order: Word = "", page: Number = 1) -> Context:
+    """List the runs, of one data set if it is named."""
+    runs = await asyncio.to_thread(state.library.summarise)
+    datasets = sorted({run.dataset for run in runs} - {""})
+    listed = [run for run in runs if not dataset or run.dataset == dataset]
+    order = order if order in _ORDERS else "name"
+    if order == "begun":
+        listed.sort(key=lambda run: run.created_at, reverse=True)
+    elif order == "rate":
+        listed.sort(key=lambda run: (run.passed.rate is None, run.passed.rate or 0.0))
+    values = {"dataset": dataset, "order": "" if order == "name" else order}
+    return {
+        "is_configured": state.library.configured,
+        "runs": runs,
+        "listed": cut_page(listed, page, lambda number: write_address("/runs", values | {"page": number})),
+        "datasets": datasets,
+        "dataset": dataset,
+        "order": order,
+        "orders": _ORDERS,
+        "error": "",
+    }
+
+
+_ORDERS = {"name": "by name, newest first", "begun": "begun last", "rate": "fewest passed first"}
+
+
+# ---------------------------------------------------------------- one run
 
 
 @router.get("/runs/{run}/report.html", include_in_schema=False)
-async def send_report(run: str, state: CurrentState, _caller: Reader) -> Response:
+async def send_report(run: str, state: CurrentPageState, _caller: Reader) -> Response:
     """Send the report as one file to keep. It is saved and not shown: its own style would not be let in here."""
-    _, report = await load_report(state.run_folder, run, most_cases=2_000)
-    text = await asyncio.to_thread(render_html, report)
-    return HTMLResponse(text, headers={"Content-Disposition": f'attachment; filename="{run}.html"'})
+    labelled = await asyncio.to_thread(state.library.load_report, run, most_cases=MOST_CASES)
+    text = await asyncio.to_thread(render_html, labelled.report)
+    return send_file(f"{run}.html", text)
+
+
+def send_file(name: str, text: str) -> Response:
+    """Send a page to be saved."""
+    safe = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in name)
+    return HTMLResponse(text, headers={"Content-Disposition": f'attachment; filename="{safe}"'})
 
 
 @router.get("/runs/{run}", include_in_schema=False)
-async def show_run(request: Request, run: str, state: CurrentState, caller: Reader) -> Response:
-    """Show the report of a run as a page."""
-    folder, report = await load_report(state.run_folder, run, most_cases=_ON_PAGE)
-    has_labels = (
-        caller.may("label") and caller.rater is not None and await asyncio.to_thread(find_store(folder).is_file)
-    )
-    document: Document = await asyncio.to_thread(make_run_document, report)
-    context: Context = {"name": run, "has_labels": has_labels, "document": document}
+async def show_run(
+    *, request: Request, run: str, state: CurrentPageState, caller: Reader, filters: RunFilters, page: Number = 1
+) -> Response:
+    """Show the report of a run as a page, and a page of the list of its cases."""
+    withheld = await find_withheld(request, caller, run)
+    context, shown = await asyncio.to_thread(_collect_run, state, run, filters, page, withheld)
+    await note_read(request, caller, run, shown)
+    context["has_labels"] = caller.may("label") and caller.rater is not None
     return await show_page(request, "run.html", context, caller=caller)
+
+
+def _collect_run(
+    state: PageState, name: str, filters: RunList, page: int, withheld: frozenset[str]
+) -> tuple[Context, list[str]]:
+    """Collect what the page of a run shows, and list the cases whose verdicts are among it."""
+    labelled = state.library.load_report(name)
+    document: Document = make_run_document(labelled.report)
+    differing = list_differing(labelled)
+
+    def link(number: int) -> str:
+        return write_address(f"/runs/{quote_segment(name)}", {**filters.values, "page": number}, "cases")
+
+    with state.library.open(name) as run:
+        listed = cut_page(filters.list_places(run, differing, withheld), page, link)
+        joined = LabelJoin(list_labels(labelled.labels, None))
+        entries, shown = [], []
+        for place in listed.rows:
+            items = list(label_items(run.read_place(place), joined))
+            if not items:
+                continue
+            case = items[0].case.id
+            address = link_case(name, case, place, filters.values)
+            if case in withheld:
+                entries.append(withhold_entry(case, place, address))
+            else:
+                shown.append(case)
+                entries.append(make_run_entry(make_shown_case(items), {}, differing, link=address))
+    report = labelled.report
+    context: Context = {
+        "name": name,
+        "document": document,
+        "blocks": [block for block in document.blocks if block.form != "cases"],
+        "remark": labelled.remark,
+        "filters": filters,
+        "listed": listed,
+        "entries": entries,
+        "withheld": len(withheld),
+        "total": report.cases,
+        "outcomes": [(outcome, count) for outcome, count in report.case_outcomes.items() if count],
+        "links": {
+            outcome: write_address(f"/runs/{quote_segment(name)}", {"outcome": outcome}, "cases")
+            for outcome in ("", *report.case_outcomes)
+        },
+        "reasons": list(report.undecided_because),
+        "groups": [group.name for group in report.groups if group.name and len(group.name) < _LONGEST_GROUP],
+        "sorts": sorted(set(differing.values())),
+        "trend": state.library.list_alike(name)[:MOST_TREND],
+    }
+    return context, shown
+
+
+def list_differing(labelled: LabelledReport) -> Mapping[int, str]:
+    """List how the judge and people differ, by the places of the cases."""
+    measurement = labelled.report.measurement
+    return {} if measurement is None else {one.place: str(one.sort) for one in measurement.disagreements}
+
+
+def withhold_entry(case: str, place: int, link: str) -> CaseEntry:
+    """Make the line of a case that its reader is to label before they see what the judge said of it."""
+    tag = Words(text="yours to label: not shown before", kind="")
+    return CaseEntry(place=place, name=case, badges=[], tags=[tag], figure="", why="", body=[], link=link)
 
 
 add_page(router, "/runs", view_runs, template="runs.html", scope="read")

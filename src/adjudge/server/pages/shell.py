@@ -12,7 +12,7 @@ from adjudge.server.caller import Caller
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.static_files import find_static
 from adjudge.server.permissions import Permissions, PermissionScope
-from adjudge.server.state import ServerState, get_state
+from adjudge.server.state import ServerState, get_page_state
 from adjudge.templates.figures import format_count, format_short
 from adjudge.templates.shell import LedgerNotice, NavLink, NavSection, Shell, Theme
 
@@ -36,6 +36,9 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ..
 )
 
 _OVERVIEW = "/"
+
+_RUNS = "/runs"
+"""The only page of ``adjudge view``, and of those below it."""
 
 _URGENT = frozenset({"/approvals"})
 
@@ -64,7 +67,8 @@ def make_shell(
 ) -> Shell:
     """Make the shell of a page; ``waiting`` says by path how many wait there."""
     counts = waiting or {}
-    settings = get_state(request).settings
+    settings = get_page_state(request).settings
+    is_viewer = caller is not None and caller.kind == "viewer"
     sections = [
         NavSection(
             title=title,
@@ -79,6 +83,7 @@ def make_shell(
                 )
                 for path, name, key, scopes in links
                 if caller is not None and _may_open(caller.permissions, path, scopes)
+                if path == _RUNS or not is_viewer
             ),
         )
         for title, links in _SECTIONS
@@ -88,7 +93,11 @@ def make_shell(
     return Shell(
         place=urlsplit(settings.base_url).netloc,
         current=_find_current(request.url.path),
-        home=None if caller is None else find_home(caller.permissions),
+        home=None
+        if caller is None
+        else NavLink(path=_RUNS, name="Runs")
+        if is_viewer
+        else find_home(caller.permissions),
         sections=tuple(section for section in sections if section.links),
         person=person,
         roles=", ".join(word for scope, word in _ROLES.items() if caller is not None and scope in _list_scopes(caller)),
@@ -98,6 +107,7 @@ def make_shell(
         local_times=request.cookies.get(TIMES) != "utc",
         waits=sum(counts.get(path, 0) for path in _URGENT),
         notifies=any(path in counts for path in _URGENT),
+        has_accounts=get_page_state(request).library.writes,
         ledger=_describe_ledger(checked) if caller is not None and caller.may("read") else None,
         static=find_static(),
     )
@@ -172,6 +182,8 @@ def _list_scopes(caller: Caller) -> frozenset[PermissionScope]:
 
 def _find_current(path: str) -> str:
     """Find the entry of the navigation that a page belongs to; ``""`` for none."""
+    if path == "/compare":
+        return _RUNS
     entries = [entry for _, links in _SECTIONS for entry, *_ in links]
     matches = [entry for entry in entries if path == entry or (entry != "/" and path.startswith(f"{entry}/"))]
     return max(matches, key=len, default="")

@@ -1,0 +1,266 @@
+"""The lists of cases that pages show and walk through: those of one run, and those of two runs compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import Depends, Query
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten
+from adjudge.report.diff_document import fits_verdict
+from adjudge.report.diff_words import find_kind
+from adjudge.report.run_diff import CaseDiff, ComparedCase, Diff, diff_cases
+from adjudge.runs.case_list import ORDERS, CaseFilters, CaseOrder, list_places
+from adjudge.runs.folder import Run
+from adjudge.server.pages.paging import Word, write_address
+from adjudge.server.problem import Problem
+from adjudge.server.run_library import RunLibrary
+
+_LONGEST_ID = 300
+"""Characters of an id in an address; a case with a longer one is named by its place."""
+
+
+def link_case(run: str, case: str, place: int, values: Mapping[str, object]) -> str:
+    """Write the address of a case of a run, with the list that its reader comes from."""
+    # In the query: a path with such an id could lead elsewhere, for an id may be "..", or hold slashes.
+    name: dict[str, object] = {"id": case} if 0 < len(case) <= _LONGEST_ID else {"place": str(place)}
+    return write_address(f"/runs/{quote(run, safe='')}/case", name | dict(values))
+
+
+# ---------------------------------------------------------------- of one run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunList:
+    """The filters of a run's cases, as an address has them."""
+
+    outcome: str = ""
+    reason: str = ""
+    group: str = ""
+    q: str = ""
+    differ: str = ""
+    """How the judge and people differ on them."""
+    wrong: bool = False
+    split: bool = False
+    order: CaseOrder = "worst"
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """The query of the address."""
+        values = asdict(self) | {"order": "" if self.order == "worst" else self.order}
+        return {name: "yes" if value is True else value for name, value in values.items()}
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Return whether any filter is set."""
+        return any(value for name, value in self.values.items() if name != "order")
+
+    def list_places(self, run: Run, differing: Mapping[int, str], withheld: frozenset[str]) -> list[int]:
+        """List the places of the cases; those that are withheld come last, or not at all.
+
+        Being in a list of failed cases, or before another in the order of scores, would tell their verdicts.
+        """
+        filters = CaseFilters(
+            outcome=self.outcome,
+            reason=self.reason,
+            group=self.group,
+            words=self.q,
+            wrong=self.wrong,
+            split=self.split,
+            order=self.order,
+        )
+        places = list_places(run, filters)
+        if self.differ:
+            places = [place for place in places if differing.get(place) == self.differ]
+        if not withheld:
+            return places
+        hidden = set(find_places(run, withheld))
+        shown = [place for place in places if place not in hidden]
+        if filters.tells_verdicts or self.differ:
+            return shown
+        return places if self.order == "data" else [*shown, *sorted(hidden & set(places))]
+
+
+def find_places(run: Run, cases: frozenset[str]) -> list[int]:
+    """Find the places of cases by their ids."""
+    query = "SELECT place FROM cases WHERE id IN (SELECT value FROM json_each(:ids))"
+    return run.store.list_places(query, ids=json.dumps(sorted(cases)))
+
+
+def read_run_list(
+    *,
+    outcome: Word = "",
+    reason: Word = "",
+    group: Word = "",
+    q: Word = "",
+    differ: Word = "",
+    wrong: Word = "",
+    split: Word = "",
+    order: Word = "",
+) -> RunList:
+    """Read the filters of an address; an order that there is not is the first."""
+    return RunList(
+        outcome=outcome if outcome in ("passed", "failed", "undecided") else "",
+        reason=reason,
+        group=group,
+        q=q,
+        differ=differ,
+        wrong=bool(wrong),
+        split=bool(split),
+        order=next((known for known in ORDERS if known == order), ORDERS[0]),
+    )
+
+
+RunFilters = Annotated[RunList, Depends(read_run_list)]
+
+
+# ---------------------------------------------------------------- of two runs
+
+
+SHOWN = ("changed", "answer", "score", "same", "all")
+"""Which cases of a comparison are listed: another outcome, another answer with the same outcome, another score alone,
+nothing changed, all."""
+
+COMPARED_ORDERS = ("worst", "score", "data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedList:
+    """The filters of a comparison's cases, as an address has them, with the two runs."""
+
+    a: str = ""
+    b: str = ""
+    show: str = ""
+    before: str = ""
+    after: str = ""
+    criterion: str = ""
+    q: str = ""
+    order: str = "worst"
+
+    @property
+    def shown(self) -> str:
+        """Which cases are listed: the changed ones, unless a filter asks about others."""
+        return self.show or ("all" if self.before or self.after or self.criterion or self.q else "changed")
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """The query of the address."""
+        return asdict(self) | {"order": "" if self.order == "worst" else self.order}
+
+    @property
+    def tells_verdicts(self) -> bool:
+        """Return whether being in the list, or one's place in it, says something of a case's verdicts."""
+        return (
+            self.shown != "all" or bool(self.before or self.after or self.criterion or self.q) or self.order != "data"
+        )
+
+    def select(self, compared: Compared, runs: tuple[Run, Run], withheld: frozenset[str]) -> list[ComparedCase]:
+        """Select the cases, in their order; one that is withheld only where nothing tells its verdicts."""
+        found = None
+        if self.q:
+            found = [set(list_places(run, CaseFilters(words=self.q, order="data"))) for run in runs]
+        cases = [case for case in compared.cases if self._fits(case)]
+        if found is not None:
+            cases = [case for case in cases if case.places[0] in found[0] or case.places[1] in found[1]]
+        if withheld and self.tells_verdicts:
+            cases = [case for case in cases if case.change.case not in withheld]
+        if self.order == "worst":
+            cases.sort(key=lambda case: _RANKS[find_kind(compared.diff, case.change if case.changed else None)])
+        elif self.order == "score":
+            cases.sort(key=_rank_move)
+        return cases
+
+    def _fits(self, case: ComparedCase) -> bool:
+        change = case.change
+        same = change.before == change.after
+        fits = {
+            "changed": not same,
+            "answer": same and change.content_changed,
+            "score": same and case.changed,
+            "same": not case.changed and not change.content_changed,
+        }
+        return (
+            fits.get(self.shown, True)
+            and fits_verdict(change.before, self.before)
+            and fits_verdict(change.after, self.after)
+            and (not self.criterion or _has_moved(change, self.criterion))
+        )
+
+
+def _has_moved(change: CaseDiff, criterion: str) -> bool:
+    """Return whether both runs scored a criterion, and not alike."""
+    return any(name == criterion and None not in (old, new) for name, old, new in change.criteria)
+
+
+_RANKS = {"regressed": 0, "lost": 0, "improved": 1, "gained": 1, "outcome": 2, "score": 3, "same": 4}
+
+
+def _rank_move(case: ComparedCase) -> float:
+    before, after = case.change.score_before, case.change.score_after
+    return -abs(after - before) if before is not None and after is not None else 0.0
+
+
+def read_compared_list(
+    *,
+    a: Annotated[str, Query(max_length=300)] = "",
+    b: Annotated[str, Query(max_length=300)] = "",
+    show: Word = "",
+    before: Word = "",
+    after: Word = "",
+    criterion: Word = "",
+    q: Word = "",
+    order: Word = "",
+) -> ComparedList:
+    """Read the filters of an address; a word that there is not is none."""
+    return ComparedList(
+        a=a,
+        b=b,
+        show=show if show in SHOWN else "",
+        before=before,
+        after=after,
+        criterion=criterion,
+        q=q,
+        order=order if order in COMPARED_ORDERS else "worst",
+    )
+
+
+ComparedFilters = Annotated[ComparedList, Depends(read_compared_list)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Two runs compared, with every case."""
+
+    diff: Diff
+    cases: Sequence[ComparedCase]
+
+
+def load_comparison(library: RunLibrary, a: str, b: str) -> Compared:
+    """Compare two runs; raises ``Problem`` for what cannot be compared (409) and for a run that is not here (404)."""
+    folders = [library.find(a), library.find(b)]
+
+    def compare() -> Compared:
+        with library.open(a) as before, library.open(b) as after:
+            try:
+                diff, cases = diff_cases(before, after)
+            except UsageError as error:
+                detail = str(error).replace(f"{folders[1]}", b).replace(f"{folders[0]}", a)
+                raise Problem(409, flatten(detail, 500), code="unreadable_run") from None
+            # By their names: whose machine it is and where the runs lie on it is nobody's business.
+            named = {
+                "before": replace(diff.before, folder=a),
+                "after": replace(diff.after, folder=b),
+            }
+            return Compared(diff=replace(diff, **named), cases=cases)
+
+    return library.keep(
+        ("comparison", a, b),
+        folders,
+        compare,
+        lasts=lambda made: made.diff.before.status == made.diff.after.status == "finished",
+    )

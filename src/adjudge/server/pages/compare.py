@@ -1,0 +1,154 @@
+"""``/compare``: two runs side by side, what changed first; the same figures and words as ``adjudge diff``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.report.diff_document import list_diff_blocks, make_diff_entry
+from adjudge.report.diff_words import describe_change, list_kinds
+from adjudge.report.document import CaseEntry
+from adjudge.report.paired_cases import pair_case, pair_cases
+from adjudge.report.render import render_diff_html
+from adjudge.report.run_diff import ComparedCase, Diff
+from adjudge.runs.folder import Run
+from adjudge.server.pages.blind_cases import find_withheld, note_read
+from adjudge.server.pages.case_lists import Compared, ComparedFilters, ComparedList, link_case, load_comparison
+from adjudge.server.pages.page import Context, redirect, show_page
+from adjudge.server.pages.paging import Number, cut_page, write_address
+from adjudge.server.pages.runs import Reader, send_file, view_runs, withhold_entry
+from adjudge.server.problem import Problem
+from adjudge.server.run_library import RunLibrary
+from adjudge.server.state import CurrentPageState, PageState
+
+router = APIRouter()
+
+_PATH = "/compare"
+
+
+@router.get(_PATH, include_in_schema=False)
+async def show_comparison(
+    *,
+    request: Request,
+    state: CurrentPageState,
+    caller: Reader,
+    filters: ComparedFilters,
+    run: Annotated[list[str] | None, Query(max_length=100)] = None,
+    page: Number = 1,
+) -> Response:
+    """Show two runs, named as ``a`` and ``b``; ``run`` are those that were chosen in the list of runs."""
+    if not (filters.a and filters.b):
+        return await _choose(request, state, caller, run or [])
+    withheld = await find_withheld(request, caller, filters.a) | await find_withheld(request, caller, filters.b)
+    context, shown = await asyncio.to_thread(_collect, state, filters, page, withheld)
+    for name in (filters.a, filters.b):
+        await note_read(request, caller, name, shown)
+    return await show_page(request, "compare.html", context, caller=caller)
+
+
+async def _choose(request: Request, state: PageState, caller: Reader, names: list[str]) -> Response:
+    """Lead to the comparison of the two runs that were chosen, the one that began first as A."""
+    chosen = list(dict.fromkeys(names))
+    if len(chosen) == 2:
+        runs = await asyncio.to_thread(state.library.summarise)
+        begun = {summary.name: summary.created_at for summary in runs}
+        first, second = sorted(chosen, key=lambda name: begun.get(name, ""))
+        return redirect(write_address(_PATH, {"a": first, "b": second}))
+    context: Context = await view_runs(state)
+    context["error"] = f"Choose two runs to compare; {len(chosen)} {'is' if len(chosen) == 1 else 'are'} chosen."
+    return await show_page(request, "runs.html", context | {"chosen": chosen}, caller=caller, status=422)
+
+
+@router.get("/compare/report.html", include_in_schema=False)
+async def send_comparison(state: CurrentPageState, _caller: Reader, filters: ComparedFilters) -> Response:
+    """Send the comparison as one file to keep, as ``adjudge diff --html`` writes it."""
+    if not (filters.a and filters.b):
+        raise Problem(422, "a comparison is of two runs; name them as a and b", code="usage")
+
+    def draw() -> str:
+        compared = load_comparison(state.library, filters.a, filters.b)
+        with state.library.open(filters.a) as before, state.library.open(filters.b) as after:
+            return render_diff_html(compared.diff, pair_cases(compared.diff, before, after))
+
+    text = await asyncio.to_thread(draw)
+    return send_file(f"{filters.a}-{filters.b}.html", text)
+
+
+def _collect(state: PageState, filters: ComparedList, page: int, withheld: frozenset[str]) -> tuple[Context, list[str]]:
+    """Collect what the page shows, and list the cases whose verdicts are among it."""
+    library = state.library
+    compared = load_comparison(library, filters.a, filters.b)
+    diff = compared.diff
+    ends = {"a": filters.a, "b": filters.b}
+
+    def link(values: Mapping[str, str]) -> str:
+        return write_address(_PATH, ends | {name: value for name, value in values.items() if name != "kind"}, "cases")
+
+    with ExitStack() as stack:
+        runs = (stack.enter_context(library.open(filters.a)), stack.enter_context(library.open(filters.b)))
+        listed = cut_page(
+            filters.select(compared, runs, withheld),
+            page,
+            lambda number: write_address(_PATH, {**filters.values, "page": number}, "cases"),
+        )
+        entries = [_make_entry(diff, runs, case, filters, withheld) for case in listed.rows]
+    context: Context = {
+        "diff": diff,
+        "headline": describe_change(diff),
+        "begun": _find_begun(library),
+        "blocks": list_diff_blocks(diff, link),
+        "filters": filters,
+        "listed": listed,
+        "entries": entries,
+        "withheld": len(withheld),
+        "picks": _list_picks(compared, filters),
+        "criteria": list(diff.criteria),
+        "verdicts": ("first", "second", "tie", "undecided") if diff.pairs else ("passed", "not", "failed", "undecided"),
+        "swapped": write_address(_PATH, {**filters.values, "a": filters.b, "b": filters.a}),
+        "file": write_address("/compare/report.html", ends),
+        "first_words": dict(list_kinds(diff)),
+    }
+    return context, [case.change.case for case in listed.rows if case.change.case not in withheld]
+
+
+def _make_entry(
+    diff: Diff, runs: tuple[Run, Run], case: ComparedCase, filters: ComparedList, withheld: frozenset[str]
+) -> CaseEntry:
+    name, place = case.change.case, case.places[1]
+    address = link_case(filters.b, name, place, filters.values)
+    if name in withheld:
+        return withhold_entry(name, place, address)
+    change = case.change if case.changed else None
+    return make_diff_entry(diff, pair_case(name, *runs, change), link=address)
+
+
+def _list_picks(compared: Compared, filters: ComparedList) -> list[tuple[str, str, int, bool]]:
+    """List what may be chosen at once: the address, the words, how many cases, and whether it is chosen now."""
+    diff, total = compared.diff, compared.diff.cases
+    outcome = sum(number for (old, new), number in diff.transitions.items() if old != new)
+    answers = sum(case.change.content_changed and case.change.before == case.change.after for case in compared.cases)
+    rows = [("changed", "preference changed" if diff.pairs else "outcome changed", outcome)]
+    if diff.content_changed:
+        rows.append(("answer", "other answer, same outcome", answers))
+    rows.append(("score", "score alone changed", diff.changed - outcome))
+    rows.append(("all", "all", total))
+    is_plain = not (filters.before or filters.after or filters.criterion or filters.q)
+    return [
+        (
+            write_address(_PATH, {"a": filters.a, "b": filters.b, "show": show}, "cases"),
+            words,
+            number,
+            is_plain and filters.shown == show,
+        )
+        for show, words, number in rows
+    ]
+
+
+def _find_begun(library: RunLibrary) -> Mapping[str, str]:
+    return {run.name: run.created_at[:16].replace("T", " ") for run in library.summarise()}

@@ -1,0 +1,329 @@
+"""``/runs/{run}/case``: one case at one address, with what every run of its data set and every person said of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Form, Query
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.content import write_content
+from adjudge.dataset.case import Case
+from adjudge.dataset.contents import digest_content
+from adjudge.dataset.label import Label
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+from adjudge.judges.pair import PairResult
+from adjudge.labels.source import STORE_FILE
+from adjudge.labels.store import read_case_labels
+from adjudge.report.cases import MOST_SAMPLES, ShownCase, ShownResult, make_shown_case, make_shown_result
+from adjudge.report.judgement import list_quotations
+from adjudge.result import JudgeResult
+from adjudge.runs.folder import Run
+from adjudge.runs.item import RunItem, encode_result
+from adjudge.server.caller import Caller, require
+from adjudge.server.pages.blind_cases import find_withheld, note_read
+from adjudge.server.pages.case_lists import (
+    ComparedFilters,
+    ComparedList,
+    RunFilters,
+    RunList,
+    link_case,
+    load_comparison,
+)
+from adjudge.server.pages.page import Context, find_way_back, redirect, show_page
+from adjudge.server.pages.paging import write_address
+from adjudge.server.pages.runs import MOST_TREND, Reader, list_differing
+from adjudge.server.problem import Problem
+from adjudge.server.run_folders import RunSummary
+from adjudge.server.state import CurrentPageState, PageState
+from adjudge.templates.difference import DiffLine, DiffPart, compare_words
+from adjudge.templates.environment import quote_segment
+from adjudge.templates.evidence import mark_evidence
+
+router = APIRouter()
+
+MOST_SHOWN = 20_000
+"""Characters of one text of a case that are shown; a terminal has all of them."""
+
+_LARGEST_RESULT = 200_000
+"""Bytes of a judgement that is shown word for word; of a larger one the texts are cut as in a report."""
+
+_LEAST_ALIKE = 0.3
+"""The share of equal words under which two answers are not compared word by word."""
+
+_MOST_CRITERIA = 5
+"""Criteria with a column of their own in the table of runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseVisit:
+    """What an address asks for: a case of a run, and the list that its reader comes from."""
+
+    run: str
+    id: str
+    place: int
+    """The place of a case whose id is too long for an address; else -1."""
+    beside: str
+    """A run whose answer is shown beside this one's."""
+    filters: RunList
+    compared: ComparedList
+    """That list is of a comparison if it names two runs."""
+    withheld: frozenset[str]
+    """The cases whose verdicts this reader is not shown."""
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """The query that keeps the list in the address."""
+        return self.compared.values if self.compared.a and self.compared.b else self.filters.values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseInRun:
+    """What one run of the data set made of a case."""
+
+    run: RunSummary
+    shown: ShownCase
+    case: Case
+    subject: str
+    """SHA-256 of the content that it judged."""
+    labels: tuple[Label, ...]
+    link: str
+    letter: str = ""
+    """The letter of its answer among those of all runs, the first as ``a``."""
+    same_inputs: bool = True
+    """False where another task, reference or context was judged under this id."""
+
+    def find_score(self, name: str) -> object:
+        """Find the criterion of this name in the judgement that the outcome is from; ``None`` where it has none."""
+        return next((criterion for criterion in self.shown.worst.criteria if criterion.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """The place of a case in the list that its reader comes from."""
+
+    words: str
+    back: str
+    previous: tuple[str, str] | None = None
+    """The address and the id of the case before it."""
+    following: tuple[str, str] | None = None
+
+
+@router.get("/runs/{run}/case", include_in_schema=False)
+async def show_case(
+    *,
+    request: Request,
+    run: str,
+    state: CurrentPageState,
+    caller: Reader,
+    filters: RunFilters,
+    compared: ComparedFilters,
+    id: Annotated[str, Query(max_length=1_000)] = "",  # noqa: A002 - the name in the address
+    place: Annotated[int, Query(ge=-1, lt=2**53)] = -1,
+    beside: Annotated[str, Query(max_length=300)] = "",
+) -> Response:
+    """Show a case of a run, named by its id, or by its place where that is too long."""
+    if not id and place < 0:
+        raise Problem(422, "this is the page of one case; name it with id", code="usage")
+    withheld = await find_withheld(request, caller, run)
+    for name in {compared.a, compared.b} - {run, ""}:
+        withheld |= await find_withheld(request, caller, name)
+    visit = CaseVisit(run=run, id=id, place=place, beside=beside, filters=filters, compared=compared, withheld=withheld)
+    context, case = await asyncio.to_thread(_collect, state, visit)
+    if case in withheld:
+        return await show_page(request, "case_withheld.html", context, caller=caller)
+    await note_read(request, caller, run, [case], labels=True)
+    return await show_page(request, "case.html", context, caller=caller)
+
+
+class LookForm(BaseModel):
+    """The form of somebody who would rather see the verdict than label blind."""
+
+    case: str = Field(max_length=1_000)
+
+
+@router.post("/runs/{run}/case/look", include_in_schema=False)
+async def look_at_case(
+    request: Request, run: str, caller: Annotated[Caller, Depends(require("label"))], form: Annotated[LookForm, Form()]
+) -> Response:
+    """Remember that somebody chose to see a verdict before they labelled the case, and show it."""
+    await note_read(request, caller, run, [form.case], labels=True)
+    return redirect(find_way_back(request))
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str]:
+    with state.library.open(visit.run) as run:
+        items = _read_case(run, visit)
+        case = items[0].case
+        context: Context = {
+            "name": visit.run,
+            "case": case.id,
+            "texts": [(part, _cut(text), len(text)) for part, text in _list_texts(case)],
+            "walk": _find_walk(state, visit, run, items[0]),
+        }
+        if case.id in visit.withheld:
+            return context, case.id
+        return context | _collect_judged(state, visit, items), case.id
+
+
+def _read_case(run: Run, visit: CaseVisit) -> list[RunItem]:
+    kept = run.store.find_place(visit.id) if visit.id or visit.place < 0 else visit.place
+    items = [] if kept is None else run.read_place(kept)
+    if not items:
+        name = visit.id or str(visit.place)
+        raise Problem(404, f"this run has no case {show(name[:200])}", code="unknown_case")
+    return items
+
+
+def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> Context:
+    """Collect what judges and people said of a case."""
+    rows = _list_runs(state, visit, items)
+    this = next(row for row in rows if row.run.name == visit.run)
+    other = next((row for row in rows if row.run.name == visit.beside and row.letter != this.letter), None)
+    content = _write(this.case.content)
+    results = [item.result for item in items]
+    quotations = [text for result in results if isinstance(result, JudgeResult) for text in list_quotations(result)]
+    return {
+        "rows": rows,
+        "this": this,
+        "content": _cut(content),
+        "content_length": len(content),
+        "is_pair": isinstance(results[0], PairResult),
+        "columns": [criterion.name for criterion in this.shown.worst.criteria[:_MOST_CRITERIA]],
+        "judgements": [_show_result(result) for result in results[:MOST_SAMPLES]],
+        "more_judgements": max(len(results) - MOST_SAMPLES, 0),
+        "marked": mark_evidence(content, quotations) if len(content) <= MOST_SHOWN else None,
+        "beside": other,
+        "compared_texts": None if other is None else _compare_texts(_cut(_write(other.case.content)), _cut(content)),
+        "others": [
+            (f"{this.link}&{urlencode({'beside': row.run.name})}", row) for row in _list_other_answers(rows, this)
+        ],
+        "labels": [(row, label) for row in rows for label in row.labels],
+        "metadata": this.shown.metadata,
+    }
+
+
+def _list_runs(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> list[CaseInRun]:
+    """List what every run of the data set made of the case, the one that began last first."""
+    rows = []
+    for summary in state.library.list_alike(visit.run)[:MOST_TREND]:
+        with suppress(Problem), state.library.open(summary.name) as run:
+            place = run.store.find_place(items[0].case.id)
+            found = [] if place is None else run.read_place(place)
+            if found:
+                rows.append(_make_row(summary, run.folder, found, visit, items[0].case))
+    letters = {subject: chr(ord("a") + number % 26) for number, subject in enumerate(_list_subjects(rows))}
+    return [replace(row, letter=letters[row.subject]) for row in rows]
+
+
+def _list_subjects(rows: Sequence[CaseInRun]) -> list[str]:
+    return list(dict.fromkeys(row.subject for row in reversed(rows)))
+
+
+def _make_row(summary: RunSummary, folder: Path, items: Sequence[RunItem], visit: CaseVisit, case: Case) -> CaseInRun:
+    own = items[0].case
+    return CaseInRun(
+        run=summary,
+        shown=make_shown_case(items),
+        case=own,
+        subject=digest_content(own.content),
+        labels=tuple(_read_labels(folder, own.id)),
+        link=link_case(summary.name, own.id, items[0].place, visit.values),
+        same_inputs=(own.task, own.reference, own.context) == (case.task, case.reference, case.context),
+    )
+
+
+def _read_labels(folder: Path, case: str) -> list[Label]:
+    """Read what people said of a case of a run; none where nobody did, or the file cannot be read."""
+    place = folder / STORE_FILE
+    with suppress(UsageError):
+        if place.is_file() and not place.is_symlink():
+            return [label for label in read_case_labels(place, case) if label.kind in ("person", "adjudication")]
+    return []
+
+
+def _list_other_answers(rows: Sequence[CaseInRun], this: CaseInRun) -> list[CaseInRun]:
+    """List one run for each answer that is another than this run's."""
+    by_letter = {row.letter: row for row in rows if row.letter != this.letter}
+    return [by_letter[letter] for letter in sorted(by_letter)]
+
+
+def _show_result(result: JudgeResult | PairResult) -> JudgeResult | ShownResult:
+    if isinstance(result, PairResult) or len(encode_result(result)) > _LARGEST_RESULT:
+        return make_shown_result(result)
+    return result
+
+
+def _list_texts(case: Case) -> list[tuple[str, str]]:
+    values = (("task", case.task), ("context", case.context), ("reference", case.reference))
+    return [(name, _write(value)) for name, value in values if value is not None]
+
+
+def _write(value: object) -> str:
+    try:
+        return write_content(value)[0]
+    except UsageError as error:
+        return f"(this cannot be shown: {error})"
+
+
+def _cut(text: str) -> str:
+    return text[:MOST_SHOWN]
+
+
+def _compare_texts(was: str, now: str) -> tuple[DiffLine, DiffLine, float]:
+    """Compare two answers word by word: each in parts, and how much is the same; of too little, nothing is marked."""
+    before, after = compare_words(was, now)
+    equal = 2 * sum(len(part.text) for part in after if not part.changed)
+    alike = equal / max(len(was) + len(now), 1)
+    if alike < _LEAST_ALIKE:
+        before, after = (DiffPart(text=was),), (DiffPart(text=now),)
+    return DiffLine(kind="minus", parts=before), DiffLine(kind="plus", parts=after), alike
+
+
+# ---------------------------------------------------------------- the list it comes from
+
+
+def _find_walk(state: PageState, visit: CaseVisit, run: Run, item: RunItem) -> Walk:
+    """Find the cases before and after this one in the list that its reader comes from."""
+    if visit.compared.a and visit.compared.b:
+        words, back = "the comparison", write_address("/compare", visit.values, "cases")
+        places = _list_compared(state, visit)
+    else:
+        words, back = "the list", write_address(f"/runs/{quote_segment(visit.run)}", visit.values, "cases")
+        differing = list_differing(state.library.load_report(visit.run))
+        places = visit.filters.list_places(run, differing, visit.withheld)
+    if item.place not in places:
+        return Walk(words=f"Not in {words}", back=back)
+    at = places.index(item.place)
+
+    def link(number: int) -> tuple[str, str] | None:
+        if not 0 <= number < len(places):
+            return None
+        case, _ = run.store.find_case(places[number]) or ("", "")
+        return link_case(visit.run, case, places[number], visit.values), case
+
+    return Walk(
+        words=f"{at + 1:,} of {len(places):,} in {words}", back=back, previous=link(at - 1), following=link(at + 1)
+    )
+
+
+def _list_compared(state: PageState, visit: CaseVisit) -> list[int]:
+    """List the places that the cases of a comparison have in this run."""
+    compared, library = visit.compared, state.library
+    comparison = load_comparison(library, compared.a, compared.b)
+    with library.open(compared.a) as before, library.open(compared.b) as after:
+        selected = compared.select(comparison, (before, after), visit.withheld)
+    side = 0 if visit.run == compared.a else 1
+    return [case.places[side] for case in selected]

@@ -1,0 +1,192 @@
+"""The runs whose pages are shown: found by name at every look, and the report of each with what people said of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from adjudge.dataset.label import Label
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.text import show
+from adjudge.labels.source import STORE_FILE
+from adjudge.measurement.decision import needs_record, record_look
+from adjudge.measurement.measure import make_measurement
+from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.run_labels import read_queue
+from adjudge.report.report import Report
+from adjudge.report.summary import make_report
+from adjudge.runs.folder import Run, open_run, read_manifest
+from adjudge.runs.store import RunStore
+from adjudge.server.problem import Problem
+from adjudge.server.run_folders import RUN_FILES, RunSummary, check_files, explain_trouble, summarise_run
+from adjudge.trust.extra import check_extra
+
+T = TypeVar("T")
+
+_MOST_KEPT = {"summary": 2_000, "report": 16, "comparison": 4}
+"""How many of each kind are kept for the next page. A comparison holds every case."""
+
+_NOT_RECORDED = (
+    "What people would pass is not shown: all planned labels are there, and the first look at them is recorded in the "
+    "run's folder, which this page does not write to. adjudge report of the run shows it."
+)
+
+_NO_EXTRA = "People labelled this run. To see what they would pass: pip install 'adjudge[trust]' where this runs."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledReport:
+    """The report of a run, with the labels that people gave its cases here."""
+
+    report: Report
+    labels: tuple[Label, ...] = ()
+    remark: str = ""
+    """The reason why the labels are left out, where they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLibrary:
+    """Runs by name. What is computed of them is kept until a file of theirs changes."""
+
+    scan: Callable[[], Mapping[str, Path]]
+    """Finds the folders that there are now, the newest first."""
+    configured: bool = True
+    """False where nobody said where runs are."""
+    writes: bool = True
+    """False where nothing may be written into the folders, and no trace of a look is left in them."""
+    _kept: dict[tuple[object, ...], tuple[Sequence[object], Any]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def find(self, name: str) -> Path:
+        """Find the folder of a run; raises ``Problem`` (404) for a name that none has.
+
+        One whose files are links is refused (409): they could lead out of the folder to what nobody meant to show.
+        """
+        folder = self.scan().get(name)
+        if folder is None:
+            raise Problem(404, f"there is no run {show(name[:200])} here", code="unknown_run")
+        return check_files(folder)
+
+    def open(self, name: str) -> Run:
+        """Open a run; raises ``Problem`` where there is none of that name (404) or it cannot be read (409)."""
+        folder = self.find(name)
+        try:
+            if self.writes:
+                return open_run(folder)
+            return Run(folder=folder, manifest=read_manifest(folder), store=RunStore(folder).freeze().open())
+        except UsageError as error:
+            raise self.explain(error, folder) from None
+
+    def summarise(self) -> list[RunSummary]:
+        """Summarise every run, the newest first by their names."""
+        return [self._summarise(name, folder) for name, folder in self.scan().items()]
+
+    def _summarise(self, name: str, folder: Path) -> RunSummary:
+        def summarise() -> RunSummary:
+            try:
+                with self.open(name) as run:
+                    return summarise_run(run, name=name)
+            except Problem as problem:
+                return RunSummary(name=name, trouble=problem.detail)
+            except UsageError as error:
+                return RunSummary(name=name, trouble=explain_trouble(error, folder.parent))
+
+        return self.keep(("summary", name), [folder], summarise, lasts=lambda made: made.status == "finished")
+
+    def list_alike(self, name: str) -> list[RunSummary]:
+        """List the runs of the data set of a run, itself included, the one that began last first.
+
+        A data set is known by its name: its contents change with every new version of the answers.
+        """
+        runs = [run for run in self.summarise() if not run.trouble]
+        dataset = next((run.dataset for run in runs if run.name == name), "")
+        alike = [run for run in runs if run.name == name or (dataset and run.dataset == dataset)]
+        return sorted(alike, key=lambda run: run.created_at, reverse=True)
+
+    def load_report(self, name: str, *, most_cases: int = 0) -> LabelledReport:
+        """Make the report of a run, with what people said of it; raises ``Problem`` as ``open`` does."""
+        return self.keep(
+            ("report", name, most_cases),
+            [self.find(name)],
+            lambda: self._make_report(name, most_cases),
+            lasts=lambda made: made.report.about.status == "finished",
+        )
+
+    def keep(
+        self, key: tuple[object, ...], folders: Sequence[Path], make: Callable[[], T], *, lasts: Callable[[T], bool]
+    ) -> T:
+        """Return what ``make`` returned for these folders, unless a file in them has changed since.
+
+        What ``lasts`` denies is not kept, such as the status of a run that may be killed at any moment.
+        """
+        state = [_read_state(folder) for folder in folders]
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None and kept[0] == state:
+            return kept[1]
+        made = make()
+        if lasts(made):
+            with self._lock:
+                # As it is now: making a report records the look, and the next page must not take that for news.
+                self._kept[key] = ([_read_state(folder) for folder in folders], made)
+                alike = [other for other in self._kept if other[0] == key[0]]
+                for oldest in alike[: max(len(alike) - _MOST_KEPT[str(key[0])], 0)]:
+                    del self._kept[oldest]
+        return made
+
+    def explain(self, error: UsageError, folder: Path) -> Problem:
+        """Make the problem of a run that cannot be read."""
+        return Problem(409, explain_trouble(error, folder.parent), code="unreadable_run")
+
+    def _make_report(self, name: str, most_cases: int) -> LabelledReport:
+        with self.open(name) as run:
+            try:
+                labels, measurement, remark = self._measure(run)
+                report = make_report(run, most_cases=most_cases, labels=labels, measurement=measurement)
+            except UsageError as error:
+                raise self.explain(error, run.folder) from None
+            return LabelledReport(report=report, labels=labels, remark=remark)
+
+    def _measure(self, run: Run) -> tuple[tuple[Label, ...], Measurement | None, str]:
+        """Measure a run by the labels of its own queue: the labels, the measurement, and why they are left out."""
+        if not (run.folder / STORE_FILE).is_file():
+            return (), None, ""
+        try:
+            labels = read_queue(run, copy=not self.writes)
+        except UsageError as error:
+            return (), None, f"What people said of this run is left out: {explain_trouble(error, run.folder.parent)}"
+        if not labels:
+            return (), None, ""
+        try:
+            check_extra()
+        except UsageError:
+            return labels, None, _NO_EXTRA
+        measurement = make_measurement(run, labels=labels)
+        if not measurement.labelled:
+            return labels, None, ""
+        return (labels, measurement, "") if self._note_look(run, measurement) else ((), None, _NOT_RECORDED)
+
+    def _note_look(self, run: Run, measurement: Measurement) -> bool:
+        """Record that somebody looks; return whether they may, because a limit for one look holds for one alone."""
+        if self.writes:
+            try:
+                record_look(run, measurement, by="server")
+            except AdjudgeError:
+                return False
+            return True
+        return not needs_record(run, measurement)
+
+
+def _read_state(folder: Path) -> tuple[tuple[int, int], ...]:
+    """Read when each file of a run was written and how long it is; zeros for one that is not there."""
+    state = []
+    for name in RUN_FILES:
+        try:
+            status = (folder / name).stat()
+            state.append((status.st_mtime_ns, status.st_size))
+        except OSError:
+            state.append((0, 0))
+    return tuple(state)

@@ -1,0 +1,80 @@
+"""``adjudge view`` in this process, and the browser of whoever opens its address."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.patience import HANG, wait_for
+
+httpx = pytest.importorskip("httpx")
+uvicorn = pytest.importorskip("uvicorn")
+for needed in ("argon2", "fastapi", "multipart", "prometheus_client"):
+    pytest.importorskip(needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewing:
+    """Runs that are shown at ``url``; ``address`` lets the first one in who opens it."""
+
+    url: str
+    address: str
+    clients: list[Any] = field(default_factory=list)
+
+    def open_browser(self, **headers: str) -> Any:
+        """A browser that has opened nothing yet."""
+        options = {"verify": False, "timeout": HANG, "headers": {"Accept": "text/html"} | headers}
+        self.clients.append(httpx.Client(base_url=self.url, **options))
+        return self.clients[-1]
+
+    def enter(self) -> Any:
+        """A browser that has opened the address, first of all."""
+        browser = self.open_browser()
+        assert browser.get(self.address).status_code == 200
+        return browser
+
+
+def view_below(folder: Path) -> AbstractContextManager[Viewing]:
+    """Show the runs in a folder, as without arguments."""
+    from adjudge.server.viewing import find_below
+
+    return _open_view(partial(find_below, folder))
+
+
+def view_named(folders: Sequence[Path]) -> AbstractContextManager[Viewing]:
+    """Show the runs in these folders."""
+    from adjudge.server.viewing import find_named
+
+    return _open_view(partial(dict, find_named(folders)))
+
+
+@contextmanager
+def _open_view(scan: Callable[[], Mapping[str, Path]]) -> Iterator[Viewing]:
+    from adjudge.config.server import ServerSettings
+    from adjudge.server.listening import listen
+    from adjudge.server.run_library import RunLibrary
+    from adjudge.server.viewing import OPEN, make_view_app
+
+    listener = listen(ServerSettings(port=0))
+    app, holder = make_view_app(RunLibrary(scan=scan, writes=False), listener.getsockname()[1])
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", server_header=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    url = holder.state.settings.base_url
+    viewing = Viewing(url=url, address=f"{url}{OPEN}{holder.secret}")
+    thread.start()
+    try:
+        wait_for(lambda: server.started or not thread.is_alive())
+        yield viewing
+    finally:
+        for client in viewing.clients:
+            client.close()
+        server.should_exit = True
+        thread.join(timeout=HANG)
+        listener.close()
