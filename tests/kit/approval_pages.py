@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import Any
@@ -104,9 +105,11 @@ def decide(server: RunningServer, ident: str, by: str, approved: bool) -> Any:
 def send(client: Any, ident: str, vote: str, reason: str = "", **more: str) -> Any:
     """Fill in the form of a request's page, as a browser without scripts does, and send it."""
     page = client.get(f"/approvals/{ident}", params=more.pop("params", None))
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page.text)))
+    form = find_form(page.text)
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
+    action = re.search(r'action="([^"]+)"', form)
     data = fields | {"vote": vote, "reason": reason} | more
-    return client.post(f"/approvals/{ident}/decide", data=data)
+    return client.post(f"/approvals/{ident}/decide" if action is None else html.unescape(action[1]), data=data)
 
 
 def find_form(page: str) -> str:

@@ -13,7 +13,8 @@ from sqlalchemy import create_engine
 
 from adjudge import Decision, Ledger
 from adjudge.ledger import Entry
-from adjudge.ledger.columns import ALL_COLUMNS, ENTRY_COLUMNS, ENTRY_NAMES, ENTRY_WORDS
+from adjudge.ledger.columns import ALL_COLUMNS, ENTRY_COLUMNS, ENTRY_NAMES
+from adjudge.ledger.search_index import SEARCH_TEXTS
 from kit.ledgers import SECRET, STORES, make_chain_result, make_result, open_store, run
 
 HELD = Decision(
@@ -108,8 +109,8 @@ CHANGES = {
     **{name: change(ENTRY_COLUMNS, **{name: "0.125"}) for name in NUMBERS if name != "seq"},
     "seq": f"UPDATE {ENTRY_COLUMNS} SET seq = 400 WHERE seq = 4",
     "no columns": f"DELETE FROM {ENTRY_COLUMNS} WHERE seq = 4",
-    "other words": change(ENTRY_WORDS, words="'x'"),
-    "no words": f"DELETE FROM {ENTRY_WORDS} WHERE seq = 4",
+    "another text": change(SEARCH_TEXTS, text="'x'"),
+    "no text": f"DELETE FROM {SEARCH_TEXTS} WHERE seq = 4",
     "one more name": f"INSERT INTO {ENTRY_NAMES} VALUES (4, 'judge', 'x')",
 }
 
@@ -158,7 +159,7 @@ def test_what_the_entries_show_comes_first(url: str):
 
 
 def test_what_is_erased_is_nowhere(url: str):
-    """The columns and words of an entry go with its payload, and the ledger still verifies."""
+    """The columns and the search text of an entry go with its payload, and the ledger still verifies."""
 
     async def work(ledger: Ledger) -> tuple[list[int], Any]:
         seq = await ledger.append(make_result(judge=SECRET), kind="result")
@@ -168,7 +169,7 @@ def test_what_is_erased_is_nowhere(url: str):
     entries, verification = run(url, work, store_content="full")
 
     assert (entries, bool(verification)) == ([], True)
-    for table in (ENTRY_COLUMNS, ENTRY_WORDS, ENTRY_NAMES):
+    for table in (ENTRY_COLUMNS, SEARCH_TEXTS, ENTRY_NAMES):
         assert SECRET.lower() not in json.dumps(execute(url, f"SELECT * FROM {table}")).lower()
 
 
@@ -176,7 +177,7 @@ def test_a_ledger_without_columns_names_the_remedy(url: str, require: Any):
     """Nothing is written beside entries that no list would show; an upgrade derives all of them."""
     require("alembic", find_spec("alembic"), "pip install 'adjudge[server]'")
     run(url, fill)
-    for table in (ENTRY_COLUMNS, ENTRY_WORDS, ENTRY_NAMES):
+    for table in (ENTRY_COLUMNS, ENTRY_NAMES):
         execute(url, f"DROP TABLE {table}")
     refused: list[Callable[[Ledger], Any]] = [
         lambda ledger: ledger.append({"n": 1}, kind="run"),

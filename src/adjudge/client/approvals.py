@@ -26,13 +26,16 @@ class RemoteApprovals:
         title: str | None = None,
         agent: str | None = None,
         customer: str | None = None,
+        gate: str | None = None,
+        words: str | None = None,
         limit: int = 1_000,
     ) -> tuple[Approval, ...]:
         """List the requests that the key may look at, the oldest first; ``None`` is any status.
 
-        ``title`` is a part of the title, ``agent`` and ``customer`` are what the requests' metadata say.
+        ``title`` is a part of the title, ``agent`` and ``customer`` are what the requests' metadata say. ``words`` is
+        what a person would type into the search of the queue, such as ``refund customer:C-20931``.
         """
-        filters = {"title": title, "agent": agent, "customer": customer}
+        filters = {"title": title, "agent": agent, "customer": customer, "gate": gate, "q": words}
         reply = await self.connection.get("v1", "approvals", status=status or "all", limit=limit, **filters)
         return read_answer(_read_list, reply, self.connection.url, "list of approvals")
 

@@ -33,7 +33,8 @@ class RemoteResults:
     ) -> AsyncIterator[RecordedResult]:
         """Yield the results that match all filters, the newest first.
 
-        ``words`` are all in a result's texts, or are its id or the beginning of its digest. ``when`` is how far back
+        ``words`` are all in a result's texts or metadata, or are its id or the beginning of its digest; a filter such
+        as ``customer:C-20931`` or ``title:"two words"`` is about one of the documented keys. ``when`` is how far back
         to look: the last 1, 7, 30 or 90 days, or ``all``. A held decision has the outcome ``held``.
         """
         filters = {"q": words, "gate": gate, "outcome": outcome, "by": decided_by, "judge": judge, "when": when}

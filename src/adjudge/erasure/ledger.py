@@ -16,8 +16,9 @@ from adjudge.guards.approval.store import ApprovalTransaction, erase_request, lo
 from adjudge.guards.approval.tables import APPROVALS, APPROVERS, PENDING, PENDING_VOTES, REQUEST_COLUMNS, VOTES
 from adjudge.guards.approval.tables import make_tables as make_approval_tables
 from adjudge.guards.tool_guard.trust import REFUSALS_ERASED
-from adjudge.ledger.columns import CALL_UNCHECKED, ENTRY_COLUMNS, ENTRY_NAMES, ENTRY_WORDS, derive, make_column_tables
+from adjudge.ledger.columns import CALL_UNCHECKED, ENTRY_COLUMNS, ENTRY_NAMES, derive, make_column_tables
 from adjudge.ledger.ledger import Ledger
+from adjudge.ledger.search_index import SEARCH_TEXTS
 from adjudge.ledger.store import Transaction, make_table
 from adjudge.ledger.verification import ERASURES_SCHEMA
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 KEY = "adjudge_erasure_key"
 """The table with the key of the digests by which erasures name what was forgotten. It is in no export of a ledger."""
 
-TABLES = (KEY, ENTRY_COLUMNS, ENTRY_NAMES, ENTRY_WORDS, APPROVALS, APPROVERS, PENDING, PENDING_VOTES, REQUEST_COLUMNS,
+TABLES = (KEY, ENTRY_COLUMNS, ENTRY_NAMES, SEARCH_TEXTS, APPROVALS, APPROVERS, PENDING, PENDING_VOTES, REQUEST_COLUMNS,
           VOTES)  # fmt: skip
 
 KEPT = ("genesis", "erasure", "anchor", "certificate", "key.created", "key.rotated", "key.revoked", "run.reopened",
@@ -212,10 +213,10 @@ def _find_answers(connection: Connection, choice: Choice, findings: Findings, an
 
 
 def _count_words(connection: Connection, entries: Iterable[int]) -> int:
-    from sqlalchemy import func, select
+    from sqlalchemy import column, func, select, table
 
-    words = make_column_tables().tables[ENTRY_WORDS]
-    statements = (select(func.count()).where(among) for among in _split(words.c.seq, entries))
+    texts = table(SEARCH_TEXTS, column("seq"))
+    statements = (select(func.count()).select_from(texts).where(among) for among in _split(texts.c.seq, entries))
     return sum(connection.execute(statement).scalar_one() for statement in statements)
 
 

@@ -1,4 +1,4 @@
-"""The searched columns of entries: what lists, figures and searches look for, in tables beside the ledger's own.
+"""The columns of entries: what lists and figures look for, in tables beside the ledger's own.
 
 They are derived from an entry's kind, subject and payload, so they prove nothing: ``verify`` derives them again and
 reports every difference, and an upgrade writes them anew. Where a payload is erased, its columns go with it.
@@ -7,7 +7,7 @@ reports every difference, and an upgrade writes them anew. Where a payload is er
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,14 @@ from adjudge.formats.text import clean, flatten
 from adjudge.ledger.database import Statements
 from adjudge.ledger.entry import Row
 from adjudge.ledger.payload import MOST_SUBJECT, Draft, can_store
+from adjudge.ledger.search_index import FORM, SEARCH_STATE, SEARCH_TEXTS, SearchState, delete_text, read_state
+from adjudge.ledger.search_text import make_search_text
 from adjudge.result import Outcome
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData, Table
 
 ENTRY_COLUMNS = "adjudge_ledger_columns"
-
-ENTRY_WORDS = "adjudge_ledger_words"
 
 ENTRY_NAMES = "adjudge_ledger_names"
 
@@ -69,8 +69,8 @@ class Derived(msgspec.Struct, frozen=True):
     """All that is derived from one entry, apart from its place and time."""
 
     columns: EntryColumns
-    words: str | None
-    """The texts that a search looks through, in lower case, one a line; ``None`` for what is not listed."""
+    text: str | None
+    """The text that a search looks through, without the place; ``None`` for what neither results nor requests list."""
     names: tuple[tuple[str, str], ...]
     """Further values by which ``query`` finds the entry, such as the judge of a seat, each after what it is:
     ``judge``, ``outcome``, ``gate``, ``execution``, or the ``run`` of an agent and what is noted of it."""
@@ -99,6 +99,7 @@ class JudgedMembers(msgspec.Struct, frozen=True, kw_only=True):
     gate: str | None = None
     id: str = ""
     judge: str = ""
+    metadata: object = None
     outcome: Outcome
     reasoning: str = ""
     result: object = None
@@ -152,6 +153,7 @@ class OtherMembers(msgspec.Struct, frozen=True, kw_only=True):
     execution: object = None
     gate: object = None
     judge: object = None
+    message: object = None
     metadata: object = None
     outcome: object = None
     result: object = None
@@ -244,8 +246,9 @@ def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
     values += [] if judged is None else [("gate", judged.gate), ("execution", judged.execution), *_list_seats(judged)]
     content = decision.content or (judged.content if judged else None)
     judge = judged.judge if judged else ""
-    texts = (decision.id, judged.id if judged else "", decision.why, content, judge, decision.title)
-    return Derived(columns, _join_words(subject, texts), _make_names(columns, values))
+    ids = (subject, decision.id, judged.id if judged else "", decision.approval_id)
+    text = make_search_text((*ids, decision.gate, decision.why, content, judge), decision.metadata)
+    return Derived(columns, text, _make_names(columns, values))
 
 
 def _derive_result(subject: str, result: JudgedMembers) -> Derived:
@@ -265,8 +268,9 @@ def _derive_result(subject: str, result: JudgedMembers) -> Derived:
         duration_ms=result.duration_ms,
         cost_usd=result.usage.cost_usd if result.usage else None,
     )
-    texts = (result.id, result.reasoning or result.detail, result.content, result.judge)
-    return Derived(columns, _join_words(subject, texts), _make_names(columns, _list_seats(result)))
+    texts = (subject, result.id, result.gate, result.reasoning or result.detail, result.content, result.judge)
+    text = make_search_text(texts, result.metadata)
+    return Derived(columns, text, _make_names(columns, _list_seats(result)))
 
 
 def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
@@ -291,10 +295,11 @@ def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
         cost_usd=None,
     )
     noted = _list_noted(kind, members)
+    text = _make_request_text(columns, members) if kind == "approval.requested" else None
     if inner is None and about.results is None and not noted:
-        return Derived(columns, None, ())
+        return Derived(columns, text, ())
     values = [] if inner is None else _list_contradictions(members, about)
-    return Derived(columns, None, _make_names(columns, [*values, *_list_judges(about.results), *noted]))
+    return Derived(columns, text, _make_names(columns, [*values, *_list_judges(about.results), *noted]))
 
 
 _ABOUT = ("gate", "execution", "outcome", "judge", "score", "results")
@@ -435,14 +440,17 @@ def _keep(text: object) -> str | None:
     return text if isinstance(text, str) and len(text) <= MOST_SUBJECT and can_store(text) else None
 
 
-def _join_words(subject: str, texts: Iterable[str | None]) -> str:
-    # No store holds NUL, and a word has no line end, so that it is found within one text.
-    return "\n".join([subject, *filter(None, texts)]).lower().replace("\0", " ")
+def _make_request_text(columns: EntryColumns, members: OtherMembers) -> str:
+    """Make the text by which a request for approval is found in the queue."""
+    result = members.result if isinstance(members.result, dict) else {}
+    texts = [members.message, result.get("reasoning"), result.get("detail")]
+    ids = (columns.subject, columns.approval, columns.result, columns.gate, columns.judge)
+    return make_search_text((*ids, *(text for text in texts if isinstance(text, str))), members.metadata)
 
 
-def _add_place(seq: int, words: str) -> str:
-    """The words of an entry, which is found by its place too."""
-    return f"{seq}\n{words}"
+def write_search_text(seq: int, derived: Derived | None) -> tuple[int, str] | None:
+    """Write the row of the search index for an entry, which is found by its place too; ``None`` if it has none."""
+    return None if derived is None or derived.text is None else (seq, f"{seq}\n{derived.text}")
 
 
 # ---------------------------------------------------------------- the tables
@@ -483,13 +491,6 @@ def make_column_tables() -> MetaData:
         sqlite_where=asked,
         postgresql_where=asked,
     )
-    Table(
-        ENTRY_WORDS,
-        tables,
-        Column("seq", place, primary_key=True, autoincrement=False),
-        Column("words", Text, nullable=False),
-        sqlite_strict=True,
-    )
     names = Table(
         ENTRY_NAMES,
         tables,
@@ -507,11 +508,6 @@ def find_columns() -> Table:
     return make_column_tables().tables[ENTRY_COLUMNS]
 
 
-def find_words() -> Table:
-    """The table of words."""
-    return make_column_tables().tables[ENTRY_WORDS]
-
-
 def write_condition(name: str) -> str:
     """The condition that an entry says this ``judge``, ``outcome``, ``gate``, ``execution`` or ``run``, in a seat too.
 
@@ -524,34 +520,40 @@ def write_condition(name: str) -> str:
 def insert_columns(statements: Statements, derived: Iterable[tuple[int, str, Derived | None]]) -> None:
     """Write the columns of some new entries, each with its place and time."""
     columns: list[tuple[Any, ...]] = []
-    words: list[tuple[int, str]] = []
     names: list[tuple[int, str, str]] = []
     for seq, at, one in derived:
         if one is None:
             continue
         columns.append((seq, at, *astuple(one.columns)))
-        if one.words is not None:
-            words.append((seq, _add_place(seq, one.words)))
         names += [(seq, *pair) for pair in one.names]
     statements.insert(ENTRY_COLUMNS, ALL_COLUMNS, columns)
-    statements.insert(ENTRY_WORDS, ("seq", "words"), words)
     statements.insert(ENTRY_NAMES, ("seq", "name", "value"), names)
 
 
-_TABLES = (ENTRY_COLUMNS, ENTRY_WORDS, ENTRY_NAMES)
+_TABLES = (ENTRY_COLUMNS, ENTRY_NAMES)
 
 
 def delete_columns(statements: Statements, seq: int) -> None:
-    """Delete what is derived from an entry whose payload is erased."""
+    """Delete what is derived from an entry whose payload is erased: its columns, its names, and its search text.
+
+    After the last of several, call ``purge_trigrams``, so that the index keeps nothing of them either.
+    """
+    delete_text(statements, seq)
     for table in _TABLES:
         statements.execute(f"DELETE FROM {table} WHERE seq = ?", (seq,))  # noqa: S608 - the name is ours
 
 
-def find_difference(statements: Statements, rows: Sequence[Row]) -> tuple[int, str] | None:
-    """The first of some entries, which follow each other, whose columns are not what they are derived from."""
+def find_difference(
+    statements: Statements, rows: Sequence[Row], tables: Collection[str] = (SEARCH_STATE,)
+) -> tuple[int, str] | None:
+    """The first of some entries, which follow each other, whose columns are not what they are derived from.
+
+    Search texts are compared where the index of the database, which has these ``tables``, says that they are there.
+    """
     if not rows:
         return None
-    stored = _load(statements, rows[0][0], rows[-1][0])
+    state = read_state(statements) if SEARCH_STATE in tables else None
+    stored = _load(statements, rows[0][0], rows[-1][0], state)
     for row in rows:
         problem = _compare(row, derive(row), stored)
         if problem is not None:
@@ -573,11 +575,13 @@ class _Stored:
     """The rows that are stored beside some entries, by their places."""
 
     columns: dict[int, tuple[Any, ...]]
-    words: dict[int, str]
     names: dict[int, list[tuple[str, str]]]
+    texts: dict[int, str]
+    searched: range
+    """The places whose search texts are there."""
 
 
-def _load(statements: Statements, first: int, last: int) -> _Stored:
+def _load(statements: Statements, first: int, last: int, state: SearchState | None) -> _Stored:
     def fetch(table: str, columns: Iterable[str]) -> list[tuple[Any, ...]]:
         # A verification reads every row there is, so a page of each table is read at once.
         statement = f"SELECT {', '.join(columns)} FROM {table} WHERE seq BETWEEN ? AND ?"  # noqa: S608 - the names are ours
@@ -587,16 +591,19 @@ def _load(statements: Statements, first: int, last: int) -> _Stored:
     for seq, name, value in fetch(ENTRY_NAMES, ("seq", "name", "value")):
         names.setdefault(seq, []).append((name, value))
     columns = {row[0]: row for row in fetch(ENTRY_COLUMNS, ALL_COLUMNS)}
-    words: dict[int, str] = {seq: text for seq, text in fetch(ENTRY_WORDS, ("seq", "words"))}  # noqa: C416 - names what the rows hold
-    return _Stored(columns, words, names)
+    if state is None or state.form != FORM:
+        return _Stored(columns, names, {}, range(0))
+    texts: dict[int, str] = {seq: text for seq, text in fetch(SEARCH_TEXTS, ("seq", "text"))}  # noqa: C416 - names what the rows hold
+    return _Stored(columns, names, texts, range(state.since, state.last + 1))
 
 
 def _compare(row: Row, derived: Derived | None, stored: _Stored) -> str | None:
     """Say how what is stored beside an entry differs from what is derived from it; ``None`` where it does not."""
     seq, at = row[0], row[2]
-    columns, words, names = stored.columns.get(seq), stored.words.get(seq), stored.names.get(seq)
+    columns, text, names = stored.columns.get(seq), stored.texts.get(seq), stored.names.get(seq)
+    text = text if seq in stored.searched else None
     if derived is None:
-        nothing = columns is None and words is None and names is None
+        nothing = columns is None and text is None and names is None
         return None if nothing else "has columns, and no payload that they could be derived from"
     if columns is None:
         return "has no columns beside it, so that no list shows it"
@@ -605,8 +612,8 @@ def _compare(row: Row, derived: Derived | None, stored: _Stored) -> str | None:
         pairs = zip(ALL_COLUMNS, (seq, at, *wanted), columns, strict=True)
         name, value, other = next(trio for trio in pairs if trio[1] != trio[2])
         return f"is listed with {name} {_show(other)}, and its payload says {_show(value)}"
-    if words != (None if derived.words is None else _add_place(seq, derived.words)):
-        return "is searched by other words than its payload has"
+    if seq in stored.searched and (seq, text) != (write_search_text(seq, derived) or (seq, None)):
+        return "is searched by another text than its payload has"
     if (names or derived.names) and sorted(derived.names) != sorted(names or ()):
         return "is found under other names than its payload has"
     return None

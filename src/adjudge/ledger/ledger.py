@@ -248,6 +248,13 @@ class Ledger:
             raise LedgerError(f"the ledger {self._store.name} has lost its entries")
         return head
 
+    async def explain_search(self) -> str | None:
+        """Return one sentence why searching this ledger is slow, because trigrams are missing; ``None`` if it is not.
+
+        Raises ``UsageError`` if there is no ledger.
+        """
+        return await asyncio.to_thread(self._find_store().explain_search)
+
     async def verify(
         self,
         head: Head | str | os.PathLike[str] | None = None,

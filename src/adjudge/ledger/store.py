@@ -23,17 +23,28 @@ from adjudge.formats.text import clean, show
 from adjudge.ledger.columns import (
     ENTRY_COLUMNS,
     delete_columns,
+    derive,
     derive_draft,
     find_difference,
     find_stray,
     insert_columns,
     make_column_tables,
     write_condition,
+    write_search_text,
 )
 from adjudge.ledger.database import BUSY_SECONDS, Database, EngineStatements, Statements
 from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, format_time, hash_entry, signed_bytes
 from adjudge.ledger.payload import Draft, write_draft
 from adjudge.ledger.revision import VERSION_TABLE, check_revision, write_revision
+from adjudge.ledger.search_index import (
+    SEARCH_STATE,
+    append_texts,
+    create_index,
+    find_missing,
+    find_search_problem,
+    purge_trigrams,
+    replace_texts,
+)
 from adjudge.result import make_id
 
 if TYPE_CHECKING:
@@ -144,7 +155,7 @@ class Store:
         """``about`` is what the genesis entry says beside the schema and the public key."""
         self._database = Database(url)
         self._signer, self._about = signer, about
-        self._is_ready = False
+        self._is_ready, self._is_searched = False, True
         self._tables: frozenset[str] = frozenset()
 
     @property
@@ -173,7 +184,7 @@ class Store:
             while rows := list_rows(statements, after=last):
                 yield from rows
                 last = rows[-1][0]
-                problem = find_difference(statements, rows) if compares else None
+                problem = find_difference(statements, rows, self._tables) if compares else None
                 if problem is not None and on_difference is not None:
                     on_difference(*problem)
                     compares = False
@@ -221,6 +232,25 @@ class Store:
         """Make the ledger if there is none, and find out whether it can be written."""
         with self._writing():
             pass
+
+    def extend_search(self) -> bool:
+        """Add the next part of what is missing to the search index, and return whether more may be missing."""
+        if self._is_searched:
+            return False
+        with self._writing() as statements:
+            missing = find_missing(statements, PAGE)
+            if missing is not None:
+                first, last = missing
+                rows = list_rows(statements, after=first - 1, count=last - first + 1)
+                texts = [text for row in rows if (text := write_search_text(row[0], derive(row))) is not None]
+                replace_texts(statements, first, last, texts)
+        self._is_searched = missing is None
+        return not self._is_searched
+
+    def explain_search(self) -> str | None:
+        """Say in one sentence why searching this ledger is slow; ``None`` if it is not."""
+        with self._reading() as statements:
+            return find_search_problem(statements, self._tables)
 
     def transact(self, work: Callable[[Transaction], T], tables: MetaData) -> T:
         """Do some work on the ledger and on tables beside it, in one durable commit or not at all."""
@@ -278,6 +308,7 @@ class Store:
         """Record the erasure of an entry's payload and erase it, both or neither; the place of the record."""
         with self._writing() as statements:
             place = _erase(statements, partial(self._insert, statements), seq, {"reason": reason, "by": by})
+            purge_trigrams(statements)
         if self._database.file is not None:
             self._write_back()
         return place
@@ -324,8 +355,11 @@ class Store:
             rows.append(self._make_row(place, at, prev, draft))
             prev = rows[-1][8]
         statements.insert(TABLE, COLUMNS, rows)
-        pairs = zip(rows, drafts, strict=True)
-        insert_columns(statements, [(row[0], at, derive_draft(draft)) for row, draft in pairs])
+        derived = [(row[0], at, derive_draft(draft)) for row, draft in zip(rows, drafts, strict=True)]
+        insert_columns(statements, derived)
+        texts = [text for seq, _, one in derived if (text := write_search_text(seq, one)) is not None]
+        if not append_texts(statements, seq + 1, rows[-1][0], texts):
+            self._is_searched = False
         return [row[0] for row in rows]
 
     def _make_row(self, seq: int, at: str, prev: str, draft: Draft) -> Row:
@@ -370,6 +404,10 @@ class Store:
         self._check_genesis(statements)
         self._check_revision(statements)
         self._check_columns()
+        if SEARCH_STATE not in self._tables:
+            create_index(statements, _find_last(statements)[0])
+            self._tables = list_tables(statements)
+        self._is_searched = False  # until extend_search has looked
 
     def _create(self) -> None:
         with self._database.connect(writes=True) as connection:
@@ -382,6 +420,7 @@ class Store:
                 return
             make_table().create(connection)
             make_column_tables().create_all(connection)
+            create_index(statements, 0)
             write_revision(statements)
             for statement in SQLITE_DDL if statements.is_file else POSTGRES_DDL:
                 statements.execute(statement)
@@ -430,7 +469,8 @@ class Transaction:
         return _erase(EngineStatements(self.connection), self._insert, seq, record)
 
     def record_erasure(self, record: Mapping[str, Any]) -> int:
-        """Append the entry that sums up several erasures; it excuses no payload that is missing."""
+        """Append the entry that sums up several erasures, after the last; it excuses no payload that is missing."""
+        purge_trigrams(EngineStatements(self.connection))
         return self._insert([write_draft("erasure", "", record)])[0]
 
 

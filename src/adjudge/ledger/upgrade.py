@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
-from adjudge.ledger.columns import derive, insert_columns, make_column_tables
+from adjudge.ledger.columns import derive, insert_columns, make_column_tables, write_search_text
 from adjudge.ledger.database import EngineStatements
 from adjudge.ledger.revision import FIRST, REVISION, VERSION_TABLE, read_revision
+from adjudge.ledger.search_index import append_texts, create_index
 from adjudge.ledger.store import list_rows, list_tables
 
 if TYPE_CHECKING:
@@ -60,12 +61,16 @@ def upgrade_tables(connection: Connection, *, rebuild: Callable[[Connection], ob
 
 
 def rebuild_columns(connection: Connection) -> None:
-    """Derive the columns of every entry from its payload, in place of those that are there."""
+    """Derive the columns and the search index of every entry from its payload, in place of those that are there."""
     tables, statements = make_column_tables(), EngineStatements(connection)
     tables.create_all(connection)
     for table in tables.sorted_tables:
         connection.execute(table.delete())
+    create_index(statements, 0)
     after = 0
     while rows := list_rows(statements, after=after):
-        insert_columns(statements, [(row[0], row[2], derive(row)) for row in rows])
+        derived = [(row[0], row[2], derive(row)) for row in rows]
+        insert_columns(statements, derived)
+        texts = [text for seq, _, one in derived if (text := write_search_text(seq, one)) is not None]
+        append_texts(statements, after + 1, rows[-1][0], texts)
         after = rows[-1][0]

@@ -14,7 +14,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from adjudge.errors import LedgerError
+from adjudge.formats.text import clean
 from adjudge.group_commit import GroupCommit, resolve_futures
+from adjudge.hooks import logger
 from adjudge.ledger.payload import Draft
 from adjudge.ledger.store import Store
 
@@ -86,7 +88,19 @@ def _run(jobs: Jobs, wakes: Wakes, store: Store) -> None:
             several = len(together) > 1
             _carry_out(store, together)
             _wait_for_others(jobs, several=several)
+        while goes_on and wakes.empty() and _extend_search(store):
+            pass  # in parts, so that who comes with a job waits for one of them at most
     store.close()
+
+
+def _extend_search(store: Store) -> bool:
+    """Add a part of what is missing to the search index, and return whether there is more to add."""
+    try:
+        return store.extend_search()
+    except _ANYTHING as error:
+        # Whatever is wrong is somebody's answer with their next append. Searching does without, as long as it has to.
+        logger.warning("the search index could not be extended: %s", clean(str(error)[:300], keep_lines=False))
+        return False
 
 
 def _wait_for_others(jobs: Jobs, *, several: bool) -> None:

@@ -5,6 +5,7 @@ What is looked for is in the columns beside the ledger's entries; what is shown 
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +13,12 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from adjudge.ledger.columns import STATES, find_columns, find_words, make_column_tables
+from adjudge.ledger.columns import STATES, find_columns, make_column_tables
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.recorded import RecordedResult, make_recorded
+from adjudge.ledger.search_index import find_unsearched, match_entries
+from adjudge.ledger.search_text import read_query
 from adjudge.ledger.store import make_table
 from adjudge.server.database import get_now
 from adjudge.server.entry_search import read_closed
@@ -36,7 +39,7 @@ class ResultFilters:
     """The filters of a list of results; an empty text is no condition."""
 
     q: str = ""
-    """Words that are all in its texts, ids or digest."""
+    """Words that are all in its texts, metadata, ids or digest, and filters, as ``read_query`` reads them."""
     gate: str = ""
     outcome: str = ""
     """One of ``STATES``."""
@@ -58,6 +61,8 @@ class ResultList:
     gates: tuple[str, ...]
     """The gates of all results of the time, whether they match or not."""
     judges: tuple[str, ...]
+    unsearched: int = 0
+    """The last place up to which entries are not in the search index yet, where words were searched; else 0."""
 
 
 async def list_results(
@@ -82,19 +87,23 @@ async def list_results(
 async def _read_list(
     ledger: Ledger, filters: ResultFilters, *, gates: Collection[str] | None, before: int | None, most: int
 ) -> ResultList:
-    from sqlalchemy import func, select
+    from sqlalchemy import func, null, select
 
     columns, days = find_columns(), PERIODS[filters.when]
     since = None if days is None else get_now() - timedelta(days=days)
     visible = [columns.c.state.is_not(None), *_list_restrictions(gates, since)]
-    matching = [*visible, *_list_conditions(filters), ~_was_recorded_again()]
-    newest = select(columns.c.seq).where(*matching).order_by(columns.c.seq.desc()).limit(most + 1)
-    if before is not None:
-        newest = newest.where(columns.c.seq < before)
-    counts = select(columns.c.state, func.count()).where(*matching).group_by(columns.c.state)
+    query = read_query(filters.q)
 
     def fetch(connection: Connection) -> ResultList:
-        seqs = list(connection.execute(newest).scalars())
+        conditions = [*visible, *_list_conditions(filters), ~_was_recorded_again()]
+        conditions += [match_entries(connection, query, columns.c.seq)] if query else []
+        # One statement, so that a search is done once for the figures and the rows.
+        matching = select(columns.c.seq, columns.c.state).where(*conditions).cte("matching")
+        newest = select(matching.c.seq).order_by(matching.c.seq.desc()).limit(most + 1)
+        newest = (newest if before is None else newest.where(matching.c.seq < before)).subquery()
+        counts = select(matching.c.state, func.count()).group_by(matching.c.state)
+        rows = connection.execute(counts.union_all(select(null(), newest.c.seq))).all()
+        seqs = sorted((number for state, number in rows if state is None), reverse=True)
         known_gates, judges = (
             tuple(sorted(filter(None, connection.execute(select(column).where(*visible).distinct()).scalars())))
             for column in (columns.c.gate, columns.c.judge)
@@ -102,9 +111,10 @@ async def _read_list(
         return ResultList(
             rows=_read_rows(connection, seqs[:most]),
             more=len(seqs) > most,
-            counts=dict([tuple(row) for row in connection.execute(counts)]),
+            counts={state: number for state, number in rows if state is not None},
             gates=known_gates,
             judges=judges,
+            unsearched=find_unsearched(connection) if query else 0,
         )
 
     return await ledger.look(fetch, tables=make_column_tables()) or _NO_RESULTS
@@ -124,16 +134,9 @@ def _list_restrictions(gates: Collection[str] | None, since: datetime | None) ->
 
 
 def _list_conditions(filters: ResultFilters) -> list[ColumnElement[bool]]:
-    from sqlalchemy import select
-
-    columns, words = find_columns(), find_words()
+    columns = find_columns()
     texts = {"gate": filters.gate, "state": filters.outcome, "decided_by": filters.by, "judge": filters.judge}
-    conditions = [columns.c[name] == text for name, text in texts.items() if text]
-    parts = [word.removeprefix("sha256:").replace("\0", " ") for word in filters.q.lower().split()]
-    if parts:
-        holding = select(words.c.seq).where(*(words.c.words.contains(part, autoescape=True) for part in parts))
-        conditions.append(columns.c.seq.in_(holding))
-    return conditions
+    return [columns.c[name] == text for name, text in texts.items() if text]
 
 
 def _was_recorded_again() -> ColumnElement[bool]:
@@ -211,13 +214,16 @@ async def tally_results(ledger: Ledger, *, gates: Collection[str] | None, since:
     figures = (func.count(), func.coalesce(func.sum(columns.c.cost_usd), 0.0), func.count(columns.c.cost_usd))
     statement = select(*keys, *figures, func.sum(case((unpriced, 1), else_=0)))
     statement = statement.where(counted, *_list_restrictions(gates, since)).group_by(*keys)
-    durations = select(day, columns.c.gate, columns.c.duration_ms).where(counted, *_list_restrictions(gates, first))
-    # Sorted there, so that each day's and each gate's come in order as well.
-    durations = durations.order_by(columns.c.duration_ms)
 
     def fetch(connection: Connection) -> Tallies:
         tallies = tuple([_make_tally(tuple(row)) for row in connection.execute(statement)])
-        return _make_tallies(tallies, connection.execute(durations))
+        # As one value for each day and gate: a row for each judgement takes the toolkit ten times as long.
+        gather = func.json_group_array if connection.dialect.name == "sqlite" else func.json_agg
+        gathered = select(day, columns.c.gate, gather(columns.c.duration_ms).label("durations"))
+        gathered = gathered.where(
+            counted, columns.c.duration_ms.is_not(None), *_list_restrictions(gates, first)
+        ).group_by(day, columns.c.gate)
+        return _make_tallies(tallies, connection.execute(gathered))
 
     return await ledger.look(fetch, tables=make_column_tables()) or Tallies(by_day={}, by_gate={})
 
@@ -230,25 +236,26 @@ def _make_tally(row: Sequence[Any]) -> Tally:
 
 
 def _make_tallies(tallies: tuple[Tally, ...], rows: Iterable[Any]) -> Tallies:
-    """Add the times of all durations, of those of each day and of each gate; the durations come in order."""
-    durations: list[float] = []
+    """Add the times of all durations, of those of each day and of each gate; a row has those of a day and gate."""
+    every: list[float] = []
     by_day: defaultdict[str, list[float]] = defaultdict(list)
     by_gate: defaultdict[str, list[float]] = defaultdict(list)
-    for day, gate, duration in rows:
-        durations.append(duration)
-        by_day[day].append(duration)
-        by_gate[gate].append(duration)
+    for day, gate, gathered in rows:
+        durations = json.loads(gathered) if isinstance(gathered, str) else gathered
+        for among in (every, by_day[day], by_gate[gate]):
+            among.extend(durations)
     return Tallies(
         tallies=tallies,
-        times=_make_times(durations),
+        times=_make_times(every),
         by_day={day: _make_times(values) for day, values in by_day.items()},
         by_gate={gate: _make_times(values) for gate, values in by_gate.items()},
     )
 
 
-def _make_times(durations: Sequence[float]) -> Times:
-    """Find the median and the 95th percentile of durations in order; by rank, so each is a real duration."""
+def _make_times(durations: list[float]) -> Times:
+    """Find the median and the 95th percentile of durations; by rank, so each is a real duration."""
     if not durations:
         return Times()
+    durations.sort()
     p50, p95 = (durations[ceil(share * len(durations)) - 1] for share in (0.5, 0.95))
     return Times(p50=p50, p95=p95)

@@ -22,6 +22,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import flatten
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
+from adjudge.hooks import logger
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.database import make_tables
 from adjudge.server.hooks import ServerHooks, open_hooks
@@ -127,6 +128,9 @@ class StateHolder:
         self.ledger = open_ledger(config)
         self.keys = KeyMemory(self.ledger)
         await self.ledger.prepare()
+        problem = await self.ledger.explain_search()
+        if problem is not None:
+            logger.warning("%s", problem)
         await self.ledger.transact(lambda _: None, tables=make_tables())
         self.current = self._open(config)
         return self.current

@@ -840,3 +840,117 @@ def test_the_webhook_of_a_server_has_the_link(tmp_path: Path, monkeypatch: pytes
     finally:
         receiver.shutdown()
         receiver.server_close()
+
+
+# ---------------------------------------------------------------- search and filters
+
+
+def fill_filtered(server: RunningServer) -> dict[str, str]:
+    """Requests of two gates, agents and customers, by a name of each."""
+    about: dict[str, dict[str, Any]] = {
+        "weber": {"title": "Refund to Weber", "agent": "mail", "customer": "C-20931", "link": "https://shop.example/7"},
+        "rossi": {"title": "Refund to Rossi", "agent": "chat", "customer": "C-2093"},
+        "ito": {"title": "Reply to Ito", "agent": "mail", "customer": "Ada Lovelace"},
+    }
+    gates, ends = {"ito": "letters"}, {"weber": 900, "rossi": 300, "ito": 600}
+    return {
+        name: make_request(server, metadata=metadata, gate=gates.get(name, "replies"), expires_in=ends[name])
+        for name, metadata in about.items()
+    }
+
+
+FILTERED = [
+    ({"q": "weber"}, ["weber"]),
+    ({"q": "refund"}, ["rossi", "weber"]),
+    ({"q": "customer:C-20931"}, ["weber"]),
+    ({"q": 'customer:"Ada Lovelace"'}, ["ito"]),
+    ({"q": "TO agent:mail"}, ["ito", "weber"]),
+    ({"customer": "C-2093"}, ["rossi"]),
+    ({"agent": "mail"}, ["ito", "weber"]),
+    ({"gate": "letters"}, ["ito"]),
+    ({"gate": "replies", "q": "link:shop.example"}, ["weber"]),
+    ({"sort": "oldest"}, ["weber", "rossi", "ito"]),
+    ({"sort": "newest"}, ["ito", "rossi", "weber"]),
+    ({"sort": "<script>"}, ["rossi", "ito", "weber"]),
+    ({"q": "nobody"}, []),
+    ({"q": "\"'; DROP TABLE x -- %_*\0 AND NEAR("}, []),
+    ({"q": "%"}, []),
+    ({"q": "é" * 2_000}, []),
+]
+
+
+def test_the_queue_is_searched_filtered_and_ordered_in_the_address(tmp_path: Path):
+    """Each way narrows the list, its parts, its news and what can be denied; the endpoint finds the same."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve", "read")
+        ana, made = server.sign_in("Ana"), fill_filtered(server)
+        program = server.open_client(key=server.make_key("read"))
+        for query, names in FILTERED:
+            page = ana.get("/approvals", params=query)
+            assert (page.status_code, list_queue(without_query(page.text))) == (200, [made[name] for name in names]), (
+                query
+            )
+            if "sort" not in query:
+                found = program.get("/v1/approvals", params=query).json()
+                assert {each["id"] for each in found["approvals"]} == {made[name] for name in names}, query
+                assert found["total"] == len(names)
+                assert program.get("/v1/approvals", params={**query, "status": "all"}).json()["total"] == len(names)
+                assert ("Clear the filters" in page.text) == (not names)
+
+        assert ana.get("/approvals", params={"gate": "\0"}).status_code == 422
+        assert ana.get("/approvals", params={"q": "x" * 10_001}).status_code == 422
+        deny = ana.get("/approvals/deny", params={"agent": "mail"}).text
+        assert re.findall(r'name="ids" value="([^"]+)"', deny) == [made["ito"], made["weber"]]
+        news = ana.get("/approvals/news", params={"after": made["weber"], "agent": "mail"}).text
+        assert "1 new" in news
+
+
+def without_query(page: str) -> str:
+    return re.sub(r'(href="/approvals/[^"?]+)\?[^"]*"', r'\1"', page)
+
+
+def test_filters_stay_while_one_decides(tmp_path: Path):
+    """A decision leads to the next request that matches, and every link of the page keeps the filters."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve", "read")
+        ana, made = server.sign_in("Ana"), fill_filtered(server)
+        query = {"q": "agent:mail", "sort": "newest"}
+        page = ana.get(f"/approvals/{made['ito']}", params=query).text
+
+        assert 'decide?q=agent%3Amail&amp;sort=newest"' in page
+        answer = send(ana, made["ito"], "deny", params=query)
+        assert (answer.status_code, answer.headers["location"]) == (
+            303, f"/approvals/{made['weber']}?q=agent%3Amail&sort=newest",
+        )  # fmt: skip
+        assert 'undo?q=agent%3Amail&amp;sort=newest"' in ana.get(answer.headers["location"]).text
+
+
+def test_an_approver_finds_nothing_that_they_are_not_asked(tmp_path: Path):
+    """Searching tells nobody of requests, gates or agents that they do not see otherwise."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ben", "approve")
+        server.add_account("Kim", "approve", "read", gates=["letters"])
+        fill_filtered(server)
+        other = make_request(server, approvers=["Ana"], metadata={"title": "Secret", "agent": "spy"}, gate="vault")
+        for name in ("Ben", "Kim"):
+            reader = server.sign_in(name)
+            page = reader.get("/approvals", params={"q": "secret"}).text
+            assert list_queue(without_query(page)) == []
+            assert not any(text in page.replace("secret", "") for text in ("vault", "spy", other))
+
+
+def test_a_request_shows_customer_and_link_and_follows_no_other_scheme(tmp_path: Path):
+    """What a program says of a case is text; only an address of the web is a link."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve", "read")
+        ana = server.sign_in("Ana")
+        for link, follows in (
+            ("https://shop.example/7", True),
+            ("javascript:alert(1)", False),
+            ('http://a"onx=1', False),
+        ):
+            ident = make_request(server, metadata={"customer": "<b>C&1", "link": link})
+            page = ana.get(f"/approvals/{ident}").text
+            assert ('rel="noopener noreferrer"' in page) == follows
+            assert "/approvals?customer=%3Cb%3EC%261" in page
+            assert "<b>C&1" not in page

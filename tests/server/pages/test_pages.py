@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -271,6 +272,44 @@ def test_colours_and_keys_are_as_somebody_likes_them(server: RunningServer):
     assert client.post("/theme", data={"theme": "light"}).status_code == 403
 
 
+@pytest.mark.parametrize("query", ["customer:C-20931", "title:letter weber", "link:/7", 'agent:"mail agent"', "vip"])
+def test_results_are_found_by_their_title_and_metadata(tmp_path: Path, query: str):
+    """On the page and by the endpoint alike, and not by what is another's."""
+    about = {
+        "title": "Letter to Weber",
+        "agent": "mail agent",
+        "customer": "C-20931",
+        "link": "https://x/7",
+        "tag": "vip",
+    }
+
+    async def fill(ledger: Ledger) -> None:
+        for metadata in (about, {"title": "A letter", "customer": "C-209311", "link": "https://x/8"}):
+            await ledger.append(Decision(gate="mail", allowed=False, decided_by="policy", metadata=metadata))
+
+    with run_server(tmp_path) as server:
+        server.change(fill)
+        server.add_account("Ana")
+        client = server.sign_in("Ana")
+        found = client.get("/v1/results", params={"q": query}).json()
+        page = client.get("/results", params={"q": query})
+
+        assert ([row["title"] for row in found["results"]], found["unsearched"]) == (["Letter to Weber"], 0)
+        assert (page.text.count('<a class="row cut-line"'), page.headers.get("content-encoding")) == (1, None)
+
+
+@pytest.mark.parametrize(
+    "query", ["%00", "%22", "%25", "_", "*", "%22+AND+NEAR(", "%F0%9F", "'--", "x" * 10_000, "+" * 99]
+)
+def test_a_hostile_search_is_a_search(server: RunningServer, query: str):
+    """It finds what has these characters, and is no error."""
+    client = server.sign_in("Ana")
+
+    for path in ("/results", "/v1/results", "/approvals", "/v1/approvals"):
+        assert client.get(f"{path}?q={query}").status_code == 200
+    assert client.get(f"/results?q={'x' * 10_001}").status_code == 422
+
+
 def test_static_files_are_known_by_name_and_kept_by_their_digest(server: RunningServer):
     """A page names them under a path that changes with them; no path leads to another file."""
     client = server.open_client()
@@ -281,6 +320,10 @@ def test_static_files_are_known_by_name_and_kept_by_their_digest(server: Running
     assert style.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert style.headers["content-type"] == "text/css; charset=utf-8"
     assert client.get("/static/other/style.css").headers["cache-control"] == "no-cache"
+    plain = client.get(f"{folder[1]}/style.css", headers={"Accept-Encoding": "gzip;q=0"})
+    assert (style.headers["content-encoding"], "content-encoding" in plain.headers) == ("gzip", False)
+    assert (style.text, style.headers["vary"]) == (plain.text, "Accept-Encoding")
+    assert 3 * style.num_bytes_downloaded < plain.num_bytes_downloaded
     for name in ("../app.py", "..%2fapp.py", "htmx.LICENSE", "environment.py"):
         assert client.get(f"{folder[1]}/{name}").status_code == 404
 

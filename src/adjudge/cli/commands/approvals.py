@@ -30,6 +30,7 @@ from adjudge.formats.text import show as quote
 from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.pending import list_judged_with
+from adjudge.guards.approval.title import find_action, make_title
 from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.guards.tool_guard.history import read_call_history
@@ -50,21 +51,29 @@ _LONGEST = 100
 
 
 def draw_approvals(approvals: Sequence[Approval]) -> None:
-    """A table of requests."""
+    """A table of requests; where no person looks, a line each, with a tab between its fields."""
     now = datetime.now(UTC)
     several = len({approval.status for approval in approvals}) > 1 or approvals[0].status != "open"
-    columns = ("id", *["status"] * several, "what", "who may decide", "expires in", "score", "reason")
+    columns = ("id", *["status"] * several, "what", "tool or gate", "who may decide", "asked", "expires in", "score")
+    if not draws():
+        print_line("\t".join(columns))
+        for approval in approvals:
+            print_line("\t".join(_list_cells(approval, approval.id, now, several=several)))
+        return
     table = make_table("", columns, whole=1)
     for approval in approvals:
-        ident = approval.id[-_SHORT:] if draws() else approval.id
-        what = f"gate {approval.gate}" if approval.gate is not None else _cut(approval.message)
-        score = "-" if approval.score is None else format_score(approval.score)
-        left = _format_time_left(approval, now)
-        texts = (what, _describe_voters(approval), left, score, _cut(approval.reason))
-        add_row(table, ident, *[approval.status] * several, *texts)
+        add_row(table, *_list_cells(approval, approval.id[-_SHORT:], now, several=several))
     show_drawing(table)
-    if draws():
-        note("adjudge approvals show ID shows one; the end of an id, as here, will do")
+    note("adjudge approvals show ID shows one; the end of an id, as here, will do")
+
+
+def _list_cells(approval: Approval, ident: str, now: datetime, *, several: bool) -> list[str]:
+    """List the fields of a request, each in one line without tabs."""
+    score = "-" if approval.score is None else format_score(approval.score)
+    asked = f"{_format_seconds((now - approval.created_at).total_seconds())} ago"
+    texts = [make_title(approval), find_action(approval), _describe_voters(approval), asked]
+    cells = [ident, *[approval.status] * several, *texts, _format_time_left(approval, now), score]
+    return [" ".join(clean(cell, keep_lines=False).split()) for cell in cells]
 
 
 def print_approval(
@@ -234,7 +243,11 @@ def _format_time_left(approval: Approval, now: datetime) -> str:
         return "-"
     if approval.expires_at is None:
         return "never"
-    seconds = max(0.0, (approval.expires_at - now).total_seconds())
+    return _format_seconds((approval.expires_at - now).total_seconds())
+
+
+def _format_seconds(seconds: float) -> str:
+    seconds = max(0.0, seconds)
     for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * unit:
             return f"{seconds // unit:.0f} {name}"

@@ -18,11 +18,12 @@ from adjudge.cli.spelling import spell
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import list_webhook_hosts
 from adjudge.config.judges import Panel, choose, find_configured, find_keys, find_local, refuse_code
-from adjudge.config.ledger import list_hosts
-from adjudge.errors import UsageError
+from adjudge.config.ledger import list_hosts, open_ledger
+from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.display import describe_models
 from adjudge.judges.chain import JudgeChain, list_judges
 from adjudge.judges.judge import Judge
+from adjudge.ledger.ledger import Ledger
 from adjudge.models.model import find_function
 from adjudge.models.open import hosts_of, open_model
 from adjudge.models.retirement import Retirement, find_retirement
@@ -247,6 +248,8 @@ class Diagnosis:
     slipped: tuple[str, ...]
     """Known-bad replies that passed."""
     offline: bool
+    search: str | None = None
+    """Why searching the configured ledger is slow; ``None`` if it is not, or there is no ledger yet."""
 
     @property
     def hosts(self) -> list[str]:
@@ -314,6 +317,7 @@ def doctor(
         rubric_troubles=tuple(troubles),
         slipped=tuple(slipped),
         offline=offline,
+        search=_explain_search(configuration, offline=offline),
     )
     if as_json:
         write_json(_to_dict(report))
@@ -321,6 +325,21 @@ def doctor(
         _print(report)
     complain_once(report.complaints)
     return report.status
+
+
+def _explain_search(config: Config, *, offline: bool) -> str | None:
+    """Explain why searching the ledger is slow; ``None`` where it is not, or no ledger can be looked at."""
+    if not config.ledger or (offline and list_hosts(config)):
+        return None
+    try:
+        return asyncio.run(_ask_ledger(open_ledger(config)))
+    except AdjudgeError:  # there is none yet, or it cannot be read, which says itself where it is used
+        return None
+
+
+async def _ask_ledger(ledger: Ledger) -> str | None:
+    async with ledger:
+        return await ledger.explain_search()
 
 
 def _list_configured(config: Config, *, offline: bool) -> Iterator[str]:
@@ -437,6 +456,7 @@ def _to_dict(report: Diagnosis) -> dict[str, Any]:
             "kinds": {kind: list(faults) for kind, faults in KINDS.items()},
             "passed": list(report.slipped),
         },
+        "search": report.search,
         "troubles": report.complaints,
     }
 
@@ -480,6 +500,8 @@ def _print(report: Diagnosis) -> None:
     for kind, faults in KINDS.items():
         print_line(f"  {kind}: {', '.join(name.replace('_', ' ') for name in faults)}")
     print_line(f"  {_MEANING[0]}{_MEANING[2 if report.slipped else 1]}")
+    if report.search is not None:
+        print_line(f"warning: {report.search}")
 
 
 def _describe(seat: SeatDiagnosis) -> str:

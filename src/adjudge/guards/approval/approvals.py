@@ -41,7 +41,20 @@ from adjudge.guards.approval.pending import (
     read_pending,
 )
 from adjudge.guards.approval.pending import make_row as make_pending_row
-from adjudge.guards.approval.queue import QueuedRequest, RequestSummary, find_undoable, load_summaries, read_queue
+from adjudge.guards.approval.queue import (
+    QueueChoices,
+    QueuedRequest,
+    QueueOrder,
+    QueuePlace,
+    QueueReader,
+    RequestSummary,
+    count_queue,
+    find_undoable,
+    list_choices,
+    load_summaries,
+    read_places,
+    read_queue,
+)
 from adjudge.guards.approval.request import (
     LONGEST_REASON,
     LONGEST_TIME,
@@ -61,11 +74,9 @@ from adjudge.guards.approval.store import (
     VoteOutcome,
     count_open,
     explain_missing,
-    find_due,
-    find_final,
     find_ids,
     find_kept_texts,
-    find_passed,
+    find_over,
     find_requests,
     find_time,
     find_unconfirmed,
@@ -74,6 +85,7 @@ from adjudge.guards.approval.store import (
     load_approved_before,
     load_many,
     load_several,
+    load_votes_of,
     read_shown,
 )
 from adjudge.guards.approval.tables import make_tables
@@ -83,10 +95,11 @@ from adjudge.guards.decision import ApprovalAnswer, Decision
 from adjudge.hooks import logger
 from adjudge.judges.evaluate import JudgeLike
 from adjudge.judges.judge import ModelSource
-from adjudge.ledger.entry import Entry
+from adjudge.ledger.entry import Entry, read_entry
 from adjudge.ledger.export import refuse_export
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
+from adjudge.ledger.search_text import read_query
 from adjudge.result import JudgeResult
 
 if TYPE_CHECKING:
@@ -451,14 +464,18 @@ class Approvals:
         title: str | None = None,
         agent: str | None = None,
         customer: str | None = None,
+        gate: str | None = None,
+        words: str = "",
         most: int = 100,
     ) -> tuple[tuple[str, ...], int]:
         """Return the ids of the requests that match, the oldest first and at most ``most``, and how many match.
 
-        None of them is read for it. ``gates`` finds those of these gates alone; ``None`` finds all, those of no gate
-        included. ``title`` is a part of the title, ``agent`` and ``customer`` are what the metadata say.
+        None of them is read for it. ``gates`` finds those of these gates alone, ``gate`` those of one of them; ``None``
+        finds all, those of no gate included. ``title`` is a part of the title, ``agent`` and ``customer`` are what the
+        metadata say. ``words`` is what a person would type into the search of the queue, such as ``refund
+        customer:C-20931``.
         """
-        filters = _read_filters(title, agent, customer)
+        filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
         if status is not None:
             check_choice("status", status, STATUSES)
         name = read_name(approver, "approver") if approver is not None else None
@@ -472,12 +489,8 @@ class Approvals:
 
         ``most`` bounds how many are closed, each in a transaction of its own; the next call closes the rest.
         """
-        now = self._time()
-        due = await self._look_up(partial(find_final, now=now)) or []
-        due += await self._look_up(partial(find_due, now=now)) or []
-        if self._shares_clock:
-            due += await self._look_up(partial(find_passed, now=now)) or []
-        ids = list(dict.fromkeys(due))[:most]
+        work = partial(find_over, now=self._time(), shares_clock=self._shares_clock)
+        ids = (await self._look_up(work) or [])[:most]
         await self._close_due(ids)
         if self.keep_for is not None and time.monotonic() >= self._next_sweep:
             self._next_sweep = time.monotonic() + _SWEEP
@@ -491,16 +504,52 @@ class Approvals:
         title: str | None = None,
         agent: str | None = None,
         customer: str | None = None,
+        gate: str | None = None,
+        words: str = "",
     ) -> tuple[QueuedRequest, ...]:
         """Return whom each open request asks, without its texts; the one that expires next comes first.
 
         Requests whose time is over are left out, closed or not. ``after`` gives those with later ids alone; ``title``,
-        ``agent`` and ``customer`` as in ``find_requests``. Raises ``UsageError`` for what no store can hold.
+        ``agent``, ``customer`` and ``words`` as in ``find_requests``. Raises ``UsageError`` for what no store can hold.
         """
         check_words("after", after, 1_000)
-        filters = _read_filters(title, agent, customer)
+        filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
         await self._notice_time()
         return tuple(await self._look_up(partial(read_queue, filters=filters, now=self._time(), after=after)) or ())
+
+    async def list_places(
+        self,
+        reader: QueueReader,
+        *,
+        order: QueueOrder = "expiry",
+        after: str = "",
+        agent: str | None = None,
+        customer: str | None = None,
+        gate: str | None = None,
+        words: str = "",
+    ) -> tuple[QueuePlace, ...]:
+        """Return the ids of the open requests that somebody sees, in an order, and which of them wait for them.
+
+        As ``list_queue`` in all else, and several times as fast: it tells nothing but the order. Call ``close_due``
+        before.
+        """
+        check_words("after", after, 1_000)
+        filters = _read_filters(agent=agent, customer=customer, gate=gate, words=words)
+        work = partial(read_places, filters=filters, reader=reader, order=order, now=self._time(), after=after)
+        return tuple(await self._look_up(work) or ())
+
+    async def count_queue(self, reader: QueueReader) -> tuple[int, datetime | None]:
+        """Count the open requests that somebody sees, and return when the first of them expires.
+
+        Call ``close_due`` before.
+        """
+        number, first = await self._look_up(partial(count_queue, reader=reader, now=self._time())) or (0, None)
+        return number, None if first is None else datetime.fromisoformat(first)
+
+    async def list_choices(self, reader: QueueReader, *, most: int = 100) -> QueueChoices:
+        """Return the gates and agents of the open requests that somebody sees, at most so many of each."""
+        work = partial(list_choices, reader=reader, now=self._time(), most=most)
+        return await self._look_up(work) or QueueChoices()
 
     async def summarise(self, ids: Sequence[str]) -> tuple[RequestSummary, ...]:
         """Return what a list shows of these requests, in this order; unknown ones are left out."""
@@ -609,9 +658,8 @@ class Approvals:
         """
         counter = FigureCounter(by=read_name(by, "by"), since=since)
         with suppress(UsageError):  # there is no ledger yet
-            for kind in ("approval.voted", "approval.vote_withdrawn"):
-                async for entry in self.ledger.query(kind=kind, since=since):
-                    counter.add(entry)
+            for row in await self._look_up(partial(load_votes_of, by=counter.by, since=since)) or ():
+                counter.add(read_entry(row))
         return counter.finish()
 
     # ---------------------------------------------------------------- what waits
@@ -846,11 +894,11 @@ class Approvals:
             return self._latest
 
 
-def _read_filters(title: str | None, agent: str | None, customer: str | None) -> RequestFilters:
-    for name, text in (("title", title), ("agent", agent), ("customer", customer)):
+def _read_filters(*, words: str = "", **texts: str | None) -> RequestFilters:
+    for name, text in texts.items():
         if text is not None:
             check_words(name, text, 1_000)
-    return RequestFilters(title=title, agent=agent, customer=customer)
+    return RequestFilters(query=read_query(words), **texts)
 
 
 def _keep_storable(ids: Iterable[str]) -> Sequence[str]:

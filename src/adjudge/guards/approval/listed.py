@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adjudge.formats.text import clean, flatten
 from adjudge.guards.approval.tables import APPROVALS, APPROVERS, REQUEST_COLUMNS, make_tables
-from adjudge.ledger.columns import LONGEST_TITLE
+from adjudge.ledger.columns import LONGEST_TITLE, find_columns
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import MOST_SUBJECT, can_store
+from adjudge.ledger.search_index import match_entries
+from adjudge.ledger.search_text import SearchQuery
 from adjudge.ledger.store import make_table as make_ledger_table
 from adjudge.ledger.verification import Verification
 
@@ -41,6 +43,9 @@ class RequestColumns(NamedTuple):
     customer: str | None
 
 
+_EVERYTHING = SearchQuery()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFilters:
     """Conditions on the columns of a list of requests; ``None`` is no condition."""
@@ -49,13 +54,26 @@ class RequestFilters:
     """A part of the title, in capitals or not."""
     agent: str | None = None
     customer: str | None = None
+    gate: str | None = None
+    query: SearchQuery = _EVERYTHING
+    """Words and filters that the search index has of the request's entry, or of the decision that waits for it."""
 
-    def make_conditions(self) -> list[ColumnElement[bool]]:
+    def make_conditions(self, connection: Connection) -> list[ColumnElement[bool]]:
         """Make the conditions on the table of columns."""
         table = make_tables().tables[REQUEST_COLUMNS]
-        exact = {"agent": self.agent, "customer": self.customer}
+        exact = {"agent": self.agent, "customer": self.customer, "gate": self.gate}
         conditions = [table.c[name] == value for name, value in exact.items() if value is not None]
-        return conditions + ([table.c.title.icontains(self.title, autoescape=True)] if self.title else [])
+        conditions += [table.c.title.icontains(self.title, autoescape=True)] if self.title else []
+        return conditions + ([self._match(connection, table.c.approval)] if self.query else [])
+
+    def _match(self, connection: Connection, approval: ColumnElement[str]) -> ColumnElement[bool]:
+        from sqlalchemy import select
+
+        entries = find_columns()
+        kinds = entries.c.kind.in_(("approval.requested", "decision")) & entries.c.approval.is_not(None)
+        matches = match_entries(connection, self.query, entries.c.seq, among=select(entries.c.seq).where(kinds))
+        matching = select(entries.c.approval).where(kinds, matches)
+        return approval.in_(matching)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from adjudge.errors import LedgerError, Reason
 from adjudge.formats.typed import read_typed, read_typed_json
-from adjudge.guards.approval.approval import Approval, Status, Vote
+from adjudge.guards.approval.approval import Status, Vote
 from adjudge.guards.approval.listed import RequestFilters
 from adjudge.guards.approval.store import READ_AT_ONCE, list_votes, read_votes
 from adjudge.guards.approval.tables import (
@@ -24,7 +24,12 @@ from adjudge.ledger.entry import format_time
 from adjudge.result import Outcome
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import ColumnElement, Connection, Table
+
+QueueOrder = Literal["expiry", "oldest", "newest"]
+"""The order of the queue: what expires next first, or by when it was requested."""
+
+QUEUE_ORDERS: tuple[QueueOrder, ...] = get_args(QueueOrder)
 
 LONGEST_BEGINNING = 4_000
 """Characters of a content that a summary has."""
@@ -45,6 +50,34 @@ class QueuedRequest:
     def waits_for(self, name: str | None) -> bool:
         """Return whether somebody is one of the approvers and has not decided."""
         return name in self.approvers and name not in self.voters
+
+
+class QueuePlace(NamedTuple):
+    """A place in the queue, without what is in it: a tuple, since there may be thousands."""
+
+    id: str
+    waits: bool
+    """Whether somebody is one of the approvers of the request and has not decided it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueReader:
+    """Whose queue it is: which requests they see, and which of these wait for them."""
+
+    name: str | None = None
+    """Their name as an approver."""
+    sees_all: bool = True
+    """False where they see only what they are asked."""
+    gates: frozenset[str] | None = None
+    """The gates whose requests they see; ``None`` is all, requests of no gate included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueChoices:
+    """What a queue can be filtered by: the values that the requests in it have, each in order."""
+
+    gates: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +138,106 @@ def read_queue(
             gate=row.gate,
             voters=frozenset(voters.get(row.id, ())),
         )
-        for row in connection.execute(statement.where(where, *filters.make_conditions()))
+        for row in connection.execute(statement.where(where, *filters.make_conditions(connection)))
     ]
-    return sorted(requests, key=place_in_queue)
+    return sorted(requests, key=_place_in_queue)
+
+
+def read_places(
+    connection: Connection,
+    filters: RequestFilters,
+    *,
+    reader: QueueReader,
+    order: QueueOrder,
+    now: datetime,
+    after: str,
+) -> list[QueuePlace]:
+    """Read the places of the open requests that match, in an order; with ``after`` those with later ids alone."""
+    from sqlalchemy import func, select
+
+    table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
+    waits = _wait_for(reader.name, table.c.id)
+    orders = {
+        "expiry": (table.c.expires_at.is_(None), func.coalesce(table.c.expires_at, listed.c.created_at), table.c.id),
+        "oldest": (listed.c.created_at, table.c.id),
+        "newest": (listed.c.created_at.desc(), table.c.id.desc()),
+    }
+    visible = [*_list_visible(reader, now), *filters.make_conditions(connection)]
+    visible += [table.c.id > after] if after else []
+    joined = table.join(listed, listed.c.approval == table.c.id)
+    statement = select(table.c.id, waits).select_from(joined).where(*visible).order_by(*orders[order])
+    return [QueuePlace(ident, bool(mine)) for ident, mine in connection.execute(statement)]
+
+
+def count_queue(connection: Connection, *, reader: QueueReader, now: datetime) -> tuple[int, str | None]:
+    """Count the open requests that somebody sees, and find when the first of them expires."""
+    from sqlalchemy import func, select
+
+    table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
+    joined = table.join(listed, listed.c.approval == table.c.id)
+    statement = select(func.count(), func.min(table.c.expires_at)).select_from(joined)
+    number, first = connection.execute(statement.where(*_list_visible(reader, now))).one()
+    return number, first
+
+
+def list_choices(connection: Connection, *, reader: QueueReader, now: datetime, most: int) -> QueueChoices:
+    """List the gates and agents of the open requests that somebody sees, at most so many of each."""
+    from sqlalchemy import select
+
+    table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
+    joined = table.join(listed, listed.c.approval == table.c.id)
+    visible = _list_visible(reader, now)
+    gates, agents = (
+        tuple(
+            connection.execute(
+                select(column)
+                .select_from(joined)
+                .where(*visible, column.is_not(None))
+                .distinct()
+                .order_by(column)
+                .limit(most)
+            ).scalars()
+        )
+        for column in (listed.c.gate, listed.c.agent)
+    )
+    return QueueChoices(gates=gates, agents=agents)
+
+
+def _list_visible(reader: QueueReader, now: datetime) -> list[ColumnElement[bool]]:
+    """List the conditions that a request is open, that its time is not over, and that somebody may see it."""
+    from sqlalchemy import false
+
+    tables = make_tables().tables
+    table, listed, approvers = (tables[name] for name in (APPROVALS, REQUEST_COLUMNS, APPROVERS))
+    conditions = [table.c.status == "open", table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now))]
+    if reader.gates is not None:
+        conditions.append(listed.c.gate.in_(sorted(reader.gates)))
+    if not reader.sees_all and reader.name is None:
+        conditions.append(false())
+    elif not reader.sees_all:
+        conditions.append(_names(approvers.c.approver, approvers.c.approval, reader.name, table.c.id))
+    return conditions
+
+
+def _wait_for(name: str | None, ident: ColumnElement[str]) -> ColumnElement[bool]:
+    """Make the condition that a request waits for somebody."""
+    from sqlalchemy import false
+
+    if name is None:
+        return false()
+    approvers = make_tables().tables[APPROVERS]
+    condition = _names(approvers.c.approver, approvers.c.approval, name, ident)
+    for votes in _list_tables_of_votes():
+        condition &= ~_names(votes.c.by, votes.c.approval, name, ident)
+    return condition
+
+
+def _names(
+    names: ColumnElement[str], requests: ColumnElement[str], name: str | None, ident: ColumnElement[str]
+) -> ColumnElement[bool]:
+    from sqlalchemy import select
+
+    return ident.in_(select(requests).where(names == name))
 
 
 def load_summaries(connection: Connection, ids: Sequence[str]) -> list[RequestSummary]:
@@ -138,7 +268,7 @@ def find_undoable(connection: Connection, *, by: str, now: datetime) -> list[str
     return list(connection.execute(select(votes.c.approval).where(where).order_by(votes.c.approval)).scalars())
 
 
-def place_in_queue(request: QueuedRequest | Approval) -> tuple[bool, datetime, str]:
+def _place_in_queue(request: QueuedRequest) -> tuple[bool, datetime, str]:
     """Return the place of a request in the queue: by when it expires, those that never do last; the older first."""
     return request.expires_at is None, request.expires_at or request.created_at, request.id
 

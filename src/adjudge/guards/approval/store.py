@@ -45,6 +45,7 @@ from adjudge.guards.held_request import is_single_use
 from adjudge.ledger.columns import (
     ENTRY_COLUMNS,
     ENTRY_NAMES,
+    find_columns,
     find_run,
     is_part,
     make_column_tables,
@@ -52,7 +53,7 @@ from adjudge.ledger.columns import (
     name_owned,
     split_run,
 )
-from adjudge.ledger.entry import Entry, format_time
+from adjudge.ledger.entry import Entry, Row, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import Draft, can_store
 from adjudge.ledger.store import Transaction, find_latest, has_passed
@@ -602,13 +603,30 @@ def find_requests(
 
     table, listed = _approvals(), make_tables().tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)
-    conditions = filters.make_conditions()
+    conditions = filters.make_conditions(connection)
     conditions += [] if status is None else [table.c.status == status]
     conditions += [] if gates is None else [listed.c.gate.in_(sorted(gates))]
     conditions += [] if approver is None else [table.c.id.in_(select_asked(approver))]
     ids = select(table.c.id).select_from(joined).where(*conditions).order_by(table.c.id).limit(most)
     total = select(func.count()).select_from(joined).where(*conditions)
     return list(connection.execute(ids).scalars()), connection.execute(total).scalar_one()
+
+
+def load_votes_of(connection: Connection, *, by: str, since: datetime | None) -> list[Row]:
+    """Load the ledger's entries of the votes of somebody ``since`` a time, and of all that people took back."""
+    from sqlalchemy import select
+
+    table, columns, votes = make_ledger_table(), find_columns(), make_tables().tables[VOTES]
+    given = select(votes.c.seq).where(votes.c.by == by)
+    withdrawn = select(columns.c.seq).where(columns.c.kind == "approval.vote_withdrawn")
+    if since is not None:
+        given = given.where(votes.c.at >= format_time(since))
+        withdrawn = withdrawn.where(columns.c.at >= format_time(since))
+    statement = table.select().where(table.c.seq.in_(given.union(withdrawn))).order_by(table.c.seq)
+    rows: list[Any] = [list(row) for row in connection.execute(statement)]
+    for row in rows:
+        row[5] = None if row[5] is None else bytes(row[5])  # PostgreSQL's is a view of memory
+    return rows
 
 
 def count_open(
@@ -680,6 +698,12 @@ def load_approved_before(connection: Connection, ident: str, gate: str) -> list[
     where = (pending.c.gate == gate) & (table.c.status == "approved") & (table.c.id < ident)
     statement = select(table).select_from(joined).where(where).order_by(table.c.id.desc()).limit(_RECENT)
     return _fetch(connection, statement)
+
+
+def find_over(connection: Connection, now: datetime, *, shares_clock: bool) -> list[str]:
+    """Find the requests in which a moment has passed: a vote became final, or their time is over."""
+    passed = find_passed(connection, now) if shares_clock else []
+    return list(dict.fromkeys([*find_final(connection, now), *find_due(connection, now), *passed]))
 
 
 def find_due(connection: Connection, now: datetime) -> list[str]:

@@ -16,6 +16,7 @@ from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.queue import QueuedRequest, RequestSummary
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
+from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
@@ -29,6 +30,11 @@ MOST_CLOSED = 50
 """Of the requests that expired, those that one look at the queue closes; the next looks close the rest."""
 
 Word = Annotated[str | None, Query(max_length=1_000)]
+
+SEARCHED = (
+    "Words, an id or the beginning of a digest, all of which are in the texts; also filters on metadata, such as "
+    'customer:C-20931 or title:"two words".'
+)
 
 Looking = Annotated[Caller, Depends(require("approve", "read", by_gate=True))]
 
@@ -70,29 +76,32 @@ async def list_approvals(  # noqa: PLR0917 - each is a member of the query
     title: Annotated[str | None, Query(max_length=1_000, description="A part of the title.")] = None,
     agent: Word = None,
     customer: Word = None,
+    gate: Word = None,
+    q: Annotated[str, Query(max_length=LONGEST_QUERY, description=SEARCHED)] = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
 ) -> Response:
     """Requests, the oldest first: those of the caller as an approver, or all of their gates with the scope ``read``.
 
-    ``title``, ``agent`` and ``customer`` are members of the request's metadata.
+    ``title``, ``agent`` and ``customer`` are members of the request's metadata, and ``q`` is what a person would type
+    into the search of the queue.
     """
-    filters = {"title": title, "agent": agent, "customer": customer}
+    filters = {"title": title, "agent": agent, "customer": customer, "gate": gate}
     with explaining_usage():
         if status == "open":
             await state.approvals.close_due(most=MOST_CLOSED)
             # Only those that are given are read in full: a queue that was flooded has thousands.
-            queue = await state.approvals.list_queue(**filters)
+            queue = await state.approvals.list_queue(**filters, words=q)
             ids = sorted(request.id for request in queue if can_see(request, caller))
             total = len(ids)
         else:
-            ids, total = await _find_ended(state, caller, None if status == "all" else status, filters, limit)
+            ids, total = await _find_ended(state, caller, None if status == "all" else status, filters, q, limit)
     approvals = await state.approvals.load_several(ids[:limit])
     rows = [approval.to_dict() for approval in approvals]
     return answer({"schema": "adjudge/approvals/1", "approvals": rows, "total": total})
 
 
-async def _find_ended(
-    state: ServerState, caller: Caller, status: Status | None, filters: Mapping[str, str | None], limit: int
+async def _find_ended(  # noqa: PLR0917 - each is a part of the request
+    state: ServerState, caller: Caller, status: Status | None, filters: Mapping[str, str | None], q: str, limit: int
 ) -> tuple[Sequence[str], int]:
     """Find what ``can_see`` shows the caller, without reading the others: the ids of the oldest, and how many."""
     reads = caller.may("read")
@@ -100,7 +109,7 @@ async def _find_ended(
         return (), 0
     approver = None if reads else caller.approver
     return await state.approvals.find_requests(
-        status=status, approver=approver, gates=caller.permissions.gates, most=limit, **filters
+        status=status, approver=approver, gates=caller.permissions.gates, most=limit, words=q, **filters
     )
 
 

@@ -9,7 +9,9 @@ from starlette.responses import Response
 
 from adjudge.ledger.columns import STATES
 from adjudge.ledger.recorded import ResultPeriod, ResultState
+from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.result import DecidedBy
+from adjudge.server.api.approvals import SEARCHED
 from adjudge.server.api.endpoint import answer, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.recorded import ResultFilters, list_results
@@ -32,7 +34,7 @@ When = Annotated[ResultPeriod, Query(description="The last 1, 7, 30 or 90 days, 
 async def query_results(  # noqa: PLR0917 - each is a member of the query
     state: CurrentState,
     caller: Reading,
-    q: Annotated[str, Query(max_length=200, description="Words, an id or the beginning of a digest.")] = "",
+    q: Annotated[str, Query(max_length=LONGEST_QUERY, description=SEARCHED)] = "",
     gate: Word = "",
     outcome: ResultState | Literal[""] = "",
     by: Annotated[DecidedBy | Literal[""], Query(description="Who decided.")] = "",
@@ -43,7 +45,8 @@ async def query_results(  # noqa: PLR0917 - each is a member of the query
 ) -> Response:
     """List the results that match all filters, the newest first; ``next`` is the ``before`` of the next page, or null.
 
-    ``counts`` and ``total`` are about all that match. A key that is limited to gates gets the results of those.
+    ``counts`` and ``total`` are about all that match. A key that is limited to gates gets the results of those. With
+    ``q``, ``unsearched`` is the number of the last entry up to which the search index is still being built; else 0.
     """
     filters = ResultFilters(q=q, gate=gate, outcome=outcome, by=by, judge=judge, when=when)
     results = await list_results(state.ledger, filters, gates=caller.permissions.gates, before=before, most=limit)
@@ -55,6 +58,7 @@ async def query_results(  # noqa: PLR0917 - each is a member of the query
             "total": sum(results.counts.values()),
             "gates": results.gates,
             "judges": results.judges,
+            "unsearched": results.unsearched,
             "next": results.rows[-1].seq if results.more and results.rows else None,
         }
     )

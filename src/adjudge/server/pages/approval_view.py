@@ -7,18 +7,17 @@ quotations and seats nor what other people said are in the value, so the page ca
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from adjudge.content import digest_text
-from adjudge.formats.json_places import JsonNode, decode_text
 from adjudge.formats.numbers import format_score
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
-from adjudge.guards.approval.queue import LONGEST_BEGINNING, QueuedRequest, RequestSummary, place_in_queue
+from adjudge.guards.approval.queue import QueuePlace, RequestSummary
+from adjudge.guards.approval.title import find_action, make_title
 from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.guards.tool_guard.guard import FILES_NOT_BOUND, USE_WITHIN
@@ -41,13 +40,8 @@ from adjudge.templates.transcript_view import make_transcript_view
 LONGEST_SHOWN = 20_000
 """Characters of a content that are shown at first; the rest takes another request, and before it nobody can approve."""
 
-_LONGEST_TITLE = 80
-
 _LONGEST_REASON_SHOWN = 100
 """Characters of a reason used before that is offered again."""
-
-_READ_OF_TITLE = LONGEST_BEGINNING
-"""Characters that are looked at for a title, which is made of a whole content or of its beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,19 +185,23 @@ class Reader:
     """Whether a content that is a JSON object is shown as it is written and not in rows."""
     opened: str = ""
     """The parts of transcripts that are opened, as the address says."""
+    filters: tuple[tuple[str, str], ...] = ()
+    """The members of the address that filter the queue, which links of the page keep."""
 
 
 # ---------------------------------------------------------------- the queue
 
 
-def find_next(queue: Iterable[QueuedRequest], after: Approval, name: str | None) -> QueuedRequest | None:
+def find_next(before: Sequence[QueuePlace], after: str, now: Sequence[QueuePlace]) -> str | None:
     """Find the request that somebody can decide next: the first behind another one in the queue, else the first of all.
 
-    So a reviewer who left some undecided on the way is not led back to them after each decision.
+    So a reviewer who left some undecided on the way is not led back to them after each decision. ``before`` is the
+    queue in which that one was, and ``now`` the queue without what was decided since.
     """
-    mine = [request for request in queue if request.waits_for(name)]
-    behind = (request for request in mine if place_in_queue(request) > place_in_queue(after))
-    return next(behind, mine[0] if mine else None)
+    mine = [place.id for place in now if place.waits and place.id != after]
+    ids = [place.id for place in before]
+    behind = set(ids[ids.index(after) + 1 :] if after in ids else ())
+    return next((ident for ident in mine if ident in behind), mine[0] if mine else None)
 
 
 def make_queue_item(approval: RequestSummary, reader: Reader, now: datetime) -> QueueItem:
@@ -240,38 +238,6 @@ def list_undoable(
         if vote.by == reader.approver and vote.final_at is not None and vote.final_at > now
     ]
     return sorted(votes, key=lambda row: row[2].at, reverse=True)
-
-
-def make_title(approval: Approval | RequestSummary) -> str:
-    """Make a request's title: the one that its program gave it, else what it does and how its content begins."""
-    title = approval.metadata.get("title")
-    if isinstance(title, str) and title.strip():
-        return _shorten(title)
-    if approval.gate is None:
-        return _shorten(approval.message)
-    action = find_action(approval)
-    content = (approval.content or "").lstrip()[:_READ_OF_TITLE]
-    if call := _CALL_BEGINS.match(content):
-        # The content alone may be its beginning, so it is no JSON that could be read.
-        action, content = decode_text(content, JsonNode("text", *call.span(1))), content[call.end() :].lstrip()
-        content = content.rstrip("} \n")
-    begins = f": {content}" if content else ""
-    return _shorten(f"{action}{begins}")
-
-
-_CALL_BEGINS = re.compile(
-    r'\{\s*"tool"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*+")\s*,\s*"arguments"\s*:\s*\{', re.ASCII
-)
-
-
-def find_action(approval: Approval | RequestSummary) -> str:
-    """Find the action that would be done, as far as the request says: a tool, an HTTP request, or passing the gate."""
-    tool, method, path = (approval.metadata.get(name) for name in ("tool", "method", "path"))
-    if isinstance(tool, str) and tool:
-        return tool
-    if isinstance(method, str) and isinstance(path, str) and method:
-        return f"{method} {path}"
-    return approval.gate or "what was judged"
 
 
 def may_decide(approval: Approval | RequestSummary, name: str | None) -> bool:
@@ -384,8 +350,8 @@ def _show(
 
 
 def _make_opened(approval: Approval, reader: Reader) -> Opened:
-    path, query = f"/approvals/{quote_segment(approval.id)}", (("json", "true"),) if reader.shows_json else ()
-    return read_opened(path, reader.opened, whole=reader.shows_all, query=query)
+    path, form = f"/approvals/{quote_segment(approval.id)}", (("json", "true"),) if reader.shows_json else ()
+    return read_opened(path, reader.opened, whole=reader.shows_all, query=(*form, *reader.filters))
 
 
 def make_request_view(
@@ -513,6 +479,23 @@ def _find_asker(approval: Approval) -> str:
     return " as ".join(name for name in (caller, agent) if isinstance(name, str) and name)
 
 
+def find_metadata(approval: Approval, key: str) -> str:
+    """Find a text that the metadata have under a key; empty where they have none."""
+    text = approval.metadata.get(key)
+    return text.strip()[:_LONGEST_VALUE] if isinstance(text, str) else ""
+
+
+def find_link(approval: Approval) -> str:
+    """Find the address that people may follow: of the web, so that no scheme of it runs or opens anything else."""
+    link = find_metadata(approval, "link")
+    return link if _WEB.fullmatch(link) else ""
+
+
+_WEB = re.compile(r"https?://[^\s\"'<>\\]+", re.IGNORECASE)
+
+_LONGEST_VALUE = 1_000
+
+
 def _find_use_within(approval: Approval) -> float | None:
     seconds = None if find_run(approval.metadata) is None else approval.metadata.get(USE_WITHIN)
     return float(seconds) if isinstance(seconds, int | float) else None
@@ -528,9 +511,3 @@ def _find_share_left(approval: Approval, now: datetime) -> float:
     whole = (approval.expires_at - approval.created_at).total_seconds()
     left = (approval.expires_at - now).total_seconds()
     return min(1.0, max(0.0, left / whole)) if whole > 0 else 0.0
-
-
-def _shorten(text: str) -> str:
-    # In one line, whatever a title's author put into it: a title must not look like two lines of the page.
-    flat = " ".join(unicodedata.normalize("NFC", clean(text[:_READ_OF_TITLE], keep_lines=False)).split())
-    return flat if len(flat) <= _LONGEST_TITLE else f"{flat[:_LONGEST_TITLE]}…"

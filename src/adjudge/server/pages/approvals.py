@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query
 from pydantic import BaseModel, Field
@@ -23,16 +24,27 @@ from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.figures import ReviewerFigures
 from adjudge.guards.approval.pending import PendingDecision, list_judged_with
-from adjudge.guards.approval.queue import LONGEST_BEGINNING, QueuedRequest
+from adjudge.guards.approval.queue import (
+    LONGEST_BEGINNING,
+    QUEUE_ORDERS,
+    QueueChoices,
+    QueueOrder,
+    QueuePlace,
+    QueueReader,
+)
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
 from adjudge.guards.tool_guard.history import read_call_history
+from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
+from adjudge.server.api.endpoint import explaining_usage
 from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
 from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import (
     Reader,
     RequestView,
+    find_link,
+    find_metadata,
     find_next,
     is_hidden,
     is_short,
@@ -85,7 +97,47 @@ class DenyForm(BaseModel):
     reason: str = Field(default="", max_length=LONGEST_REASON)
 
 
-class ShownQuery(OpenedQuery):
+class QueueQuery(BaseModel):
+    """The part of an address that filters and orders the queue; an empty text is no condition."""
+
+    q: str = Field(default="", max_length=LONGEST_QUERY)
+    gate: str = Field(default="", max_length=1_000)
+    agent: str = Field(default="", max_length=1_000)
+    customer: str = Field(default="", max_length=1_000)
+    sort: str = Field(default="", max_length=20)
+    """One of ``QUEUE_ORDERS``; anything else is the first."""
+
+    @property
+    def order(self) -> QueueOrder:
+        """The order of the queue."""
+        return next((order for order in QUEUE_ORDERS if order == self.sort), QUEUE_ORDERS[0])
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether it leaves requests out."""
+        return any((self.q, self.gate, self.agent, self.customer))
+
+    @property
+    def members(self) -> tuple[tuple[str, str], ...]:
+        """The members that an address keeps of it."""
+        members = {"q": self.q, "gate": self.gate, "agent": self.agent, "customer": self.customer}
+        members |= {"sort": "" if self.order == QUEUE_ORDERS[0] else self.order}
+        return tuple((name, text) for name, text in members.items() if text)
+
+    def write(self, **more: str | int) -> str:
+        """Write it as the query of an address, behind ``more`` members; empty where there is none."""
+        kept = more | dict(self.members)
+        return f"?{urlencode(kept)}" if kept else ""
+
+
+class QueuePageQuery(QueueQuery):
+    """The query of the queue's own page, with what became of a form that denied several."""
+
+    denied: int = 0
+    late: int = 0
+
+
+class ShownQuery(OpenedQuery, QueueQuery):
     """The query of a request's page: how it is shown, and the signature of a link that led there."""
 
     json_text: bool = Field(default=False, alias="json")
@@ -94,7 +146,7 @@ class ShownQuery(OpenedQuery):
     undone: bool = False
 
 
-class NewsQuery(BaseModel):
+class NewsQuery(QueueQuery):
     """The state that a page shows, from which news are told apart."""
 
     after: str = Field(default="", max_length=200, pattern="^[0-9a-f-]*$")
@@ -107,21 +159,23 @@ class JudgeForm(BaseModel):
     """The choice whether the judge is hidden until one has decided, and the page to go back to."""
 
     judge: Literal["hide", "show"]
-    back: str = Field(default="/approvals", max_length=2_000)
+    back: str = Field(default="/approvals", max_length=2_000 + 12 * LONGEST_QUERY)
 
 
 # ---------------------------------------------------------------- looking
 
 
-async def view_queue(request: Request, state: CurrentState, caller: Looking, denied: int = 0, late: int = 0) -> Context:
-    """Show the queue, and the request in it that expires first."""
-    queue = await _list_open(state, caller)
+async def view_queue(
+    request: Request, state: CurrentState, caller: Looking, query: Annotated[QueuePageQuery, Query()]
+) -> Context:
+    """Show the queue, and the first request in it that the reader can decide."""
+    queue = await _list_open(state, caller, query)
     reader = read_reader(request, state, caller)
-    chosen = next((queued for queued in queue if queued.waits_for(reader.approver)), queue[0] if queue else None)
+    chosen = next((place for place in queue if place.waits), queue[0] if queue else None)
     first = None if chosen is None else await _load(state, caller, chosen.id)
-    notice = f"{denied:,} denied." if denied > 0 else ""
-    notice += f" {late:,} had been decided by somebody else." if late > 0 else ""
-    return await _make_context(state, caller, reader, queue, first) | {"told": notice.strip()}
+    notice = f"{query.denied:,} denied." if query.denied > 0 else ""
+    notice += f" {query.late:,} had been decided by somebody else." if query.late > 0 else ""
+    return await _make_context(state, caller, reader, query, queue=queue, approval=first) | {"told": notice.strip()}
 
 
 async def view_request(
@@ -138,23 +192,28 @@ async def view_request(
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
     reader = replace(read_reader(request, state, caller), shows_all=shown.whole, shows_json=shown.json_text)
-    reader = replace(reader, opened=shown.opened)
+    reader = replace(reader, opened=shown.opened, filters=shown.members)
     approval = await _load(state, caller, id)
-    context = await _make_context(state, caller, reader, await _list_open(state, caller), approval)
+    queue = await _list_open(state, caller, shown)
+    context = await _make_context(state, caller, reader, shown, queue=queue, approval=approval)
     return context | {"undone": shown.undone}
 
 
-async def view_deny_several(request: Request, state: CurrentState, caller: Approver) -> Context:
+async def view_deny_several(
+    request: Request, state: CurrentState, caller: Approver, query: Annotated[QueueQuery, Query()]
+) -> Context:
     """List the requests that the reader can deny, to choose from."""
     _check_approver(caller)
     reader, now = read_reader(request, state, caller), get_now()
-    mine = [queued.id for queued in await _list_open(state, caller) if queued.waits_for(reader.approver)]
+    mine = [place.id for place in await _list_open(state, caller, query) if place.waits]
     summaries = await state.approvals.summarise(mine[:_MOST_DENIED])
     return {
         "queue": [(make_queue_item(summary, reader, now), summary.content) for summary in summaries],
         "beginning": LONGEST_BEGINNING,
         "more": max(0, len(mine) - _MOST_DENIED),
         "undo_seconds": state.settings.undo_seconds,
+        "query": query.write(),
+        "is_filtered": query.is_filtered,
     }
 
 
@@ -166,7 +225,7 @@ async def show_news(
 
     The queue itself is never re-ordered under somebody's pointer, and the form is never replaced.
     """
-    new = await _list_open(state, caller, after=query.after)
+    new = await _list_open(state, caller, query, after=query.after)
     changed = False
     if query.item:
         approval = await _load(state, caller, query.item)
@@ -175,7 +234,7 @@ async def show_news(
     if token == (query.told or "0-0"):
         return Response(status_code=204)
     known = query.model_copy(update={"told": token})
-    context: Context = {"known": known, "new": new, "changed": changed}
+    context: Context = {"known": known, "new": new, "changed": changed, "query": QueueQuery.write(query)}
     return render_page(request, "approval_news.html", context, caller=caller)
 
 
@@ -207,7 +266,12 @@ async def keep_judge(state: CurrentState, _: Approver, form: Annotated[JudgeForm
 
 
 @router.post("/approvals/deny", include_in_schema=False)
-async def deny_several(state: CurrentState, caller: Approver, form: Annotated[DenyForm, Form()]) -> Response:
+async def deny_several(
+    state: CurrentState,
+    caller: Approver,
+    form: Annotated[DenyForm, Form()],
+    query: Annotated[QueueQuery, Query()],
+) -> Response:
     """Deny the requests that were chosen; there is no such form that approves."""
     name = _check_approver(caller)
     denied = late = 0
@@ -222,50 +286,55 @@ async def deny_several(state: CurrentState, caller: Approver, form: Annotated[De
             late += 1
         except UsageError as error:  # a reason that no store can hold
             raise Problem(422, str(error), code="usage") from None
-    return redirect(f"/approvals?denied={denied}&late={late}")
+    return redirect(f"/approvals{query.write(denied=denied, late=late)}")
 
 
 @router.post("/approvals/{id}/decide", include_in_schema=False)
-async def decide(
+async def decide(  # noqa: PLR0917 - each is a part of the request
     id: str,  # noqa: A002 - as above
     request: Request,
     state: CurrentState,
     caller: Approver,
     form: Annotated[DecideForm, Form()],
+    query: Annotated[QueueQuery, Query()],
 ) -> Response:
     """Take a vote or a comment, and go on to the next request."""
     name = _check_approver(caller)
     approval = await _load(state, caller, id)
+    before = await _list_open(state, caller, query)
     try:
         if form.vote == "comment":
             if not form.reason.strip():
                 problem = "Write the comment first."
-                return await _show_again(request, state, caller, form, ident=approval.id, error=problem)
+                return await _show_again(request, state, caller, form, query, ident=approval.id, error=problem)
             await state.approvals.comment(approval.id, name, form.reason)
-            return redirect(f"/approvals/{approval.id}")
+            return redirect(f"/approvals/{approval.id}{query.write()}")
         if form.vote == "approve" and approval.status == "open":  # else the refusal says who was first
             gaps = await _list_gaps(state, approval)
             if gaps or not form.seen:
                 problem = "It cannot be approved while the page does not show all of it. You can deny it."
-                return await _show_again(request, state, caller, form, ident=approval.id, error=problem)
+                return await _show_again(request, state, caller, form, query, ident=approval.id, error=problem)
         await _vote(state, approval.id, name, form)
     except DecisionRefused as error:
         if error.because == "unauthorised":
             raise Problem(403, str(error), code=error.because) from None
         conflict = _CONFLICTS.get(error.because, str(error))
-        return await _show_again(request, state, caller, form, ident=approval.id, late=conflict)
+        return await _show_again(request, state, caller, form, query, ident=approval.id, late=conflict)
     except UsageError as error:  # a reason that is missing, or that no store can hold
         problem = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return await _show_again(request, state, caller, form, ident=approval.id, error=problem)
-    reader = read_reader(request, state, caller)
-    queue = await _list_open(state, caller)
-    # Compared with None: a request that is not approved is false.
-    following = find_next(queue, approval, reader.approver)
-    return redirect(f"/approvals/{approval.id if following is None else following.id}")
+        return await _show_again(request, state, caller, form, query, ident=approval.id, error=problem)
+    following = find_next(before, approval.id, await _list_open(state, caller, query))
+    return redirect(f"/approvals/{following or approval.id}{query.write()}")
 
 
 @router.post("/approvals/{id}/undo", include_in_schema=False)
-async def undo(id: str, request: Request, state: CurrentState, caller: Approver) -> Response:  # noqa: A002 - as above
+async def undo(
+    id: str,  # noqa: A002 - as above
+    request: Request,
+    state: CurrentState,
+    caller: Approver,
+    query: Annotated[QueueQuery, Query()],
+) -> Response:
     """Take back one's own vote while it does not count yet."""
     name = _check_approver(caller)
     approval = await _load(state, caller, id)
@@ -273,10 +342,10 @@ async def undo(id: str, request: Request, state: CurrentState, caller: Approver)
         await state.approvals.withdraw(approval.id, name)
     except DecisionRefused:
         conflict = "It was too late to undo: the vote counts, and the gate may have been told."
-        context = await view_request(approval.id, request, state, caller, ShownQuery())
+        context = await view_request(approval.id, request, state, caller, ShownQuery(**query.model_dump()))
         context |= {"conflict": conflict}
         return await show_page(request, "approvals.html", context, caller=caller, status=409)
-    return redirect(f"/approvals/{approval.id}?undone=true")
+    return redirect(f"/approvals/{approval.id}{query.write(undone='true')}")
 
 
 async def _vote(state: ServerState, ident: str, name: str, form: DecideForm) -> None:
@@ -307,13 +376,15 @@ async def _show_again(
     state: ServerState,
     caller: Caller,
     form: DecideForm,
+    query: QueueQuery,
     *,
     ident: str,
     error: str = "",
     late: str = "",
 ) -> HTMLResponse:
     """Show the page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
-    context = await view_request(ident, request, state, caller, ShownQuery(whole=bool(form.seen)))
+    shown = ShownQuery(**query.model_dump(), whole=bool(form.seen))
+    context = await view_request(ident, request, state, caller, shown)
     context |= {"error": error, "conflict": late, "typed": form.reason, "typed_answer": form.answer}
     return await show_page(request, "approvals.html", context, caller=caller, status=409 if late else 422)
 
@@ -337,10 +408,24 @@ def make_version(approval: Approval, reader: Reader) -> str:
     return f"{approval.status}-{len(approval.votes) + len(approval.pending_votes)}"
 
 
-async def _list_open(state: ServerState, caller: Caller, *, after: str = "") -> list[QueuedRequest]:
-    """List the requests in the queue that the caller may see, without their texts."""
+def _make_queue_reader(caller: Caller) -> QueueReader:
+    """Make what ``can_see`` says of each request into conditions for all of them."""
+    return QueueReader(name=caller.approver, sees_all=caller.may("read"), gates=caller.permissions.gates)
+
+
+async def _list_open(state: ServerState, caller: Caller, query: QueueQuery, *, after: str = "") -> Sequence[QueuePlace]:
+    """List the requests in the queue that the caller may see and that match, without their texts."""
     await state.approvals.close_due(most=MOST_CLOSED)
-    return [request for request in await state.approvals.list_queue(after=after) if can_see(request, caller)]
+    with explaining_usage():  # a filter that no store can hold
+        return await state.approvals.list_places(
+            _make_queue_reader(caller),
+            order=query.order,
+            after=after,
+            gate=query.gate or None,
+            agent=query.agent or None,
+            customer=query.customer or None,
+            words=query.q,
+        )
 
 
 async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
@@ -384,7 +469,13 @@ _NO_FORM: Context = {
 
 
 async def _make_context(
-    state: ServerState, caller: Caller, reader: Reader, queue: Sequence[QueuedRequest], approval: Approval | None
+    state: ServerState,
+    caller: Caller,
+    reader: Reader,
+    query: QueueQuery,
+    *,
+    queue: Sequence[QueuePlace],
+    approval: Approval | None,
 ) -> Context:
     now = get_now()
     undoable = await _list_undoable(state, caller, reader, now)
@@ -392,6 +483,8 @@ async def _make_context(
         "item": None if approval is None else await _make_item(state, caller, reader, approval, now),
         "call": None if approval is None else await read_call_history(state.approvals.ledger, approval),
         "stopped": None if approval is None else await find_stopped_run(state, caller, approval.metadata),
+        "customer": "" if approval is None else find_metadata(approval, "customer"),
+        "link": "" if approval is None else find_link(approval),
         "version": "" if approval is None else make_version(approval, reader),
         "undoable": undoable,
         "renews_in": math.ceil(min(((final_at - now).total_seconds() for *_, final_at in undoable), default=0)) + 1,
@@ -402,7 +495,22 @@ async def _make_context(
         "passes_answers": None if state.hooks is None else state.hooks.settings.pass_answers,
         "decides": reader.approver is not None,
     }
-    return _NO_FORM | context | await _make_queue(state, reader, queue, approval, now)
+    filters: Context = {
+        "filters": query,
+        "query": QueueQuery.write(query),
+        "more_query": QueueQuery.write(query).replace("?", "&", 1),
+        "choices": await _list_choices(state, caller, query),
+    }
+    return _NO_FORM | context | filters | await _make_queue(state, reader, queue, approval, now)
+
+
+async def _list_choices(state: ServerState, caller: Caller, query: QueueQuery) -> QueueChoices:
+    """List what the queue can be filtered by, with what it is filtered by now, though nothing may have it any more."""
+    choices = await state.approvals.list_choices(_make_queue_reader(caller))
+    return QueueChoices(
+        gates=tuple(sorted({*choices.gates, query.gate} - {""})),
+        agents=tuple(sorted({*choices.agents, query.agent} - {""})),
+    )
 
 
 async def _list_reasons(state: ServerState, reader: Reader, approval: Approval | None) -> Sequence[str]:
@@ -414,7 +522,7 @@ async def _list_reasons(state: ServerState, reader: Reader, approval: Approval |
 
 
 async def _make_queue(
-    state: ServerState, reader: Reader, queue: Sequence[QueuedRequest], approval: Approval | None, now: datetime
+    state: ServerState, reader: Reader, queue: Sequence[QueuePlace], approval: Approval | None, now: datetime
 ) -> Context:
     ids = [request.id for request in queue]
     place = ids.index(approval.id) if approval is not None and approval.id in ids else None
@@ -427,7 +535,7 @@ async def _make_queue(
         "back": ids[begin - _ROWS] if begin else None,
         "on": ids[begin + _ROWS] if begin + _ROWS < len(ids) else None,
         "waiting": len(ids),
-        "mine": sum(request.waits_for(reader.approver) for request in queue),
+        "mine": sum(request.waits for request in queue),
         # What comes later is announced and not put among them.
         "newest": max(ids, default=""),
         "position": 0 if place is None else place + 1,

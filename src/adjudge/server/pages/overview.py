@@ -12,7 +12,9 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 
 from adjudge.formats.numbers import format_rate
+from adjudge.guards.approval.queue import QueueReader
 from adjudge.ledger.columns import STATES
+from adjudge.server.api.approvals import MOST_CLOSED
 from adjudge.server.caller import AnyCaller, Caller
 from adjudge.server.database import get_now
 from adjudge.server.pages.ledger_check import Checked
@@ -170,12 +172,12 @@ async def _list_needs(
 
 
 async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> list[Need]:
-    waiting = [request for request in await state.approvals.list_queue() if caller.covers("read", request.gate)]
+    await state.approvals.close_due(most=MOST_CLOSED)
+    waiting, end = await state.approvals.count_queue(QueueReader(gates=caller.permissions.gates))
     if not waiting:
         return []
-    ends = [request.expires_at for request in waiting if request.expires_at is not None]
-    left = format_left((min(ends) - now).total_seconds()) if ends else ""
-    word = f"{format_count(len(waiting), 'waits', 'wait')} for a person"
+    left = "" if end is None else format_left((end - now).total_seconds())
+    word = f"{format_count(waiting, 'waits', 'wait')} for a person"
     say = f"The next expires in {left}." if left else "None of them expires."
     return [Need(state="held", word=word, say=say, path="/approvals", link="Open the queue")]
 

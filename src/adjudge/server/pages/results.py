@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 
 from adjudge.ledger.columns import STATES
+from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.caller import AnyCaller
 from adjudge.server.pages.page import Context, add_page
 from adjudge.server.recorded import PERIODS, ResultFilters, list_results
@@ -30,7 +31,7 @@ async def view_results(
     state: CurrentState,
     caller: AnyCaller,
     *,
-    q: Word = "",
+    q: Annotated[str, Query(max_length=LONGEST_QUERY)] = "",
     gate: Word = "",
     outcome: Word = "",
     by: Word = "",
@@ -47,6 +48,7 @@ async def view_results(
         "filters": filters,
         "query": write_query(filters),
         "rows": results.rows,
+        "unsearched": results.unsearched,
         "counts": [(state, results.counts.get(state, 0)) for state in STATES],
         "total": sum(results.counts.values()),
         "gates": sorted({*results.gates, filters.gate} - {""}),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.server.problem import Problem
@@ -41,6 +43,12 @@ def read_files() -> dict[str, bytes]:
 
 
 @cache
+def compress_file(name: str) -> bytes:
+    """Compress a file, once for all who ask for it."""
+    return gzip.compress(read_files()[name], mtime=0)
+
+
+@cache
 def find_static() -> str:
     """Find the path of the folder. It changes when a file does: a browser never uses the style of another version."""
     digest = sha256()
@@ -56,9 +64,18 @@ def is_static(path: str) -> bool:
 
 
 @router.get("/static/{version}/{name}", include_in_schema=False)
-async def send_file(version: str, name: str) -> Response:
-    """Send a file, to anybody: nothing in it is about this server."""
+async def send_file(version: str, name: str, request: Request) -> Response:
+    """Send a file, to anybody: nothing in it is about this server.
+
+    These alone are compressed. A page has the session's token and what was judged beside texts that somebody else
+    chose, such as a search in its address: from the length of its compressed form, whoever sees the network could guess
+    the rest letter by letter (BREACH).
+    """
     if name not in _KINDS:
         raise Problem(404, "there is no such file")
-    cache_headers = _KEPT if find_static().endswith(f"/{version}") else {"cache-control": "no-cache"}
-    return Response(read_files()[name], headers={**cache_headers, "content-type": _KINDS[name]})
+    headers = {**(_KEPT if find_static().endswith(f"/{version}") else {"cache-control": "no-cache"})}
+    headers |= {"content-type": _KINDS[name], "vary": "Accept-Encoding"}
+    offered = request.headers.get("accept-encoding", "").split(",")
+    if "gzip" not in [coding.strip() for coding in offered]:  # "gzip;q=0" among them
+        return Response(read_files()[name], headers=headers)
+    return Response(compress_file(name), headers={**headers, "content-encoding": "gzip"})

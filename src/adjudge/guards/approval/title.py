@@ -1,0 +1,54 @@
+"""The title of a request in lists: the one that its program gave it, else what would be done."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from adjudge.formats.json_places import JsonNode, decode_text
+from adjudge.formats.text import clean
+from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.queue import LONGEST_BEGINNING, RequestSummary
+
+_LONGEST_TITLE = 80
+
+_READ_OF_TITLE = LONGEST_BEGINNING
+"""Characters that are looked at for a title, which is made of a whole content or of its beginning."""
+
+
+def make_title(approval: Approval | RequestSummary) -> str:
+    """Make a request's title: the one that its program gave it, else what it does and how its content begins."""
+    title = approval.metadata.get("title")
+    if isinstance(title, str) and title.strip():
+        return _shorten(title)
+    if approval.gate is None:
+        return _shorten(approval.message)
+    action = find_action(approval)
+    content = (approval.content or "").lstrip()[:_READ_OF_TITLE]
+    if call := _CALL_BEGINS.match(content):
+        # The content alone may be its beginning, so it is no JSON that could be read.
+        action, content = decode_text(content, JsonNode("text", *call.span(1))), content[call.end() :].lstrip()
+        content = content.rstrip("} \n")
+    begins = f": {content}" if content else ""
+    return _shorten(f"{action}{begins}")
+
+
+_CALL_BEGINS = re.compile(
+    r'\{\s*"tool"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*+")\s*,\s*"arguments"\s*:\s*\{', re.ASCII
+)
+
+
+def find_action(approval: Approval | RequestSummary) -> str:
+    """Find the action that would be done, as far as the request says: a tool, an HTTP request, or passing the gate."""
+    tool, method, path = (approval.metadata.get(name) for name in ("tool", "method", "path"))
+    if isinstance(tool, str) and tool:
+        return tool
+    if isinstance(method, str) and isinstance(path, str) and method:
+        return f"{method} {path}"
+    return approval.gate or "what was judged"
+
+
+def _shorten(text: str) -> str:
+    # In one line, whatever a title's author put into it: a title must not look like two lines of the page.
+    flat = " ".join(unicodedata.normalize("NFC", clean(text[:_READ_OF_TITLE], keep_lines=False)).split())
+    return flat if len(flat) <= _LONGEST_TITLE else f"{flat[:_LONGEST_TITLE]}…"

@@ -1,0 +1,306 @@
+"""The search index of a ledger: the text of each entry that can be searched, and an index of its trigrams.
+
+Trigrams are indexed by FTS5 in SQLite and by ``pg_trgm`` in PostgreSQL; where neither is there, every text is read. The
+index is no authority. It proposes entries, whose texts are compared again, and what is shown is read from the entries.
+
+It is written in the transaction of the entry. A ledger that has entries from before gets it in parts, the newest first,
+each in a transaction of its own, so that it is resumed wherever it was left. One row says which entries it has: those
+of the places from ``since`` to ``last``. A writer that finds other entries behind ``last``, of a version without the
+index, begins it anew, and replaces what is there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from adjudge.ledger.database import EngineStatements, Statements
+from adjudge.ledger.search_text import SearchQuery
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Connection, Select
+
+SEARCH_TEXTS = "adjudge_ledger_search"
+
+SEARCH_STATE = "adjudge_ledger_search_state"
+
+SEARCH_TRIGRAMS = "adjudge_ledger_search_trigrams"
+"""The index: a table of FTS5 in SQLite, an index in PostgreSQL."""
+
+FORERUNNER = "adjudge_ledger_words"
+"""The table of a preview that this takes the place of."""
+
+FORM = 1
+"""The form of the texts. Texts of another form are written anew; increase it when ``make_search_text`` changes."""
+
+_MOST_TRIGRAMS = 24
+"""Trigrams of a query that are looked up. More would find the same, since the texts are compared again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchState:
+    """Which entries the index has, and whether it has trigrams."""
+
+    form: int
+    since: int
+    """The first place of which, and of all behind it up to ``last``, the texts are there."""
+    last: int
+    has_trigrams: bool
+    """False where a writer had no FTS5 or no ``pg_trgm``, so that every text has to be read."""
+
+
+# ---------------------------------------------------------------- what the database can do
+
+
+@cache
+def find_fts5_problem() -> str | None:
+    """Say why this Python's SQLite can index no trigrams; ``None`` if it can."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='trigram')")
+        except sqlite3.Error:
+            return (
+                f"Searching reads every text, which is slow in a large ledger, because SQLite {sqlite3.sqlite_version} "
+                "of this Python has no FTS5 with trigrams; use a Python with SQLite 3.34 or later and FTS5"
+            )
+    return None
+
+
+_NO_TRGM = (
+    "Searching reads every text, which is slow in a large ledger, because this database has no index of pg_trgm; have "
+    "its owner run CREATE EXTENSION pg_trgm, and run `adjudge ledger upgrade`"
+)
+
+
+def find_search_problem(statements: Statements, tables: Iterable[str]) -> str | None:
+    """Say in one sentence why searching a ledger with these tables is slow; ``None`` if it is not."""
+    if statements.is_file and find_fts5_problem() is not None:
+        return find_fts5_problem()
+    if SEARCH_STATE not in tables:
+        return None  # it is made when the ledger is next written to
+    state = read_state(statements)
+    return None if statements.is_file or state.has_trigrams else _NO_TRGM
+
+
+# ---------------------------------------------------------------- writing
+
+
+def create_index(statements: Statements, last: int) -> None:
+    """Create the tables of a ledger whose last entry is at ``last``, none of whose entries is in the index yet."""
+    place, strict = ("INTEGER", " STRICT") if statements.is_file else ("BIGINT", "")
+    for table in (FORERUNNER, SEARCH_TRIGRAMS, SEARCH_TEXTS, SEARCH_STATE):
+        if statements.is_file or table != SEARCH_TRIGRAMS:  # an index goes with its table
+            statements.execute(f"DROP TABLE IF EXISTS {table}")
+    statements.execute(f"CREATE TABLE {SEARCH_TEXTS} (seq {place} PRIMARY KEY, text TEXT NOT NULL){strict}")
+    statements.execute(
+        f"CREATE TABLE {SEARCH_STATE} (form INTEGER NOT NULL, since {place} NOT NULL, last {place} NOT NULL, "
+        f"has_trigrams INTEGER NOT NULL){strict}"
+    )
+    has_trigrams = _create_trigrams(statements)
+    statements.insert(SEARCH_STATE, _STATE, [(FORM, last + 1, last, int(has_trigrams))])
+
+
+_STATE = ("form", "since", "last", "has_trigrams")
+
+
+def _create_trigrams(statements: Statements) -> bool:
+    if not statements.is_file:
+        return _create_gin(statements)
+    if find_fts5_problem() is not None:
+        return False
+    # The texts stay in their own table, and without places of the trigrams the index is half as large: a match is
+    # compared with its text anyway. Python has folded the texts; SQLite would fold them otherwise.
+    statements.execute(
+        f"CREATE VIRTUAL TABLE {SEARCH_TRIGRAMS} USING fts5(text, content='{SEARCH_TEXTS}', content_rowid='seq', "
+        "tokenize='trigram case_sensitive 1', detail='none', columnsize=0)"
+    )
+    if _can_delete_securely():
+        statements.execute(f"INSERT INTO {SEARCH_TRIGRAMS}({SEARCH_TRIGRAMS}, rank) VALUES ('secure-delete', 1)")  # noqa: S608 - the name is ours
+    return True
+
+
+def _can_delete_securely() -> bool:
+    return sqlite3.sqlite_version_info >= (3, 42)
+
+
+_SCHEMA_OF_TRGM = (
+    "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_trgm'"
+)
+
+
+def _create_gin(statements: Statements) -> bool:
+    """Create the index of a table that is empty yet; false where the server has no ``pg_trgm`` for us."""
+    from sqlalchemy.exc import DBAPIError
+
+    statements.execute("SAVEPOINT adjudge_search")
+    try:
+        if not statements.fetch(_SCHEMA_OF_TRGM):
+            # Not in this ledger's own schema: dropping it would drop the index of every other ledger here.
+            public = statements.fetch("SELECT 1 FROM pg_namespace WHERE nspname = 'public'")
+            statements.execute(f"CREATE EXTENSION IF NOT EXISTS pg_trgm{' SCHEMA public' if public else ''}")
+        schema = str(statements.fetch(_SCHEMA_OF_TRGM)[0][0]).replace('"', '""')
+        operators = f'"{schema}".gin_trgm_ops'
+        statements.execute(f"CREATE INDEX {SEARCH_TRIGRAMS} ON {SEARCH_TEXTS} USING gin (text {operators})")
+    except (DBAPIError, IndexError):
+        statements.execute("ROLLBACK TO SAVEPOINT adjudge_search")
+        return False
+    statements.execute("RELEASE SAVEPOINT adjudge_search")
+    return True
+
+
+def read_state(statements: Statements) -> SearchState:
+    """Read which entries the index has."""
+    rows = statements.fetch(f"SELECT {', '.join(_STATE)} FROM {SEARCH_STATE}")  # noqa: S608 - the names are ours
+    # Where somebody emptied the table, every text is read, until an upgrade writes all of it anew.
+    form, since, last, has_trigrams = rows[0] if rows else (0, 1, 0, 0)
+    return SearchState(form=form, since=since, last=last, has_trigrams=bool(has_trigrams))
+
+
+def _write_state(statements: Statements, **values: int) -> None:
+    columns = ", ".join(f"{name} = ?" for name in values)
+    statements.execute(f"UPDATE {SEARCH_STATE} SET {columns}", tuple(values.values()))  # noqa: S608 - the names are ours
+
+
+def append_texts(statements: Statements, first: int, last: int, texts: Sequence[tuple[int, str]]) -> bool:
+    """Add the texts of new entries from ``first`` to ``last``; whether all entries before them are in the index."""
+    state = read_state(statements)
+    _insert(statements, texts, _keep_trigrams(statements, state))
+    if state.form == FORM and state.last == first - 1:
+        _write_state(statements, last=last)
+        return state.since <= 1
+    _write_state(statements, form=FORM, since=first, last=last)
+    return first <= 1
+
+
+def find_missing(statements: Statements, most: int) -> tuple[int, int] | None:
+    """Find the first and the last of the next ``most`` places that are to be added; ``None`` if nothing is missing."""
+    state = read_state(statements)
+    since = state.since
+    if state.form != FORM:
+        since = state.last + 1
+        _write_state(statements, form=FORM, since=since)
+    if statements.is_file and not state.has_trigrams and find_fts5_problem() is None:
+        # Written where there was no FTS5: what it has missed is not known.
+        statements.execute(f"DROP TABLE IF EXISTS {SEARCH_TRIGRAMS}")
+        statements.execute(f"DELETE FROM {SEARCH_TEXTS}")  # noqa: S608 - the name is ours
+        since = state.last + 1
+        _write_state(statements, since=since, has_trigrams=int(_create_trigrams(statements)))
+    return None if since <= 1 else (max(1, since - most), since - 1)
+
+
+def replace_texts(statements: Statements, first: int, last: int, texts: Sequence[tuple[int, str]]) -> None:
+    """Write the texts of all entries from ``first`` to ``last``, which is in front of those that are there."""
+    has_trigrams = _keep_trigrams(statements, read_state(statements))
+    _delete(statements, first, last, has_trigrams)
+    _insert(statements, texts, has_trigrams)
+    _write_state(statements, since=first)
+
+
+def delete_text(statements: Statements, seq: int) -> None:
+    """Delete the text of an entry; ``purge_trigrams`` overwrites what is left of it in the index."""
+    _delete(statements, seq, seq, _keep_trigrams(statements, read_state(statements)))
+
+
+def purge_trigrams(statements: Statements) -> None:
+    """Overwrite the trigrams of texts that were deleted, once after the last of them: it may write the whole index."""
+    if statements.is_file and not _can_delete_securely() and _keep_trigrams(statements, read_state(statements)):
+        statements.execute(f"INSERT INTO {SEARCH_TRIGRAMS}({SEARCH_TRIGRAMS}) VALUES ('optimize')")  # noqa: S608 - the name is ours
+
+
+def _keep_trigrams(statements: Statements, state: SearchState) -> bool:
+    """Return whether this writer has to write trigrams; note it where one cannot, and so makes them useless."""
+    if not statements.is_file or not state.has_trigrams:
+        return False  # PostgreSQL writes its index by itself
+    if find_fts5_problem() is None:
+        return True
+    _write_state(statements, has_trigrams=0)
+    return False
+
+
+def _insert(statements: Statements, texts: Sequence[tuple[int, str]], has_trigrams: bool) -> None:  # noqa: FBT001
+    statements.insert(SEARCH_TEXTS, ("seq", "text"), texts)
+    if has_trigrams:
+        statements.insert(SEARCH_TRIGRAMS, ("rowid", "text"), texts)
+
+
+def _delete(statements: Statements, first: int, last: int, has_trigrams: bool) -> None:  # noqa: FBT001
+    where = "WHERE seq BETWEEN ? AND ?"
+    if has_trigrams:
+        statements.execute(
+            f"INSERT INTO {SEARCH_TRIGRAMS}({SEARCH_TRIGRAMS}, rowid, text) "  # noqa: S608 - the names are ours
+            f"SELECT 'delete', seq, text FROM {SEARCH_TEXTS} {where}",
+            (first, last),
+        )
+    statements.execute(f"DELETE FROM {SEARCH_TEXTS} {where}", (first, last))  # noqa: S608 - the name is ours
+
+
+# ---------------------------------------------------------------- searching
+
+
+def match_entries(
+    connection: Connection, query: SearchQuery, place: ColumnElement[int], *, among: Select[tuple[int]] | None = None
+) -> ColumnElement[bool]:
+    """Make the condition that the entry at ``place``, a column, matches a query as far as the index has it.
+
+    ``among`` selects the places of which one is looked for, where these are known to be fewer.
+    """
+    from sqlalchemy import column, false, select, table
+
+    statements = EngineStatements(connection)
+    if not _has_index(statements):
+        return false()
+    texts = table(SEARCH_TEXTS, column("seq"), column("text"))
+    matching = select(texts.c.seq).where(*_make_conditions(query, texts.c.text, is_file=statements.is_file))
+    matching = matching if among is None else matching.where(texts.c.seq.in_(among))
+    expression = _write_match(query)
+    if expression and statements.is_file and find_fts5_problem() is None and read_state(statements).has_trigrams:
+        trigrams = table(SEARCH_TRIGRAMS, column("rowid"), column(SEARCH_TRIGRAMS))
+        proposed = select(trigrams.c.rowid).where(trigrams.c[SEARCH_TRIGRAMS].op("MATCH")(expression))
+        matching = matching.where(texts.c.seq.in_(proposed))
+    return place.in_(matching)
+
+
+def find_unsearched(connection: Connection) -> int:
+    """Find the last place before which entries are not in the index yet; 0 where all are."""
+    statements = EngineStatements(connection)
+    return max(0, read_state(statements).since - 1) if _has_index(statements) else 0
+
+
+def _has_index(statements: Statements) -> bool:
+    listed = (
+        "SELECT 1 FROM sqlite_master WHERE name = ?"
+        if statements.is_file
+        else "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = ?"
+    )
+    return bool(statements.fetch(listed, (SEARCH_STATE,)))
+
+
+def _make_conditions(query: SearchQuery, text: ColumnElement[str], *, is_file: bool) -> Iterator[ColumnElement[bool]]:
+    from sqlalchemy import func, literal
+
+    for part in query.list_parts():
+        # In SQLite, LIKE has no pattern of 50,000 bytes, and takes longer.
+        yield func.instr(text, part) > 0 if is_file else text.contains(part, autoescape=True)
+    for parts in query.list_patterns():
+        pattern = "".join(f"%{_escape(part)}" for part in parts)
+        yield text.like(literal(f"{pattern}%"), escape="/")
+
+
+def _escape(part: str) -> str:
+    return part.replace("/", "//").replace("%", "/%").replace("_", "/_")
+
+
+def _write_match(query: SearchQuery) -> str:
+    """Write the expression of FTS5 for some trigrams of a query; empty where it has none, as a word of two letters."""
+    found: dict[str, None] = {}
+    for part in sorted(query.list_parts(), key=len, reverse=True):
+        starts = [*range(0, len(part) - 2, 3), len(part) - 3]
+        for start in starts if len(part) >= 3 else ():
+            if len(found) < _MOST_TRIGRAMS:
+                found[part[start : start + 3]] = None
+    quoted = (trigram.replace('"', '""') for trigram in found)
+    return " AND ".join(f'"{trigram}"' for trigram in quoted)
