@@ -126,7 +126,8 @@ def _list_values(root: object) -> Iterator[str]:
     while stack:
         node = stack.pop()
         if isinstance(node, dict):
-            stack += reversed(node.values())
+            # By their names, as an entry's payload has them: the text is derived from either, and compared.
+            stack += [node[name] for name in sorted(node, reverse=True)]
         elif isinstance(node, list):
             stack += reversed(node)
         elif isinstance(node, str):
