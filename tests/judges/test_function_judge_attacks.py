@@ -6,6 +6,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -559,3 +560,31 @@ def test_a_function_that_is_given_the_prompt_passes_by_nothing_it_returns(value:
         assert not Judge(model_function(lambda text: value), reask=0).evaluate_sync("x", RUBRIC).passed
     except UsageError as error:
         assert "name the parameter content" in str(error)  # noqa: PT017 - it is no pass either
+
+
+@dataclass
+class Scored:
+    """A result as a scorer of another library may have it."""
+
+    name: str
+    score: float
+    passed: bool
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        {"security": {"score": 1.0, "passed": False}},
+        [{"key": "security", "score": 1.0, "passed": False}],
+        Scored(name="security", score=1.0, passed=False),
+    ],
+    ids=["by criterion", "list of results", "object"],
+)
+def test_a_no_beside_a_score_that_passes_is_a_contradiction(returned: object):
+    """Whatever shape the function returns it in: what it says beside the score is never dropped."""
+    judge = Judge(
+        judge_function(lambda content: returned),
+        rubric=Rubric(name="Login", criteria=[Criterion(name="security", description="Hashes passwords.")]),
+    )
+
+    assert judge.evaluate_sync("password123").undecided_because == "contradiction"

@@ -47,7 +47,8 @@ def open_foreign(value: Any) -> Any:
         rationale = metadata.get("rationale") if isinstance(metadata, Mapping) else None
         reason = getattr(value, "comment", None) or getattr(value, "error", None) or rationale
         name = getattr(value, "key", None) or getattr(value, "name", None)
-        return {"key": name, "score": value.score, "reason": "" if reason is None else str(reason)}
+        flag = {"passed": value.passed} if isinstance(getattr(value, "passed", None), bool) else {}
+        return {"key": name, "score": value.score, "reason": "" if reason is None else str(reason), **flag}
     if hasattr(value, "value") and hasattr(value, "reason"):
         return {"score": value.value, "reason": value.reason or ""}
     return value
@@ -119,7 +120,9 @@ def _make_entry(name: object, value: Any, question: Question, rubric: Rubric) ->
         score = high if score else low
     if not math.isfinite(score):  # which JSON does not have, so nobody could read it later
         raise ReplyError("off_scale", f"the function returned a score of {score}; {describe_expected(question)}")
-    return {"name": name, "score": score, "reasoning": verdict["reasoning"]}
+    # Dropped, a "no" beside a score that passes would be a pass; kept, it is a contradiction.
+    flag = {"passed": verdict["passed"]} if "passed" in verdict and "score" in verdict else {}
+    return {"name": name, "score": score, "reasoning": verdict["reasoning"], **flag}
 
 
 def _read_verdict(value: Any, question: Question) -> dict[str, Any]:
