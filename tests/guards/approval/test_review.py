@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -85,6 +86,27 @@ def test_what_was_changed_in_its_table_cannot_be_approved(tmp_path: Path, change
             connection.execute("UPDATE adjudge_approvals SET body = replace(body, ?, ?)", (old, new))
         assert "changed" in [gap.kind for gap in await approvals.find_gaps(ident)]
         with pytest.raises(DecisionRefused) as refused:  # whoever asks, not only a page
+            await approvals.decide(ident, "ana", True)
+        assert refused.value.because == "changed"
+        return (await approvals.decide(ident, "ana", False)).status
+
+    assert use(url, work) == "denied"
+
+
+def test_changed_metadata_cannot_be_approved(tmp_path: Path):
+    """Title, tool and declared effects are read from the metadata, so these are what the ledger says, too."""
+    url = f"sqlite:///{tmp_path / 'adjudge.db'}"
+    metadata = {"tool": "pay", "call": {"effects": ["cannot be taken back"]}, "odd": [2**60, 1e18, -0.0, "\ud800"]}
+
+    async def work(approvals: Approvals) -> str:
+        ident = await ask_gate(approvals, metadata=metadata)
+        assert await approvals.find_gaps(ident) == ()
+        with closing(sqlite3.connect(tmp_path / "adjudge.db")) as connection, connection:
+            (body,) = connection.execute("SELECT body FROM adjudge_approvals").fetchone()
+            changed = json.loads(body) | {"metadata": metadata | {"call": {"effects": ["only reads"]}}}
+            connection.execute("UPDATE adjudge_approvals SET body = ?", (json.dumps(changed),))
+        assert [gap.kind for gap in await approvals.find_gaps(ident)] == ["changed"]
+        with pytest.raises(DecisionRefused) as refused:
             await approvals.decide(ident, "ana", True)
         assert refused.value.because == "changed"
         return (await approvals.decide(ident, "ana", False)).status

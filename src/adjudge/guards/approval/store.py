@@ -55,7 +55,7 @@ from adjudge.ledger.columns import (
 )
 from adjudge.ledger.entry import Entry, Row, format_time
 from adjudge.ledger.ledger import Ledger
-from adjudge.ledger.payload import Draft, can_store
+from adjudge.ledger.payload import Draft, can_store, encode_payload
 from adjudge.ledger.store import Transaction, find_latest, has_passed
 from adjudge.ledger.store import make_table as make_ledger_table
 from adjudge.result import JudgeResult
@@ -518,13 +518,21 @@ def find_final(connection: Connection, now: datetime) -> list[str]:
 
 
 def read_shown(connection: Connection, approval: Approval) -> str | None:
-    """Read the digest of what people are shown from the ledger's entry of the request; ``None`` where it has none."""
+    """Read the digest of what people are shown from the ledger's entry of the request; ``None`` where it has none.
+
+    Empty, and so no digest of anything, where the request has other metadata than its entry.
+    """
     from sqlalchemy import select
 
     table = make_ledger_table()
     where = (table.c.seq == (approval.seq or 0)) & (table.c.kind == "approval.requested")
     payload = connection.execute(select(table.c.payload).where(where)).scalar_one_or_none()
     members = json.loads(payload) if payload is not None else {}
+    # Title, tool and declared effects are read from them, and the digest does not cover them. Compared as an entry has
+    # them: some numbers and half characters are texts there.
+    metadata = json.loads(encode_payload({"metadata": to_plain(approval.metadata)}))["metadata"]
+    if payload is not None and members.get("metadata") != metadata:
+        return ""
     digest = members.get("shown") if members.get("approval") == approval.id else None
     return digest if isinstance(digest, str) else None
 
