@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -265,6 +266,25 @@ def test_a_case_of_an_open_plan_shows_no_verdict_before_it_is_labelled(server: R
     with open_label_queue(folder) as queue:
         assert queue.record("Ana", case, True).blind is False
         assert queue.record("Ana", plan.order[1].case, True).blind is True
+
+
+@pytest.mark.parametrize("path", ["/runs/drawn/report.html", "/compare/report.html?a=drawn-again&b=drawn"])
+def test_who_saves_a_report_labels_no_case_of_it_blind(server: RunningServer, path: str):
+    """The file holds every verdict, so a label that is given after it was saved does not pass for a blind one."""
+    for name in ("drawn", "drawn-again"):
+        shutil.copytree(server.folder / "runs" / "planned-again", server.folder / "runs" / name, dirs_exist_ok=True)
+    folder = server.folder / "runs" / "drawn"
+    with open_run(folder) as run:
+        plan = make_plan(run, seed=1)
+    write_plan(plan, folder)
+    try:
+        Reader(server.sign_in("Ana")).read(path)
+        with open_label_queue(folder) as queue:
+            assert queue.record("Ana", plan.order[0].case, True).blind is False
+            assert queue.record("Rita", plan.order[0].case, True).blind is True
+    finally:
+        for name in ("drawn", "drawn-again"):
+            shutil.rmtree(server.folder / "runs" / name)
 
 
 # ---------------------------------------------------------------- two runs

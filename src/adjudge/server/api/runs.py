@@ -6,12 +6,14 @@ import asyncio
 from typing import Annotated
 
 from fastapi import Depends
+from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.formats.record import write_record
 from adjudge.report.cases import MOST_CASES
 from adjudge.server.api.endpoint import answer, make_router
 from adjudge.server.caller import Caller, require
+from adjudge.server.pages.blind_cases import note_read
 from adjudge.server.state import CurrentState
 
 router = make_router("runs")
@@ -30,7 +32,8 @@ async def list_runs(state: CurrentState, _caller: Reading) -> Response:
 
 
 @router.get("/runs/{run}")
-async def report_run(run: str, state: CurrentState, _caller: Reading) -> Response:
+async def report_run(request: Request, run: str, state: CurrentState, caller: Reading) -> Response:
     """The report of a run, as ``adjudge report RUN --json`` writes it."""
     labelled = await asyncio.to_thread(state.library.load_report, run, most_cases=MOST_CASES)
+    await note_read(request, caller, run, [case.id for case in labelled.report.shown], labels=True)
     return answer(labelled.report.to_dict())

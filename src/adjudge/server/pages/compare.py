@@ -66,17 +66,23 @@ async def _choose(request: Request, state: PageState, caller: Reader, names: lis
 
 
 @router.get("/compare/report.html", include_in_schema=False)
-async def send_comparison(state: CurrentPageState, _caller: Reader, filters: ComparedFilters) -> Response:
+async def send_comparison(
+    request: Request, state: CurrentPageState, caller: Reader, filters: ComparedFilters
+) -> Response:
     """Send the comparison as one file to keep, as ``adjudge diff --html`` writes it."""
     if not (filters.a and filters.b):
         raise Problem(422, "a comparison is of two runs; name them as a and b", code="usage")
 
-    def draw() -> str:
+    def draw() -> tuple[str, list[str]]:
         compared = load_comparison(state.library, filters.a, filters.b)
         with state.library.open(filters.a) as before, state.library.open(filters.b) as after:
-            return render_diff_html(compared.diff, pair_cases(compared.diff, before, after))
+            text = render_diff_html(compared.diff, pair_cases(compared.diff, before, after))
+        # All of them: a case that is not among the changed ones has the verdict of the other run.
+        return text, [case.change.case for case in compared.cases]
 
-    text = await asyncio.to_thread(draw)
+    text, cases = await asyncio.to_thread(draw)
+    for name in (filters.a, filters.b):
+        await note_read(request, caller, name, cases)
     return send_file(f"{filters.a}-{filters.b}.html", text)
 
 

@@ -68,10 +68,12 @@ _ORDERS = {"name": "by name, newest first", "begun": "begun last", "rate": "fewe
 
 
 @router.get("/runs/{run}/report.html", include_in_schema=False)
-async def send_report(run: str, state: CurrentPageState, _caller: Reader) -> Response:
+async def send_report(request: Request, run: str, state: CurrentPageState, caller: Reader) -> Response:
     """Send the report as one file to keep. It is saved and not shown: its own style would not be let in here."""
     labelled = await asyncio.to_thread(state.library.load_report, run, most_cases=MOST_CASES)
     text = await asyncio.to_thread(render_html, labelled.report)
+    # Who has the file can read all of it, before they label.
+    await note_read(request, caller, run, [case.id for case in labelled.report.shown], labels=True)
     return send_file(f"{run}.html", text)
 
 
