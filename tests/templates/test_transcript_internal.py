@@ -230,6 +230,11 @@ def test_the_rest_of_a_run_is_shown_above_its_steps():
         assert words in text
 
 
+def test_a_run_that_is_not_complete_says_so_without_a_reason_too():
+    """It would otherwise look like one that did nothing else."""
+    assert "finished, not complete" in Reader(draw(view_run(make_run(3, complete=False)))).text
+
+
 # ---------------------------------------------------------------- task and context
 
 

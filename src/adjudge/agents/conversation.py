@@ -102,7 +102,16 @@ def _read_own(value: dict[str, Any]) -> Conversation | None:
     except UsageError:
         return None
     # It is read leniently, and a member that it does not know must not be hidden by that.
-    return Conversation(run=run, kind="run", beside=tuple(_list_unwritten(value, run.to_dict(), "")))
+    beside = (*_list_unwritten(value, run.to_dict(), ""), *_list_long_ids(run))
+    return Conversation(run=run, kind="run", beside=beside)
+
+
+def _list_long_ids(run: AgentRun) -> Iterator[tuple[str, str]]:
+    """Yield the ids of calls that are texts rather than ids: those of steps are not shown."""
+    for place, step in enumerate(run.steps):
+        ident = None if step.call is None else step.call.call_id
+        if ident and _ID.fullmatch(ident) is None:
+            yield f"steps[{place}].call.call_id", ident
 
 
 def _list_unwritten(value: Any, written: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -194,6 +203,9 @@ def _read_rendered(step: dict[str, Any]) -> Step:
 # ---------------------------------------------------------------- what no step holds
 
 
+_READ = _MEMBERS | _OPTIONAL | {"", "error"}
+"""Members whose texts can be in a step; the root and the messages in a list have no name."""
+
 _DEEPEST = 8
 """Levels to which an object can be a result; deeper ones would each be written out again to find that."""
 
@@ -204,11 +216,12 @@ def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
     while waiting:
         depth, path, name, part = waiting.pop()
         is_holder = bool(part) and isinstance(part, dict | list)
-        if (depth <= _DEEPEST or not is_holder) and shown.holds(name, part):
+        # Below a name that nobody knows all is listed: the name is a text too, and its place is what shows it.
+        if name in _READ and (depth <= _DEEPEST or not is_holder) and shown.holds(name, part):
             continue
         if is_holder and isinstance(part, dict):
-            members = [(depth + 1, extend_path(path, key), key, member) for key, member in part.items()]
-            waiting += reversed(members)
+            names = [(key, key if name in _READ else name) for key in part]
+            waiting += [(depth + 1, extend_path(path, key), read, part[key]) for key, read in reversed(names)]
         elif is_holder:
             waiting += [(depth + 1, f"{path}[{place}]", name, part[place]) for place in range(len(part) - 1, -1, -1)]
         else:

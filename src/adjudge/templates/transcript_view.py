@@ -287,7 +287,7 @@ class _Builder:
         return RunHead(
             outcome=run.outcome,
             exit_code=run.exit_code,
-            problems=run.problems,
+            problems=run.problems or (() if run.complete else ("nothing says what is missing",)),
             unknown=run.unknown,
             # Not twice: nearly every run ends with it.
             answer=None if run.answer is None or is_last else self._show(0, run.answer, _LONG_WORDS, whole=False),
