@@ -179,6 +179,31 @@ def test_texts_about_others_that_name_it_are_never_deleted_alone(tmp_path: Path)
     assert "names C-1" in str(use_ledger(url, lambda ledger: ledger.read(named)).payload)
 
 
+@pytest.mark.parametrize(
+    ("about", "chosen"),
+    [({"customer": "Zoe\u0301"}, "customer=Zo\u00e9"), ({"customer": [17, 18]}, "customer=17")],
+    ids=["accents written otherwise", "numbers in a list"],
+)
+def test_what_may_be_meant_is_named_and_stays(tmp_path: Path, about: Any, chosen: str):
+    """A name that looks the same, and a list of numbers: a report that finds nothing would be believed."""
+    kept = asyncio.run(fill(tmp_path, f"sqlite:///{tmp_path / 'a.db'}", about=about, other=ANOTHER))
+    name, _, value = chosen.partition("=")
+    report = kept.forget(**{name: value})
+
+    assert count(report) == {}
+    assert {"ledger", "approvals", "runs"} <= {each.place for each in report.look}
+    assert "a.db" in kept.find(SECRET)
+
+
+def test_a_whole_number_is_one_however_a_program_wrote_it(tmp_path: Path):
+    """A ledger writes 17 for 17.0, and the files of a run do not."""
+    kept = asyncio.run(fill(tmp_path, f"sqlite:///{tmp_path / 'a.db'}", about={"customer": 17.0}, other=ANOTHER))
+    report = kept.forget(customer="17")
+
+    assert count(report)["runs"] == 2
+    assert kept.find(SECRET) == []
+
+
 def test_what_cannot_be_reached_is_said(kept: Kept):
     """Providers, exports, backups; the data set by its lines; and a report that was saved in the run's folder."""
     (kept.folder / "monday" / "saved.html").write_text(f"<p>C-1: {SECRET}</p>")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from unicodedata import normalize
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
@@ -49,7 +50,7 @@ class Choice:
         if isinstance(item, str):
             return item == self.value
         # Not a list or an object: what is about several is for a person to look at.
-        return isinstance(item, bool | int | float) and json.dumps(item) == self.value
+        return isinstance(item, bool | int | float) and self.value in {json.dumps(item), _write_number(item)}
 
     def is_subject(self, subject: object) -> bool:
         """Return whether a digest is that of the chosen content."""
@@ -82,8 +83,16 @@ class Choice:
 
     @cached_property
     def _forms(self) -> frozenset[str]:
-        """The ways in which a text may write it: a text may be JSON itself, which escapes what is in it."""
-        return frozenset((self.text, json.dumps(self.text)[1:-1], json.dumps(self.text, ensure_ascii=False)[1:-1]))
+        """The ways in which a text may write it: a text may be JSON itself, which escapes what is in it.
+
+        Also the other way to write its accents: it looks the same, so who asks cannot know which of them is there.
+        """
+        texts = {self.text, normalize("NFC", self.text), normalize("NFD", self.text)}
+        return frozenset(
+            form
+            for text in texts
+            for form in (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+        )
 
     def _is_in(self, text: str) -> bool:
         # By ``str.find`` and not by a pattern: on a megabyte of one letter, a pattern would take days.
@@ -131,16 +140,27 @@ def read_choice(subject: str | None, metadata: str | None) -> Choice:
     return Choice(name=name, value=value)
 
 
+def _write_number(number: float) -> str:
+    """Write a number or a truth value as a ledger does: of a whole one, without a point."""
+    is_whole = isinstance(number, float) and number.is_integer()
+    return json.dumps(int(number) if is_whole else number)
+
+
 def _list_texts(node: object, member: str = "") -> Iterator[tuple[str, str]]:
-    """List the texts of plain data, each with the outermost member that it is in; names of members are texts too."""
-    waiting: list[tuple[str, Any]] = [(member, node)]
+    """List the texts of plain data, each with the outermost member that it is in; names of members are texts too.
+
+    Numbers are texts in metadata, where they may be ids. Elsewhere they are counts and scores, and name nobody.
+    """
+    waiting: list[tuple[str, Any, bool]] = [(member, node, False)]
     while waiting:
-        outer, item = waiting.pop()
+        outer, item, may_be_id = waiting.pop()
         if isinstance(item, str):
             yield outer, item
         elif isinstance(item, Mapping):
             for name, inner in item.items():
                 yield outer or str(name), str(name)
-                waiting.append((outer or str(name), inner))
+                waiting.append((outer or str(name), inner, may_be_id or name == "metadata"))
         elif isinstance(item, list | tuple):
-            waiting += [(outer, inner) for inner in item]
+            waiting += [(outer, inner, may_be_id) for inner in item]
+        elif may_be_id and isinstance(item, int | float) and not isinstance(item, bool):
+            yield outer, _write_number(item)

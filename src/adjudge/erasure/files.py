@@ -302,7 +302,7 @@ _STILL_READ = "{} is being read by another process, so the log beside it may hol
 def _find_reports(folder: Path, choice: Choice, findings: Findings) -> None:
     """Find reports and exports that somebody saved in the folder of a run."""
     for path in sorted(folder.iterdir()):
-        if path.name in _OURS or path.suffix not in _REPORTS or not path.is_file() or path.is_symlink():
+        if path.name in _OURS or path.suffix.lower() not in _REPORTS or not path.is_file() or path.is_symlink():
             continue
         if _names(path, choice):
             findings.out_of_reach.append(OutOfReach(place="saved reports", what=f"{path} names it; delete it yourself"))
