@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import sqlite3
@@ -26,6 +27,7 @@ from adjudge import (
     model_function,
     run,
 )
+from adjudge.guards import PromptFirewall
 from adjudge.judges import with_layers
 from adjudge.models import FunctionIdentity, RecordingModel, ReplayModel, Reply, Request
 from adjudge.runs import redecide
@@ -588,3 +590,11 @@ def test_a_no_beside_a_score_that_passes_is_a_contradiction(returned: object):
     )
 
     assert judge.evaluate_sync("password123").undecided_because == "contradiction"
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_firewall_rejects_where_two_members_say_yes_and_no(passed: bool):
+    """Neither of them is overlooked for the other."""
+    firewall = PromptFirewall(judge_function(lambda content: {"passed": passed, "score": not passed}))
+
+    assert asyncio.run(firewall.check(["Be kind."])).allowed == ()

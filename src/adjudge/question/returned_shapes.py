@@ -88,6 +88,8 @@ def _bring_into_yes_no(returned: Any, question: Question) -> Mapping[str, Any]:
     answer = verdict.get("passed", verdict.get("score"))
     if not isinstance(answer, bool):  # a number is no yes
         raise _make_unknown_shape(returned, question)
+    if isinstance(verdict.get("score"), bool) and verdict["score"] != answer:
+        raise ReplyError("contradiction", "the function returned 'passed' and 'score' that say yes and no")
     return {"safe": answer, "reasoning": verdict["reasoning"]}
 
 
