@@ -6,6 +6,7 @@ it can no longer be taken back.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -549,7 +550,9 @@ async def _make_item(
 ) -> RequestView:
     earlier = await state.approvals.find_earlier(approval.id)
     gaps, judged_with = await _look_up_held(state, approval)
-    return make_request_view(
+    # In a thread, as the page is: reading a long context, and comparing it, takes seconds.
+    return await asyncio.to_thread(
+        make_request_view,
         approval,
         reader,
         now,

@@ -11,6 +11,7 @@ A view is a FastAPI dependency: its parameters are the state, the caller, and wh
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
@@ -66,7 +67,10 @@ async def show_page(
     if caller is not None and isinstance(state, ServerState):
         with suppress(AdjudgeError):  # the page of an error is shown all the same, whatever does not answer
             waiting = await count_waiting(state, caller)
-    return render_page(request, template, context, caller=caller, status=status, waiting=waiting)
+    # In a thread: a page may show megabytes that somebody else wrote, and gates must go on answering meanwhile.
+    return await asyncio.to_thread(
+        render_page, request, template, context, caller=caller, status=status, waiting=waiting
+    )
 
 
 def render_page(

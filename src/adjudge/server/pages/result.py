@@ -6,6 +6,7 @@ if it were what somebody wrote.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,12 +31,13 @@ from adjudge.server.pages.page import Context, add_page
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
-from adjudge.server.story import load_story
+from adjudge.server.story import Story, load_story
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import mark_evidence
 from adjudge.templates.figures import format_count
 from adjudge.templates.judged_text import make_judged_text, open_conversation
+from adjudge.templates.opened import Opened
 from adjudge.templates.transcript_view import make_transcript_view
 
 router = APIRouter()
@@ -58,30 +60,18 @@ async def view_result(
 ) -> Context:
     """Tell the story of the decision or result with this id, or at this place of the ledger."""
     story = await load_story(state, caller, ident)
-    row, content = story.row, story.row.content
+    row = story.row
     decision, result = _read_parts(story.last)
     approval = _make_approval_step(row.approval_id, story.entries)
-    quotations = () if result is None else list_quotations(result)
-    findings = () if result is None else list_findings(result)
-    call = None if content is None else make_call_view(content, quotations, findings=findings)
     opened = shown.read(f"/results/{quote_segment(ident)}")
-    talk = None if content is None else open_conversation(content)
-    view = partial(make_transcript_view, opened=opened, quotations=quotations, findings=findings)
-    transcript = None if talk is None else view(talk)
+    # In a thread: a run and a context may be megabytes of somebody's text.
+    texts = await asyncio.to_thread(_make_texts, story, result, opened)
     return {
         "row": row,
-        "title": call.tool if call is not None and row.about[:1] in ("", "{") else _make_title(row),
         "word": _make_word(row),
         "sentence": _make_sentence(row, approval, result),
         "asked_at": story.last.at if result is None else result.created_at,
-        "marked": call or transcript or (None if content is None else mark_evidence(content, quotations)),
-        "is_call": call is not None,
-        "is_transcript": call is None and transcript is not None,
         "whole_path": opened.make_whole_link(),
-        "judged_with": [
-            make_judged_text(text, name, first=100 * number, opened=opened, folds=False)
-            for number, (name, text) in enumerate(story.context.items(), 1)
-        ],
         "kept": state.ledger.store_content,
         "result": result,
         "decision": decision,
@@ -90,6 +80,28 @@ async def view_result(
         "stopped": None if decision is None else await find_stopped_run(state, caller, decision.metadata),
         "entries": story.entries,
         "head": str(await state.ledger.head()),
+        **texts,
+    }
+
+
+def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Context:
+    """Make what is shown of the content, and of what it was judged with."""
+    row, content = story.row, story.row.content
+    quotations = () if result is None else list_quotations(result)
+    findings = () if result is None else list_findings(result)
+    call = None if content is None else make_call_view(content, quotations, findings=findings)
+    talk = None if content is None else open_conversation(content)
+    view = partial(make_transcript_view, opened=opened, quotations=quotations, findings=findings)
+    transcript = None if talk is None else view(talk)
+    return {
+        "title": call.tool if call is not None and row.about[:1] in ("", "{") else _make_title(row),
+        "marked": call or transcript or (None if content is None else mark_evidence(content, quotations)),
+        "is_call": call is not None,
+        "is_transcript": call is None and transcript is not None,
+        "judged_with": [
+            make_judged_text(text, name, first=100 * number, opened=opened, folds=False)
+            for number, (name, text) in enumerate(story.context.items(), 1)
+        ],
     }
 
 
