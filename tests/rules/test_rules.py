@@ -79,6 +79,22 @@ class Answer:
         ("json", {1: "a"}, False),
         ("json", b"{}", False),
         ("json", Answer(text="x"), True),
+        ({"json": True, "within": True}, 'Here it is:\n```json\n{"a": [1]}\n```', True),
+        ({"json": True, "within": True}, "function () {} and {}", True),
+        ({"json": True, "within": True}, {"a": 1}, True),
+        ({"json": True, "within": True}, '{"a": {"b": 1} oops', True),
+        ({"json": True, "within": True}, "a list [1, 2] and {a: 1}", False),
+        ({"json": True, "within": True}, 'twice {"a": {"b": 1}, "a": 2}', False),
+        ({"json": True, "within": True}, '{"a": NaN}', False),
+        ({"json": True, "within": True}, '{"a": ' + "9" * 5_000 + "}", False),
+        ({"json": True, "within": True}, '{"a": "never closed {', False),
+        ({"json": True, "within": True}, '{"a":' * 100_000, False),
+        ({"json": True, "within": True}, '{"' * 100_000, False),
+        ({"json": True, "within": True}, ('{"a":' * 150 + '"' + "x" * 20_000) * 40, False),
+        ({"json_schema": {"required": ["a"]}, "within": True}, 'First {"b": 1}, then {"a": 1}.', True),
+        ({"json_schema": {"required": ["a"]}, "within": True}, 'First {"b": {"a": 1}}.', False),
+        ({"recorded": 400, "max": 400, "measure": "latency in ms"}, "any", True),
+        ({"recorded": 400.5, "max": 400, "measure": "latency in ms"}, "any", False),
     ],
 )
 def test_a_shipped_rule_passes_what_it_describes(spec, content, passed):
@@ -296,6 +312,22 @@ def test_a_spec_reads_back_as_the_same_rule(spec):
     assert rule.spec == spec
 
 
+def test_json_within_a_text_says_what_is_wrong_with_the_last_object():
+    """The message names no object or the place in it; what cannot be searched to its end has failed."""
+    rule = {"json_schema": {"properties": {"a": {"type": "integer"}}}, "within": True}
+
+    assert check(rule, "none").message == "holds no JSON object"
+    assert "a: " in check(rule, 'Here: {"a": "x"}').message
+    assert "too many braces" in check({"json": True, "within": True}, '{"' * 100_000).message
+
+
+def test_a_recorded_number_is_shown_beside_its_maximum():
+    """The two never read the same where they differ."""
+    result = check({"recorded": 0.0101, "max": 0.01, "measure": "cost in dollars"}, "any")
+
+    assert names(result.message, "cost in dollars is 0.0101", "above the maximum of 0.0100")
+
+
 def test_a_spec_is_a_copy():
     """Changing the data a rule was made from changes nothing in the rule."""
     schema = {"type": "object"}
@@ -316,6 +348,10 @@ def test_severity_and_description_go_with_every_rule():
     ("value", "message"),
     [
         ({"rejex": "a"}, "did you mean 'regex'"),
+        ({"json": True, "within": True, "absent": True}, "leave one of them out"),
+        ({"recorded": -1, "max": 1, "measure": "cost"}, "value must be a number"),
+        ({"recorded": 1, "max": "1", "measure": "cost"}, "max must be a number"),
+        ({"recorded": 1, "max": 1, "measure": " "}, "measure must say"),
         ({"name": "lenght", "max": 3}, "did you mean 'length'"),
         ("jsonschema", "did you mean 'json_schema'"),
         ({"regex": "a", "ignorecase": True}, "did you mean 'ignore_case'"),

@@ -193,6 +193,7 @@ EXAMPLES = {
     "visible": {"visible": True, "tools": ["lookup"], "commands": "jq"},
     "no_errors": {"no-errors": True},
     "no_repeats": {"no_repeats": 3},
+    "recorded": {"recorded": 812, "max": 500.5, "measure": "latency in ms"},
 }
 
 

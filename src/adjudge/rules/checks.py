@@ -22,6 +22,7 @@ from adjudge.formats.schema_steps import TooManyStepsError
 from adjudge.formats.text import QUOTED, flatten, quote, show
 from adjudge.result import RuleResult
 from adjudge.rules.document import fold, read_value
+from adjudge.rules.json_objects import list_objects
 from adjudge.rules.values import Place, describe_place, has_more, join_halves, list_proofs, list_readings
 
 Check = Callable[[Any], RuleResult]
@@ -230,13 +231,15 @@ def make_length(*, max: int | None = None, min: int | None = None, unit: str = "
     return check
 
 
-def make_json(*, absent: bool = False) -> Check:
+def make_json(*, absent: bool = False, within: bool = False) -> Check:
     """Make a check that the content is one JSON value without duplicate keys and ``NaN``.
 
     A content that is a JSON value already passes. With ``absent`` it must be none, and what only some readers take for
-    JSON is JSON.
+    JSON is JSON. With ``within`` a JSON object anywhere in the text is enough.
     """
     unwanted = check_flag("absent", absent)
+    if _check_within("json", within, absent=unwanted):
+        return lambda content: _find_fitting(content, lambda _value: None, "holds a JSON object")
 
     def check(content: Any) -> RuleResult:
         try:
@@ -248,13 +251,20 @@ def make_json(*, absent: bool = False) -> Check:
     return check
 
 
-def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False) -> Check:
+def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False, within: bool = False) -> Check:
     """Make a check that the content is JSON that fits a schema (draft 2020-12, or what its ``$schema`` names).
 
     With ``absent`` it must be no JSON, or not fit. JSON is then read leniently: what some reader takes for a value that
-    fits is not absent.
+    fits is not absent. With ``within`` one JSON object anywhere in the text has to fit.
     """
     validator, absent = _compile_schema(schema), check_flag("absent", absent)
+
+    def explain(value: Any) -> str | None:
+        mismatch = validator.find_error(value)
+        return None if mismatch is None else f"{_path_of(mismatch)}: {flatten(mismatch.message, QUOTED)}"
+
+    if _check_within("json_schema", within, absent=absent):
+        return lambda content: _find_fitting(content, explain, "holds a JSON object that fits the schema")
 
     def check(content: Any) -> RuleResult:
         try:
@@ -262,14 +272,34 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False) 
         except ValueError as error:
             return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=absent)
         try:
-            mismatch = validator.find_error(value)
+            mismatch = explain(value)
         except TooManyStepsError as too_many:
             return _fail(str(too_many))  # with ``absent`` as well: it is not known whether it fits
         if mismatch is not None:
-            return _make_result(f"{_path_of(mismatch)}: {flatten(mismatch.message, QUOTED)}", passed=absent)
+            return _make_result(mismatch, passed=absent)
         return _make_result("fits the schema", passed=not absent)
 
     return check
+
+
+def _check_within(rule: str, within: bool, *, absent: bool) -> bool:  # noqa: FBT001 - a parameter of the rule
+    if check_flag("within", within) and absent:
+        raise UsageError(f"rule {rule}: within looks for JSON and absent refuses it; leave one of them out")
+    return within
+
+
+def _find_fitting(content: Any, explain: Callable[[Any], str | None], passing: str) -> RuleResult:
+    """Say whether an object in the content has nothing that ``explain`` says against it."""
+    problem = "holds no JSON object"
+    try:
+        for value in list_objects(_text_of(content)):
+            mismatch = explain(value)
+            if mismatch is None:
+                return _pass(passing)
+            problem = f"holds no JSON object that fits; the last one: {mismatch}"
+    except ValueError as error:  # it was not read to its end, so nothing is known of it
+        return _fail(str(error))
+    return _fail(problem)
 
 
 def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002

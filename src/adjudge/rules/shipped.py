@@ -43,6 +43,7 @@ from adjudge.rules.checks import (
 from adjudge.rules.commands import make_commands
 from adjudge.rules.markup import make_model_markup
 from adjudge.rules.personal_data import make_personal_data
+from adjudge.rules.recorded import make_recorded
 from adjudge.rules.rule import Rule
 from adjudge.rules.secrets import make_secrets
 from adjudge.rules.syntax import make_syntax
@@ -157,12 +158,12 @@ _KINDS: Mapping[str, _Kind] = {
     ),
     "json": _Kind(
         takes="nothing: the content must be one JSON value without duplicate keys or NaN; absent: true means it must "
-        "not be one.",
+        "not be one; within: true means one JSON object anywhere in the text is enough.",
         make=make_json,
     ),
     "json_schema": _Kind(
         takes="schema: the JSON Schema (draft 2020-12, or as its $schema says) that the content must fit as JSON; "
-        "absent: true means it must not.",
+        "absent: true means it must not; within: true means one JSON object anywhere in the text must fit.",
         make=make_json_schema,
         main="schema",
     ),
@@ -282,6 +283,12 @@ _KINDS: Mapping[str, _Kind] = {
         takes="most (default 1): how often the agent may make a call with the same arguments.",
         make=make_no_repeats,
         main="most",
+    ),
+    "recorded": _Kind(
+        takes="value, max, measure: a number that was recorded when the content was made, as what it cost, the "
+        "most it may be, and its name.",
+        make=make_recorded,
+        main="value",
     ),
     "python": _Kind(
         takes="function: package.module:function, called with the content; in adjudge.toml and on the command line.",

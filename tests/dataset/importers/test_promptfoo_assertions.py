@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from adjudge import Case, Criterion, Judge, JudgeResult, UsageError
 from adjudge.dataset import import_promptfoo
+from adjudge.rules import rule_from_spec
 
 
 @pytest.fixture(name="folder", autouse=True)
@@ -218,7 +219,7 @@ def test_a_threshold_that_is_none_is_a_bad_row(threshold: object):
         ({"type": "latency", "threshold": 5}, "a recorded answer does not contain it"),
         ({"type": "cost", "threshold": 5}, "a recorded answer does not contain it"),
         ({"type": "similar", "value": "x"}, "it needs embeddings"),
-        ({"type": "contains-json"}, "lenient YAML"),
+        ({"type": "not-contains-json"}, "lenient YAML"),
         ({"type": "not-llm-rubric", "value": "x"}, "the opposite"),
         ({"type": "regex", "value": "(?=a)"}, "look-around"),
         ({"type": "regex", "value": "(?i)a"}, "look-around, or a group"),
@@ -263,6 +264,84 @@ def test_what_cannot_be_applied_says_why_and_passes_nothing(folder, assertion: A
     assert case.rubric is None
     assert any(reason in note for note in notes), notes
     assert notes["test none of whose assertions is applied: only the run's own criteria judge it"] == 1
+
+
+RESULT = {
+    "promptIdx": 0,
+    "testIdx": 0,
+    "prompt": {"raw": "Where is Paris?"},
+    "latencyMs": 812,
+    "response": {"output": "In France.", "cost": 0.002},
+}
+
+
+def read_result(assertion: dict[str, Any], **changes: Any) -> tuple[list[Any], dict[str, int]]:
+    """The rules of a result of ``promptfoo eval`` with one assertion, and what was not applied."""
+    result = RESULT | {"testCase": {"assert": [assertion]}} | changes
+    Path("results.json").write_text(json.dumps({"results": {"results": [result]}}), "utf-8")
+    dataset = import_promptfoo("results.json")
+    (case,) = dataset
+    criteria = () if case.rubric is None else case.rubric.criteria
+    return [criterion.rule.spec for criterion in criteria if criterion.rule], dict(dataset.notes)
+
+
+@pytest.mark.parametrize(
+    ("assertion", "passed"),
+    [
+        ({"type": "latency", "threshold": 812}, True),
+        ({"type": "latency", "threshold": 500}, False),
+        ({"type": "cost", "threshold": 0.002}, True),
+        ({"type": "cost", "threshold": 0.001}, False),
+    ],
+)
+def test_cost_and_latency_are_those_that_promptfoo_recorded(assertion: dict[str, Any], passed: bool):
+    """The results of an eval say how long an answer took and what it cost; the limit itself passes."""
+    (rule,), notes = read_result(assertion)
+
+    assert asyncio.run(rule_from_spec(rule).check("In France.")).passed is passed
+    assert notes == {}
+
+
+@pytest.mark.parametrize(
+    ("assertion", "changes", "reason"),
+    [
+        ({"type": "latency", "threshold": 500}, {"latencyMs": None}, "a recorded answer does not contain it"),
+        (
+            {"type": "latency", "threshold": 500},
+            {"response": {"output": "x", "cached": True}},
+            "a recorded answer does not contain it",
+        ),
+        ({"type": "cost", "threshold": 1}, {"response": {"output": "x"}}, "a recorded answer does not contain it"),
+        ({"type": "not-cost", "threshold": 1}, {}, "a recorded answer does not contain it"),
+        ({"type": "latency"}, {}, "its threshold is None"),
+        ({"type": "latency", "threshold": "500"}, {}, "its threshold is '500'"),
+        ({"type": "latency", "threshold": 500}, {"latencyMs": "fast"}, "what was recorded is 'fast'"),
+    ],
+)
+def test_what_was_not_recorded_is_not_applied(assertion: dict[str, Any], changes: dict[str, Any], reason: str):
+    """The time of an answer from promptfoo's cache is not the model's."""
+    rules, notes = read_result(assertion, **changes)
+
+    assert rules == []
+    assert any(reason in note for note in notes), notes
+
+
+def test_a_test_that_is_no_result_records_nothing():
+    """What a suite writes beside its tests is not what promptfoo measured."""
+    case, notes = read({"latencyMs": 1, "recorded": {"latency": 1}, "assert": [{"type": "latency", "threshold": 5}]})
+
+    assert case.rubric is None
+    assert "assertion 'latency' not applied: a recorded answer does not contain it" in notes
+
+
+def test_json_in_an_answer_is_found_and_compared_with_a_schema():
+    """As promptfoo does, except that braces which only YAML reads are no JSON."""
+    assert specs({"type": "contains-json"}) == [{"json": True, "within": True}]
+    (rule,) = specs({"type": "contains-json", "value": {"type": "object", "required": ["a"]}})
+
+    assert asyncio.run(rule_from_spec(rule).check('Here: {"a": 1}.')).passed
+    assert not asyncio.run(rule_from_spec(rule).check('Here: {"b": 1}.')).passed
+    assert not asyncio.run(rule_from_spec(rule).check("Here: {a: 1}.")).passed
 
 
 @pytest.mark.parametrize(

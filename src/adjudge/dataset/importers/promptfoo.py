@@ -47,8 +47,10 @@ def _check_result(result: Any) -> Mapping[str, Any] | UsageError:
     return result if fits else UsageError(f"a result must be an object with a 'testCase', got {show(result)}")
 
 
-def open_result(result: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any], dict[str, Any]]:
-    """Open a result: the test with its answer, its variables, and the parts of the case that are known.
+def open_result(
+    result: Mapping[str, Any],
+) -> tuple[dict[str, Any], Mapping[str, Any], dict[str, Any], Mapping[str, Any]]:
+    """Open a result: the test with its answer, its variables, the parts of the case that are known, and measures.
 
     A result without an answer is an error: judged as an empty one, a rubric that only forbids things would pass it.
     """
@@ -69,7 +71,15 @@ def open_result(result: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str,
     stated = result.get("vars")
     variables = stated if isinstance(stated, dict) else {}
     recorded = {key: result[key] for key in _KEPT if result.get(key) is not None} | {"variables": variables}
-    return {**test, **recorded}, variables, {"id": place, "content": response["output"], **members}
+    parts = {"id": place, "content": response["output"], **members}
+    return {**test, **recorded}, variables, parts, _find_measures(result, response)
+
+
+def _find_measures(result: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+    """Find what was recorded of the call, by the type of assertion; the time of a cached reply is not the model's."""
+    latency = None if response.get("cached") else result.get("latencyMs")
+    measures = {"cost": response.get("cost"), "latency": latency}
+    return {kind: value for kind, value in measures.items() if value is not None}
 
 
 def _number_from_one(index: Any) -> str:
@@ -186,7 +196,13 @@ class _Suite:
     words: LabelMap
     """The labels that words stand for."""
 
-    def make_case(self, test: Mapping[str, Any], variables: Mapping[str, Any], defaults: Mapping[str, Any]) -> Case:
+    def make_case(
+        self,
+        test: Mapping[str, Any],
+        variables: Mapping[str, Any],
+        defaults: Mapping[str, Any],
+        recorded: Mapping[str, Any] | None = None,
+    ) -> Case:
         """Make the case of a test; ``defaults`` are its members where no variable is mapped to them."""
         members, used = select_mapped(variables, self.spec)
         members = {**defaults, **members}
@@ -214,6 +230,7 @@ class _Suite:
             answer=_find_mapped(self.spec, "content", variables),
             reference=_find_mapped(self.spec, "reference", variables) or _find_named(gold),
             task_names=frozenset(task),
+            recorded=recorded or {},
         )
         applied = apply_assertions(test, test.get("assert") or (), names, self.files.read_value, gold=gold)
         return self._add_rubric(members, applied, asserted=bool(test.get("assert")))

@@ -43,10 +43,12 @@ _REASONS: Mapping[str, str] = {
     **dict.fromkeys(("select-best", "max-score"), "it compares the answers of several models; see adjudge run --pairs"),
     **dict.fromkeys(("agent-rubric", "search-rubric"), "its grader uses tools"),
     **dict.fromkeys(("moderation", "guardrails", "classifier", "pi"), "it asks a service of its own"),
-    "contains-json": "promptfoo looks for lenient YAML in braces; use is-json, or a rule of your own",
 }
 
 _OTHER = "no rule here means the same"
+
+_MEASURES = {"latency": "latency in ms", "cost": "cost in dollars"}
+"""The assertions on what promptfoo records of a call, and what the number is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,8 @@ class Names:
     task: Any = None
     """The task of the case: the value of its only variable, or several under their names."""
     task_names: frozenset[str] = frozenset()
+    recorded: Mapping[str, Any] = field(default_factory=dict)
+    """What promptfoo recorded of the call that made the answer, by the type of assertion: ``latency``, ``cost``."""
 
     def read(self, name: str) -> str:
         """Return the text of a variable, as promptfoo would write it into a template."""
@@ -293,6 +297,8 @@ class _Maker:
     def _make_rule(self, assertion: Mapping[str, Any]) -> dict[str, Any]:
         stated = str(assertion.get("type"))
         kind = stated.removeprefix("not-")
+        if stated in _MEASURES and stated in self.names.recorded:
+            return self._make_recorded(stated, assertion)
         if kind not in _RULES:
             raise UsageError(
                 "a model would score it" if kind in _WORDED else _explain_kind(stated, assertion.get("value"))
@@ -303,6 +309,15 @@ class _Maker:
         if _is_code(value):
             raise UsageError(_CODE)
         return _RULES[kind](self._render(value), stated != kind)
+
+    def _make_recorded(self, kind: str, assertion: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the rule of a number that promptfoo recorded and a threshold of it."""
+        threshold, value = assertion.get("threshold"), self.names.recorded[kind]
+        if not is_finite(threshold) or threshold < 0:
+            raise UsageError(f"its threshold is {show(threshold)}, and a number of at least 0 is needed")
+        if not is_finite(value) or value < 0:
+            raise UsageError(f"what was recorded is {show(value)}, which is no number of at least 0")
+        return {"recorded": value, "max": threshold, "measure": _MEASURES[kind]}
 
     def _make_set(self, name: str, entry: _Entry) -> Criterion:
         """Make one rule of a set of which not all need hold; what a model would have to say cannot be part of it."""
@@ -494,8 +509,10 @@ def _make_regex(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
     return {"regex": translate_regex(value), "as_written": True} | ({"absent": True} if inverse else {})
 
 
-def _make_json(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
-    more = {"absent": True} if inverse else {}
+def _make_json(value: Any, inverse: bool, *, within: bool = False) -> dict[str, Any]:  # noqa: FBT001
+    if within and inverse:
+        raise UsageError("promptfoo refuses lenient YAML in braces too; use not-is-json, or a rule of your own")
+    more = {"absent": True} if inverse else {"within": True} if within else {}
     if value is None or value == "":
         return {"json": True} | more
     schema = _read_schema(value) if isinstance(value, str) else value
@@ -538,5 +555,6 @@ _RULES: Mapping[str, Callable[[Any, bool], dict[str, Any]]] = {
     "starts-with": _make_start,
     "regex": _make_regex,
     "is-json": _make_json,
+    "contains-json": lambda value, inverse: _make_json(value, inverse, within=True),
     "word-count": _make_words,
 }

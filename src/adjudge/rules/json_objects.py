@@ -1,0 +1,57 @@
+"""The JSON objects that stand in a text between other words, as in a model's answer that explains its JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from adjudge.formats.json import MOST_DEPTH, read_json
+
+MOST_TRIES = 10_000
+"""Braces at which an object could begin; the text of a program has more, and each is a look at what follows it."""
+
+MOST_READ = 10_000_000
+"""Characters that are read in all: an object that is never closed is read again from each brace inside it."""
+
+_BEGINNING = re.compile(r'\{(?=\s*+["}])')
+
+_DECODER = json.JSONDecoder()
+
+
+def list_objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in a text, in order, each as strictly read as ``read_json`` reads; those inside one not.
+
+    Raises ``ValueError`` if the text holds so many beginnings, or so deep a one, that it cannot be searched to its end.
+    """
+    position = tries = read = 0
+    while (beginning := _BEGINNING.search(text, position)) is not None:
+        start, tries = beginning.start(), tries + 1
+        if tries > MOST_TRIES or read > MOST_READ:
+            raise ValueError("it has too many braces to be searched for JSON to its end")
+        end, cost = _find_end(text, start)
+        read += cost
+        position = start + 1 if end is None else end
+        if end is None:
+            continue
+        try:
+            value = read_json(text[start:end])
+        except ValueError:  # a key that stands twice, NaN: what two programs read differently proves nothing
+            continue
+        yield value
+
+
+def _find_end(text: str, start: int) -> tuple[int | None, int]:
+    """Find the end of the object that begins at ``start``, if there is one, and how many characters were read."""
+    try:
+        end = _DECODER.raw_decode(text, start)[1]
+    except json.JSONDecodeError as error:
+        # The place of this error is where the text began, and all that follows was read.
+        unterminated = error.msg.startswith("Unterminated")
+        return None, (len(text) if unterminated else error.pos) - start + 1
+    except RecursionError:
+        raise ValueError(f"it nests more than {MOST_DEPTH} levels deep") from None
+    except ValueError:  # a number of more digits than Python reads
+        return None, len(text) - start
+    return end, end - start
