@@ -240,11 +240,11 @@ def test_the_command_asks_the_candidates_and_ends_with_who_may_follow(tmp_path, 
     worse = judge(tmp_path, "worse", range(0, 900, 3), [*labelled, *unlabelled])
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     line = Line(capsys)
-    words = ("succeed", "--judge", old.folder, "--candidate", "python:test_succession:judge_words")
+    words = ("replace-judge", "--judge", old.folder, "--candidate", "python:test_succession:judge_words")
 
     ran = line(*words, "--candidate", worse.folder, "--out", tmp_path / "next", "--json")
-    shown = line("succeed", "--judge", old.folder, "--candidate", worse.folder)
-    few = line("succeed", "--judge", old.folder, "--candidate", worse.folder, "--margin", "2")
+    shown = line("replace-judge", "--judge", old.folder, "--candidate", worse.folder)
+    few = line("replace-judge", "--judge", old.folder, "--candidate", worse.folder, "--margin", "2")
 
     assert ran.status == 0, ran.err
     assert ran.document["schema"] == "adjudge/succession/1"
@@ -328,7 +328,7 @@ def test_recorded_judges_follow_as_their_figures_say(llmbar: Recorded, tmp_path:
 
 
 def test_the_command_asks_recorded_judges_and_has_the_figures_of_agree(llmbar: Recorded, tmp_path: Path, capsys):
-    """``adjudge run``, ``adjudge succeed`` and ``adjudge agree`` of the same recorded replies say the same."""
+    """``adjudge run``, ``adjudge replace-judge`` and ``adjudge agree`` of the same recorded replies say the same."""
     labelled, score = llmbar
     rows = [{"id": case.id, "content": case.content, "label": case.label} for case in labelled]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -340,7 +340,7 @@ def test_the_command_asks_recorded_judges_and_has_the_figures_of_agree(llmbar: R
     ran = line("run", tmp_path / "data.jsonl", "--criteria", CRITERIA, "--judge", weak, "--out", tmp_path / "old")
     assert ran.status == 0, ran.err
 
-    done = line("succeed", "--judge", tmp_path / "old", "--candidate", strong, "--json")
+    done = line("replace-judge", "--judge", tmp_path / "old", "--candidate", strong, "--json")
     assert done.err == "", done.err
     [candidate] = done.document["candidates"]
     for folder, figures, right in (

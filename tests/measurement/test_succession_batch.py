@@ -1,4 +1,4 @@
-"""``adjudge succeed --batch``: candidates asked by batch come to what asking them live comes to, and are paid once."""
+"""``adjudge replace-judge --batch``: candidates asked by batch come to the same as live, and are paid once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def provide_server() -> Iterator[BatchServer]:
 def ask(*candidates: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     """A succession by batch that is in a hurry."""
     named = [word for name in candidates for word in ("--candidate", name)]
-    return ("succeed", "--judge", "old", *named, "--batch", "--batch-poll", "0.02", "--batch-check", "0", *more)
+    return ("replace-judge", "--judge", "old", *named, "--batch", "--batch-poll", "0.02", "--batch-check", "0", *more)
 
 
 def find_runs() -> list[Path]:
@@ -83,7 +83,7 @@ def test_candidates_by_batch_come_to_what_asking_them_live_comes_to(line: Line, 
     by_batch = line(*ask(*specs, more=("--json",)))
     jobs, asked_live = [len(job.lines) for job in server.jobs.values()], sum(server.live.values())
     named = [word for spec in specs for word in ("--candidate", spec)]
-    live = line("succeed", "--judge", "old", *named, "--out", "live", "--json")
+    live = line("replace-judge", "--judge", "old", *named, "--out", "live", "--json")
 
     assert by_batch.status == live.status == 0, by_batch.err
     assert (jobs, asked_live, sorted(server.run.values())) == ([LABELLED, LABELLED], 0, [1] * 2 * LABELLED)
@@ -125,7 +125,17 @@ def test_an_interrupt_leaves_the_batches_and_another_command_goes_on_with_them(
     assert "--resume" in left.err
 
     server.looks = 0
-    went_on = ("succeed", "--judge", "old", "--candidate", specs[1], "--candidate", specs[0], "--resume", "--json")
+    went_on = (
+        "replace-judge",
+        "--judge",
+        "old",
+        "--candidate",
+        specs[1],
+        "--candidate",
+        specs[0],
+        "--resume",
+        "--json",
+    )
     done = line(*went_on)
     assert done.status == 0, done.err
     assert [item["judge"] for item in done.document["candidates"]] == list(reversed(specs))
@@ -137,7 +147,15 @@ def test_an_interrupt_leaves_the_batches_and_another_command_goes_on_with_them(
 def test_an_interrupt_of_candidates_that_are_asked_live_keeps_what_was_answered(line: Line, tmp_path: Path):
     """The second candidate is not begun; the command goes on with --resume."""
     with cli.serve(mode="hang", models=("small", "other")) as provider:
-        words = ("succeed", "--judge", "old", "--candidate", provider.spec, "--candidate", f"{provider.url}#other")
+        words = (
+            "replace-judge",
+            "--judge",
+            "old",
+            "--candidate",
+            provider.spec,
+            "--candidate",
+            f"{provider.url}#other",
+        )
         process = cli.start(tmp_path, *words)
         assert provider.asked.wait(HANG)
         process.send_signal(signal.SIGINT)
@@ -166,7 +184,15 @@ def test_a_candidate_without_batches_is_refused_before_anything_is_paid(
 
 def test_a_name_that_is_wrong_costs_nothing_of_the_candidates_before_it(line: Line, server: BatchServer):
     """Live as well: everybody is checked before anybody is asked."""
-    live = ("succeed", "--judge", "old", "--candidate", f"{server.base}#small", "--candidate", "python:no_such:judge")
+    live = (
+        "replace-judge",
+        "--judge",
+        "old",
+        "--candidate",
+        f"{server.base}#small",
+        "--candidate",
+        "python:no_such:judge",
+    )
 
     assert (line(*live).status, line(*live, "--batch").status, server.seen) == (2, 2, [])
 
@@ -193,7 +219,7 @@ def test_a_candidate_that_fails_does_not_end_the_others(line: Line, server: Batc
     assert failed.status == 3
     assert f"{mute}, kept in" in failed.err
     creations, live = server.creations, sum(server.live.values())
-    done = line("succeed", "--judge", "old", "--candidate", good, "--resume", "--json")
+    done = line("replace-judge", "--judge", "old", "--candidate", good, "--resume", "--json")
     assert done.status == 0, done.err
     assert (server.creations, sum(server.live.values())) == (creations, live)
     assert len(done.document["candidates"]) == 1
@@ -226,6 +252,6 @@ def test_cases_without_an_answer_are_said_to_count_against_a_candidate_and_can_b
 )
 def test_options_that_ask_for_nothing_are_refused(line: Line, more: tuple[str, ...], message: str):
     """In a sentence, with nobody asked: the only candidate is a run."""
-    refused = line("succeed", "--judge", "old", "--candidate", "old", *more)
+    refused = line("replace-judge", "--judge", "old", "--candidate", "old", *more)
 
     assert (refused.status, message in refused.sentence) == (2, True)

@@ -114,4 +114,4 @@ def test_a_warning_names_the_day_and_what_to_do(retirement, message):
     warning = retirement.warn(TODAY)
 
     assert (warning is None) == (message is None)
-    assert message is None or (message in (warning or "") and "adjudge succeed" in (warning or ""))
+    assert message is None or (message in (warning or "") and "adjudge replace-judge" in (warning or ""))

@@ -109,7 +109,7 @@ def test_a_manifest_that_was_changed_can_be_read_without_its_retirements(
 def test_the_doctor_says_when_a_model_of_mistrals_is_retired(line: Line, mistral: Provider):
     """With the model that Mistral names in its place, also as JSON."""
     shown = line("doctor", "--judge", "mistral:small-latest")
-    assert names(shown.out, "mistral:small-latest", "2026-11-30", "medium-latest", "adjudge succeed")
+    assert names(shown.out, "mistral:small-latest", "2026-11-30", "medium-latest", "adjudge replace-judge")
 
     [judge] = line("doctor", "--judge", "mistral:small-latest", "--json").document["judges"]
     assert judge["seats"][0]["retirement"] == END.to_dict()
@@ -122,7 +122,7 @@ def test_a_run_warns_of_a_model_of_mistrals_that_is_retired(line: Line, mistral:
     done = line("run", "data.jsonl", "--criteria", "Is good.", "--judge", "mistral:small-latest", "--out", "R")
 
     assert done.status == 0
-    assert names(done.err, "mistral:small-latest", "2026-11-30", "medium-latest", "adjudge succeed")
+    assert names(done.err, "mistral:small-latest", "2026-11-30", "medium-latest", "adjudge replace-judge")
     assert open_run("R").retirements == (END,)
     assert mistral.described == ["small-latest"]
 

@@ -61,9 +61,9 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
             sentence="Measure a judge against people: what it catches, what it keeps, and what people would pass.",
         ),
         ListedCommand(
-            name="succeed",
-            place="succeed:succeed",
-            sentence="Compare judges with the one they may follow, on its labelled cases.",
+            name="replace-judge",
+            place="replace_judge:replace_judge",
+            sentence="Compare candidate judges with the judge that they may replace, on its labelled cases.",
         ),
     ),
     "Guard": (
@@ -90,19 +90,9 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
         ),
         ListedCommand(name="probe", place="probe:probe", sentence="Compare a tool's outputs today with its baselines."),
         ListedCommand(
-            name="review",
-            place="tools:review",
-            sentence="Review forged tools: safe, correct, deterministic and bounded?",
-        ),
-        ListedCommand(
-            name="validate",
-            place="tools:validate",
-            sentence="Check outputs against a JSON Schema; no model is asked.",
-        ),
-        ListedCommand(
             name="tools",
             place="tools:tools_app",
-            sentence="List and show forged tools, promote one, or take one out of use.",
+            sentence="Review forged tools and check their outputs; list, show, promote and demote them.",
         ),
     ),
     "Prove": (

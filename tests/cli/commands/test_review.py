@@ -1,4 +1,4 @@
-"""``adjudge review`` and ``adjudge validate``: files of candidates and outputs, and what the exit status says."""
+"""``adjudge tools review`` and ``adjudge tools validate``: their files, output and exit status."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def write(name: str, text: str) -> Path:
 )
 def test_the_status_says_what_was_decided(line: Line, files: list[str], status: int):
     """0 approved, 1 rejected, 3 nobody could decide; unreadable beats rejected beats undecided."""
-    assert line("review", *files, "--judge", JUDGE).status == status
+    assert line("tools", "review", *files, "--judge", JUDGE).status == status
 
 
 def test_a_verdict_is_a_line(line: Line):
     """What, how sure, what does not pass, and why; of several, each behind its name."""
-    assert line("review", "good.yaml", "--judge", JUDGE).out == "approved with confidence 0.90: It adds.\n"
-    several = line("review", "failed.yaml", "odd.yaml", "--judge", JUDGE)
+    assert line("tools", "review", "good.yaml", "--judge", JUDGE).out == "approved with confidence 0.90: It adds.\n"
+    several = line("tools", "review", "failed.yaml", "odd.yaml", "--judge", JUDGE)
 
     assert names(several.out.splitlines()[0], "failed.yaml: rejected", "without asking", "test 1 failed")
     assert several.out.splitlines()[1].startswith("odd.yaml: undecided: rejected, since no review could be read")
@@ -90,7 +90,7 @@ def test_a_verdict_is_a_line(line: Line):
 
 def test_nothing_a_reviewer_writes_moves_the_cursor(line: Line):
     """Nor stands on a line of its own."""
-    done = line("review", "bad.yaml", "--judge", JUDGE)
+    done = line("tools", "review", "bad.yaml", "--judge", JUDGE)
 
     assert done.out.count("\n") == 1
     assert not HIDDEN.search(done.out + done.err)
@@ -99,7 +99,7 @@ def test_nothing_a_reviewer_writes_moves_the_cursor(line: Line):
 
 def test_a_verdict_says_what_the_reviewer_found(line: Line):
     """Behind the dimension that does not pass, cut short, on the verdict's line."""
-    done = line("review", "unsafe.yaml", "--judge", JUDGE)
+    done = line("tools", "review", "unsafe.yaml", "--judge", JUDGE)
 
     assert names(done.out, "rejected", "0.90", "not safety (it calls eval)", "It adds.")
     assert done.out.count("\n") == 1
@@ -107,14 +107,14 @@ def test_a_verdict_says_what_the_reviewer_found(line: Line):
 
 def test_files_that_cannot_be_read_need_no_judge(line: Line):
     """What is wrong with them is said, and not that nobody is here to judge."""
-    assert "mode" in line("review", "broken.yaml").sentence
-    assert "missing.yaml" in line("review", "missing.yaml").sentence
+    assert "mode" in line("tools", "review", "broken.yaml").sentence
+    assert "missing.yaml" in line("tools", "review", "missing.yaml").sentence
 
 
 def test_json_is_the_verdict(line: Line):
     """One document, which reads back; of several, a list with the names."""
-    one = line("review", "good.yaml", "--json", "--judge", JUDGE).document
-    several = line("review", "good.yaml", "broken.yaml", "--json", "--judge", JUDGE).document
+    one = line("tools", "review", "good.yaml", "--json", "--judge", JUDGE).document
+    several = line("tools", "review", "good.yaml", "broken.yaml", "--json", "--judge", JUDGE).document
 
     assert one.pop("input") == "good.yaml"
     assert CreationVerdict.from_dict(one).approved
@@ -125,7 +125,7 @@ def test_json_is_the_verdict(line: Line):
 
 def test_several_judges_are_a_chain(line: Line):
     """Under the strategy that is named."""
-    done = line("review", "good.yaml", "--json", "--judge", JUDGE, "--judge", JUDGE, "--strategy", "consensus")
+    done = line("tools", "review", "good.yaml", "--json", "--judge", JUDGE, "--judge", JUDGE, "--strategy", "consensus")
 
     assert done.document["chain_result"]["strategy"] == "consensus"
     assert len(done.document["chain_result"]["results"]) == 2
@@ -133,8 +133,8 @@ def test_several_judges_are_a_chain(line: Line):
 
 def test_a_judge_without_a_key_is_wrong_usage(line: Line):
     """And not a rejected tool; without any judge it says how to name one."""
-    assert "OPENAI_API_KEY" in line("review", "good.yaml", "--judge", "openai:gpt-6.1-terra").sentence
-    assert "--judge" in line("review", "good.yaml").sentence
+    assert "OPENAI_API_KEY" in line("tools", "review", "good.yaml", "--judge", "openai:gpt-6.1-terra").sentence
+    assert "--judge" in line("tools", "review", "good.yaml").sentence
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_an_error_in_a_file_says_where(line: Line, change: tuple[str, str], mess
     """File, line, what is there and what should be."""
     write("wrong.yaml", FILE.replace(*change))
 
-    assert names(line("review", "wrong.yaml", "--judge", JUDGE).sentence, *message.split(" … "))
+    assert names(line("tools", "review", "wrong.yaml", "--judge", JUDGE).sentence, *message.split(" … "))
 
 
 def test_the_seeds_names_mean_the_same(line: Line):
@@ -167,7 +167,7 @@ def test_the_seeds_names_mean_the_same(line: Line):
     write("seed.yaml", SEED)
     wrong = write("wrong.yaml", SEED.replace("sandbox", "bash"))
 
-    assert line("review", "seed.yaml", "--judge", JUDGE).status == 0
+    assert line("tools", "review", "seed.yaml", "--judge", JUDGE).status == 0
     assert load_candidate("seed.yaml") == load_candidate(yaml.safe_load(SEED))
     assert "line 3: implementationMode: a tool: mode" in complaint(load_candidate, wrong)
 
@@ -225,24 +225,24 @@ def outputs(line: Line) -> Line:
 )
 def test_the_status_says_what_is_valid(outputs: Line, files: list[str], status: int):
     """0 valid, 1 not, also where it is no JSON; 2 a file that cannot be read."""
-    assert outputs("validate", "--schema", "schema.json", *files).status == status
+    assert outputs("tools", "validate", "--schema", "schema.json", *files).status == status
 
 
 def test_errors_are_lines(outputs: Line):
     """Each with its path; of several outputs behind the name, and none that moves the cursor."""
-    assert outputs("validate", "--schema", "schema.json", "good.json").out == "valid\n"
-    done = outputs("validate", "--schema", "schema.json", "bad.json", "empty.json")
+    assert outputs("tools", "validate", "--schema", "schema.json", "good.json").out == "valid\n"
+    done = outputs("tools", "validate", "--schema", "schema.json", "bad.json", "empty.json")
 
     assert not HIDDEN.search(done.out)
     assert sorted(item.split(": ")[0] for item in done.out.splitlines()) == ["bad.json", "bad.json", "empty.json"]
     assert {item.split(": ")[1] for item in done.out.splitlines()} == {"the output", "sum"}
-    assert "is not JSON" in outputs("validate", "--schema", "schema.json", "broken.json").out
+    assert "is not JSON" in outputs("tools", "validate", "--schema", "schema.json", "broken.json").out
 
 
 def test_declared_properties_may_be_asked_for(outputs: Line):
     """With ``--strict-properties``; a schema may be YAML."""
-    assert outputs("validate", "--schema", "schema.yaml", "good.json").status == 0
-    strict = outputs("validate", "--schema", "schema.yaml", "good.json", "--strict-properties")
+    assert outputs("tools", "validate", "--schema", "schema.yaml", "good.json").status == 0
+    strict = outputs("tools", "validate", "--schema", "schema.yaml", "good.json", "--strict-properties")
 
     assert strict.status == 1
     assert names(strict.out, "note: ", "declared", "not there")
@@ -253,13 +253,13 @@ def test_standard_input_is_an_output(outputs: Line, monkeypatch: pytest.MonkeyPa
     for arguments in (["-"], []):
         cli.feed(monkeypatch, b'{"sum": 3}')
 
-        assert outputs("validate", "--schema", "schema.json", *arguments).status == 0
+        assert outputs("tools", "validate", "--schema", "schema.json", *arguments).status == 0
 
 
 def test_json_is_the_verdict_on_an_output(outputs: Line):
     """One document; of several, a list with the names."""
-    one = outputs("validate", "--schema", "schema.json", "empty.json", "--json").document
-    several = outputs("validate", "--schema", "schema.json", "good.json", "missing.json", "--json").document
+    one = outputs("tools", "validate", "--schema", "schema.json", "empty.json", "--json").document
+    several = outputs("tools", "validate", "--schema", "schema.json", "good.json", "missing.json", "--json").document
 
     assert (one["schema"], one["valid"], len(one["schema_errors"])) == ("adjudge/reuse-verdict/1", False, 1)
     assert [item.get("valid") for item in several["verdicts"]] == [True, None]
@@ -269,7 +269,7 @@ def test_json_is_the_verdict_on_an_output(outputs: Line):
 def test_a_schema_that_is_none_is_wrong_usage(outputs: Line, schema: str):
     """Whatever the output is."""
     write("wrong.json", schema)
-    done = outputs("validate", "--schema", "wrong.json", "good.json")
+    done = outputs("tools", "validate", "--schema", "wrong.json", "good.json")
 
     assert done.status == 2
     assert "wrong.json" in done.sentence
@@ -279,7 +279,7 @@ def test_a_schema_that_is_wrong_deep_down_says_where(outputs: Line):
     """A schema has many places, and what is wrong in it can be far from its beginning."""
     write("wrong.json", '{"properties": {"sum": {"anyOf": [{"type": "strng"}]}}}')
 
-    message = outputs("validate", "--schema", "wrong.json", "good.json").sentence
+    message = outputs("tools", "validate", "--schema", "wrong.json", "good.json").sentence
 
     assert message.endswith("(at properties.sum.anyOf[0].type)")
 
@@ -288,4 +288,4 @@ def test_rows_are_no_output(outputs: Line):
     """A data set holds contents."""
     write("rows.jsonl", '{"content": 1}\n')
 
-    assert "holds rows" in outputs("validate", "--schema", "schema.json", "rows.jsonl").sentence
+    assert "holds rows" in outputs("tools", "validate", "--schema", "schema.json", "rows.jsonl").sentence

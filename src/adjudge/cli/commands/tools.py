@@ -1,4 +1,4 @@
-"""``adjudge tools``: look at the forged tools kept beside a ledger, raise one a tier, or take one out of use."""
+"""``adjudge tools``: review forged tools, check their outputs, and manage those that are kept beside a ledger."""
 
 from __future__ import annotations
 
@@ -449,6 +449,13 @@ def _print_validated(done: Sequence[Validated]) -> None:
 
 tools_app = make_group(
     "tools",
-    "List and show forged tools, promote one, or take one out of use.",
-    {"list": list_tools, "show": show_tool, "promote": promote_tool, "demote": demote_tool},
+    "Review forged tools and check their outputs; list, show, promote and demote them.",
+    {
+        "review": review,
+        "validate": validate,
+        "list": list_tools,
+        "show": show_tool,
+        "promote": promote_tool,
+        "demote": demote_tool,
+    },
 )

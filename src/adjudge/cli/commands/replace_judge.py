@@ -1,4 +1,4 @@
-"""``adjudge succeed``: may another judge take the place of one that is retired?"""
+"""``adjudge replace-judge``: may another judge take the place of one that is retired?"""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 DONE, NONE, UNKNOWN = 0, 1, 3
 
 
-def succeed(
-    old: Annotated[Path, typer.Option("--judge", "-j", metavar="RUN", help="A run of the judge to be followed.")],
+def replace_judge(
+    old: Annotated[Path, typer.Option("--judge", "-j", metavar="RUN", help="A run of the judge to be replaced.")],
     candidates: Annotated[
-        list[str], typer.Option("--candidate", metavar="SPEC", help="A judge that may follow, or a run of it; repeat.")
+        list[str],
+        typer.Option("--candidate", metavar="SPEC", help="A judge that may replace it, or a run of one; repeat."),
     ],
     batching: option.BatchingOptions,
     labels: Annotated[
@@ -38,7 +39,7 @@ def succeed(
         typer.Option("--labels", metavar="FILE", help="What people said; by default what RUN has."),
     ] = None,
     margin: Annotated[
-        float, typer.Option("--margin", metavar="SHARE", help="How much worse a successor may be, from 0 to 1.")
+        float, typer.Option("--margin", metavar="SHARE", help="How much worse a candidate may be, from 0 to 1.")
     ] = 0.05,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where the candidates' runs are kept.")
@@ -53,7 +54,7 @@ def succeed(
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
 ) -> int:
-    """Compare judges with the one they may follow, on its labelled cases.
+    """Compare candidate judges with the judge that they may replace, on its labelled cases.
 
     Every candidate is asked the question of RUN about the cases of RUN that people labelled, and kept as a run of its
     own. A candidate that is the folder of a run is not asked. Prints which cases flip, how often each judge agrees with
