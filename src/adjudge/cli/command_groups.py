@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any
 
 import typer
@@ -27,11 +28,23 @@ _SETTINGS: Any = {
 
 
 class Command(TyperCommand):
-    """A command that is no group."""
+    """A command that is no group; its docstring has an example of a call in a paragraph that begins with ``$``."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """List the parameters, each with a quick conversion."""
         return use_quick_conversion(super().get_params(ctx))
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the example first, on one line however narrow the terminal is, so that it can be copied."""
+        del ctx
+        paragraphs = cleandoc(self.help or "").split("\n\n")
+        examples = [paragraph for paragraph in paragraphs if paragraph.startswith("$ ")]
+        formatter.write_paragraph()
+        formatter.indent()
+        for example in examples:
+            formatter.write(f"{'':>{formatter.current_indent}}{example}\n\n")
+        formatter.write_text("\n\n".join(paragraph for paragraph in paragraphs if paragraph not in examples))
+        formatter.dedent()
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each heading, and those without one last."""

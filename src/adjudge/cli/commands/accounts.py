@@ -46,6 +46,8 @@ def add(
 ) -> int:
     """Add an account. NAME is what the person types to sign in.
 
+    $ adjudge accounts add mara
+
     The password is asked for on the terminal, or read from standard input, one line. --approver is the name that gates
     have for this person: no two accounts can have the same, so that one person counts once.
     """
@@ -63,7 +65,10 @@ def add(
 
 
 def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
-    """Set another password and end all sessions of the account."""
+    """Set another password and end all sessions of the account.
+
+    $ adjudge accounts password mara
+    """
     check_installed()
     from adjudge.server.accounts import set_password
 
@@ -74,7 +79,10 @@ def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place
 
 
 def disable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
-    """Let an account sign in no more, and end its sessions. What it decided stays."""
+    """Let an account sign in no more, and end its sessions. What it decided stays.
+
+    $ adjudge accounts disable mara
+    """
     check_installed()
     from adjudge.server.accounts import disable_account
 
@@ -84,7 +92,10 @@ def disable(name: _Name, config: option.ConfigFile = None, ledger: Place = None)
 
 
 def enable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
-    """Let a disabled account sign in again, with its old password."""
+    """Let a disabled account sign in again, with its old password.
+
+    $ adjudge accounts enable mara
+    """
     check_installed()
     from adjudge.server.accounts import enable_account
 
@@ -94,7 +105,10 @@ def enable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) 
 
 
 def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
-    """List accounts, with what each may do."""
+    """List accounts, with what each may do.
+
+    $ adjudge accounts list
+    """
     check_installed()
     from adjudge.server.accounts import list_accounts
 

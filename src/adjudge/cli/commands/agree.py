@@ -54,6 +54,8 @@ def agree(
 ) -> int:
     """Measure a judge against people: what it catches, what it keeps, and what people would pass.
 
+    $ adjudge agree runs/monday
+
     RUN is a folder of `adjudge run`. Without --labels it is compared with the labels of `adjudge label RUN`, and with
     those in its data set. FILE is a file of labels in which a row of the kind "model" is a verdict, or a data set of
     which --judge names the rater who is the judge.

@@ -289,6 +289,8 @@ def list_approvals(
 ) -> None:
     """List requests for approval, oldest first.
 
+    $ adjudge approvals list
+
     Expired requests are closed first.
     """
     if status not in _STATUSES:
@@ -313,6 +315,8 @@ def show_approval(
     as_json: option.AsJson = False,
 ) -> None:
     """Show a request: the question, the content it is about, and the votes.
+
+    $ adjudge approvals show 3f9a
 
     ID is the approval's id, or at least 4 characters of its beginning or end.
     """
@@ -344,6 +348,8 @@ def approve(
 ) -> None:
     """Approve a request, as this system's user.
 
+    $ adjudge approvals approve 3f9a --reason "Read it; it is right."
+
     ID is the approval's id, or at least 4 characters of its beginning or end. Look at the request with `adjudge
     approvals show ID` first: it prints the --seen to give here, and another one is refused. Only its approvers may
     decide, each once. Refused attempts are recorded too.
@@ -365,6 +371,8 @@ def deny(
 ) -> None:
     """Deny a request, as this system's user. One denial ends the request.
 
+    $ adjudge approvals deny 3f9a --reason "It names a customer."
+
     ID is the approval's id, or at least 4 characters of its beginning or end. Only its approvers may decide, each
     once. Refused attempts are recorded too.
 
@@ -384,6 +392,8 @@ def wait(
     as_json: option.AsJson = False,
 ) -> int:
     """Wait until a request is decided or expires.
+
+    $ adjudge approvals wait 3f9a
 
     ID is the approval's id, or at least 4 characters of its beginning or end.
 
@@ -422,6 +432,8 @@ def link(
 ) -> None:
     """Print a signed link to the page of a request, for a mail or a message.
 
+    $ adjudge approvals link 3f9a
+
     ID is the approval's id, or at least 4 characters of its beginning or end. To decide, a person has to open the link
     and sign in on the server: the link itself decides nothing. A request that never expires has a link for 7 days.
     """
@@ -449,6 +461,8 @@ def export(
 ) -> None:
     """Write every request in which people overruled the judge to FILE, as a labelled data set.
 
+    $ adjudge approvals export labels.jsonl
+
     FILE must not exist. A row has its content if the request stored it.
     """
     count = _use(ledger, config, key, lambda approvals: approvals.export_labels(file))
@@ -463,6 +477,8 @@ def forget(
     as_json: option.AsJson = False,
 ) -> None:
     """Delete the texts of a closed request: message, content, and the judges' words.
+
+    $ adjudge approvals forget 3f9a
 
     ID is the approval's id, or at least 4 characters of its beginning or end. The ledger's entries stay; use
     `adjudge ledger erase` for those.

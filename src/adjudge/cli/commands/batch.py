@@ -27,7 +27,10 @@ Numbers = Annotated[
 
 
 def list_all(folder: Folder, as_json: option.AsJson = False) -> None:
-    """List the batches of a run, as they were when they were last looked at. No provider is asked."""
+    """List the batches of a run, as they were when they were last looked at. No provider is asked.
+
+    $ adjudge batch list runs/monday
+    """
     from adjudge.runs.batch.folder import list_batches
 
     show(folder, list_batches(folder), as_json=as_json)
@@ -42,6 +45,8 @@ def collect(
     as_json: option.AsJson = False,
 ) -> None:
     """Fetch what has come back, also where the run's process has ended, and look for doubtful batches.
+
+    $ adjudge batch collect runs/monday
 
     Providers delete results after two to 30 days. Nothing is judged: adjudge run --resume does that. Models are opened
     by their names, with the keys in the environment.
@@ -63,6 +68,8 @@ def collect(
 
 def cancel(folder: Folder, numbers: Numbers = None, as_json: option.AsJson = False) -> None:
     """Ask the providers to end the batches of a run; what is answered by then is paid for, and can be collected.
+
+    $ adjudge batch cancel runs/monday
 
     A case whose request was cancelled is undecided when the run is resumed. To judge it after all, resume once more
     with --retry error.

@@ -40,6 +40,8 @@ def explain(
 ) -> int:
     """Show the cache key for a content, and everything the key is made of. No model is asked.
 
+    $ adjudge cache explain answer.txt --rubric security --cache replies.sqlite
+
     PATH, the rubric and the judges are as for `adjudge judge`. With --cache, the command also says whether that file
     has a reply under the key. Compare two explanations to see why a reply was not found.
     """
@@ -61,7 +63,10 @@ def explain(
 
 
 def list_replies(file: File, as_json: option.AsJson = False) -> None:
-    """List the replies in a cache, oldest first: key, time, model and size, without any content."""
+    """List the replies in a cache, oldest first: key, time, model and size, without any content.
+
+    $ adjudge cache list replies.sqlite
+    """
     with _open(file) as opened:
         entries = list(opened.entries())
     if as_json:
@@ -78,7 +83,10 @@ def list_replies(file: File, as_json: option.AsJson = False) -> None:
 
 
 def stats(file: File, as_json: option.AsJson = False) -> None:
-    """Count the replies in a cache, by model."""
+    """Count the replies in a cache, by model.
+
+    $ adjudge cache stats replies.sqlite
+    """
     with _open(file) as opened:
         entries = list(opened.entries())
     models = Counter(entry.model for entry in entries)
@@ -103,7 +111,10 @@ def clear(
         float | None, typer.Option("--older-than", metavar="SEC", help="Only replies older than so many seconds.")
     ] = None,
 ) -> None:
-    """Delete replies from a cache, all or some."""
+    """Delete replies from a cache, all or some.
+
+    $ adjudge cache clear replies.sqlite
+    """
     if older_than is not None and not 0 <= older_than < float("inf"):
         raise UsageError(f"--older-than must be a finite number of seconds, 0 or more, got {older_than:g}")
     with _open(file) as opened:

@@ -26,6 +26,8 @@ _WHERE = {
 def print_completion(shell: Annotated[str, typer.Argument(metavar="SHELL", hidden=True)]) -> None:
     """Write the completion script of a shell.
 
+    $ adjudge completion bash
+
     SHELL is bash, zsh or fish. Commands and options are completed. On a terminal, a line on standard error says where
     to put the script.
     """

@@ -67,6 +67,8 @@ def check_dataset(
 ) -> int:
     """Read a whole data set and count cases, bad rows and labels.
 
+    $ adjudge dataset check answers.jsonl
+
     DATA is a file: .jsonl, .csv, .tsv, .json, .yaml, .parquet; lines and tables may be .gz; - is standard input.
 
     Exit status: 0 every row is a case, 1 some rows are not, 2 it cannot be read or holds no case.
@@ -95,6 +97,8 @@ def convert_dataset(
     config: option.ConfigFile = None,
 ) -> None:
     """Convert a data set to another format, or import one of another tool.
+
+    $ adjudge dataset convert results.json suite.jsonl --from promptfoo
 
     DATA is as in `adjudge dataset check`. OUT must not exist. Its suffix gives the format; - writes lines of JSON
     to standard output.
@@ -127,6 +131,8 @@ def write_label_file(
     for_spreadsheet: ForSpreadsheet = False,
 ) -> None:
     """Convert the annotations of another tool to labels for --label-file, one row for each label.
+
+    $ adjudge dataset labels export.json labels.jsonl --from phoenix
 
     DATA is an export of the tool: annotations, or items with annotations. OUT must not exist; it ends in .jsonl, .json,
     .csv or .tsv, and only its owner can read it. --label-map says what words mean. Annotations named by --label-name

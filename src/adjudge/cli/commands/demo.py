@@ -68,6 +68,8 @@ def demo(
 ) -> None:
     """Judge ten example answers by rules, then by three judges, and write a report: no key, no network.
 
+    $ adjudge demo
+
     What the judges reply was written for the demonstration. The report and its run go to the folder of --out, by
     default a new temporary one; with --json they are written with --out alone.
     """

@@ -53,6 +53,8 @@ def diff_runs(
 ) -> int:
     """Show what changed from RUN1 to RUN2, by case and criterion.
 
+    $ adjudge diff runs/monday runs/tuesday
+
     RUN1 and RUN2 are folders of `adjudge run`. Cases are paired by their ids; undecided is not passed. The first lines
     say what was compared: answers by one judge, judges on the same answers, or both, which cannot be told apart; of
     pairs, how the preference changed. Without --top, the terminal lists 20 cases, a comment 50, and HTML and JSON up to

@@ -297,6 +297,8 @@ def doctor(
 ) -> int:
     """Check judges, keys, hosts and the reading of replies.
 
+    $ adjudge doctor
+
     Every judge is asked four questions whose answers are known. A judge that another model answers than was asked for
     is a warning. Exit status: 0 all is well, 1 replies cannot be read, 2 a judge is written wrong or has no key, 3 a
     judge cannot be reached.

@@ -63,6 +63,8 @@ def forget_all(
 ) -> int:
     """Delete everything that is kept about one content, or about whom metadata name: no text of it is left.
 
+    $ adjudge forget --metadata customer=C-20931 --dry-run
+
     Entries of the ledger lose their payloads and stay, so the ledger still verifies, and says that they were erased.
     This cannot be undone. Stop what writes to the runs before; run it again if it was interrupted.
 

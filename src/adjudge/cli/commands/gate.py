@@ -46,7 +46,10 @@ Decided = tuple[InputItem, Decision | None]
 
 
 def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False) -> int:
-    """List the gates of adjudge.toml, and say whether they can be opened."""
+    """List the gates of adjudge.toml, and say whether they can be opened.
+
+    $ adjudge gate list
+    """
     configuration = read_config(config)
     gates: dict[str, Gate] = {}
     status = 0
@@ -84,6 +87,8 @@ def check_gate(
     wait: option.Wait = False,
 ) -> int:
     """Put contents through a gate of adjudge.toml.
+
+    $ adjudge gate check publish answer.txt
 
     PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
     input, and so is no PATH at all.
@@ -242,6 +247,8 @@ def resume(
     config: option.ConfigFile = None,
 ) -> int:
     """Finish the decision about content that a gate held back, after a person has decided.
+
+    $ adjudge gate resume 3f9a answer.txt
 
     ID is the approval's id, or at least 4 characters of its beginning or end. PATH is the content you are about
     to use, --task, --context and --reference what it is for. If one of them is not exactly what was held back, nothing

@@ -56,6 +56,8 @@ def check_event(
 ) -> int:
     """Answer one event of a harness, which is read from standard input.
 
+    $ adjudge hook check --for claude --config adjudge.toml
+
     `adjudge hook install` writes this command into the settings of the harness; it is not for people. The answer is
     what the harness reads. A call that passes is answered with {}, which leaves the harness its own question.
 
@@ -144,6 +146,8 @@ def install(
 ) -> int:
     """Install the hook for claude or codex: show what changes in its settings, and write it with --write.
 
+    $ adjudge hook install claude --config adjudge.toml
+
     Every path is absolute, and the configuration is bound by its digest, over the file and all that it names: after a
     change, install again.
 
@@ -227,6 +231,8 @@ def reopen(
 ) -> int:
     """Let a session go on that was stopped after refusals, or after a call that was not checked. For people.
 
+    $ adjudge hook reopen 3f9a --config adjudge.toml --reason "Read it."
+
     RUN is the session's id; behind a server, key:PREFIX/ID, with the prefix of the key that asked. The ledger records
     who reopened it: the account that this runs under, which has to be one of the approvers of [approvals].
 
@@ -269,6 +275,8 @@ def doctor(
     folder: Annotated[Path | None, typer.Option("--folder", metavar="D", help="The project to try it in.")] = None,
 ) -> int:
     """Start claude or codex, as it is set up here, and see whether the hook stops it.
+
+    $ adjudge hook doctor claude --config adjudge.toml
 
     The harness is started in this folder, or in --folder, with a scripted model on 127.0.0.1 in place of its own. The
     model has a tool read the configuration of the hook, which the hook refuses (protects_itself). The harness keeps the

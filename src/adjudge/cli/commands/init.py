@@ -29,6 +29,8 @@ _TEST = "tests/test_answers.py"
 def init(folder: Annotated[Path | None, typer.Argument(metavar="DIR", hidden=True)] = None) -> int:
     """Write a configuration, a rubric, a test and a workflow to begin with.
 
+    $ adjudge init
+
     The files go into DIR, or the working directory: adjudge.toml with every table explained, rubrics/answers.yaml,
     tests/test_answers.py and .github/workflows/adjudge.yml. A file that is there already is left as it is.
 

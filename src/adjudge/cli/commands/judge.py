@@ -206,6 +206,8 @@ def judge(
 ) -> int:
     """Judge contents by a rubric or a sentence.
 
+    $ adjudge judge answer.txt -c "Is polite." -j openai:gpt-6.1-terra
+
     PATH is a file with one content, a data set (.jsonl or .parquet) with one content in each case, or a folder. In a
     folder, every text file in it and below it is judged, in the order of their names, except hidden ones. With -, or
     without PATH, standard input is read.

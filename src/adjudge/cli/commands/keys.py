@@ -65,6 +65,8 @@ def create(
 ) -> int:
     """Make a key. It is printed once, and cannot be shown again.
 
+    $ adjudge keys create shop
+
     NAME says what the key is for. Only a digest of the key is stored, in the ledger's database.
     """
     check_installed()
@@ -94,6 +96,8 @@ def rotate(
 ) -> int:
     """Make a key in place of another, with the same name, scopes and limits.
 
+    $ adjudge keys rotate 54343b4accb3
+
     PREFIX is the 12 characters after adj_ of the old key, which ends at once, or after --keep.
     """
     check_installed()
@@ -111,7 +115,10 @@ def rotate(
 
 
 def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = None) -> int:
-    """Revoke a key, for all servers at once. PREFIX is the 12 characters after adj_."""
+    """Revoke a key, for all servers at once. PREFIX is the 12 characters after adj_.
+
+    $ adjudge keys revoke 54343b4accb3
+    """
     check_installed()
     from adjudge.server.keys import revoke_key
 
@@ -121,7 +128,10 @@ def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = No
 
 
 def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
-    """List keys, by prefix; nobody can list their secrets."""
+    """List keys, by prefix; nobody can list their secrets.
+
+    $ adjudge keys list
+    """
     check_installed()
     from adjudge.server.database import get_now
     from adjudge.server.keys import list_keys

@@ -76,6 +76,8 @@ def label(
 ) -> int:
     """Label the cases of a run or a data set, one key an answer.
 
+    $ adjudge label runs/monday
+
     RUN is a folder of `adjudge run`; DATA is a file as in `adjudge dataset check`. Cases come in the order of the
     run's plan, else in a random one, without the judge's verdict and other people's labels. Each answer is on the disk
     before the next question. Where standard input is no terminal, it is read by lines: 1, 2, 0, s, u, q, or c and a

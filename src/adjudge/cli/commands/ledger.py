@@ -72,7 +72,10 @@ def list_entries(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """List entries of a ledger, oldest first."""
+    """List entries of a ledger, oldest first.
+
+    $ adjudge ledger list
+    """
     filters: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate}
     filters |= {"subject": subject, "execution": execution, "run": run}
     filters |= {"since": read_time("--since", since), "until": read_time("--until", until)}
@@ -102,6 +105,8 @@ def show_entry(
     as_json: option.AsJson = False,
 ) -> None:
     """Show one entry with its payload.
+
+    $ adjudge ledger show 12
 
     SEQ is its place, which `adjudge ledger list` shows.
     """
@@ -133,6 +138,8 @@ def verify(
 ) -> int:
     """Check that nothing in a ledger was changed, dropped, reordered or inserted.
 
+    $ adjudge ledger verify
+
     Exit status: 0 nothing found, 1 something found, 2 there is no ledger, 3 it could not be read.
     """
     from adjudge.ledger.export import verify_export
@@ -157,6 +164,8 @@ def export(
 ) -> None:
     """Write a ledger to FILE, one JSON object per line, and print its head.
 
+    $ adjudge ledger export ledger.jsonl
+
     `adjudge ledger verify --file FILE` checks it without the ledger. FILE must not exist.
     """
     print_line(str(use_ledger(ledger, config, lambda opened: opened.export(file))))
@@ -164,6 +173,8 @@ def export(
 
 def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
     """Print the last entry's place and hash.
+
+    $ adjudge ledger head
 
     Keep it where the people who write the ledger cannot change it. Then `adjudge ledger verify --head` shows whether
     entries were dropped or rewritten.
@@ -181,6 +192,8 @@ def backup(
     config: option.ConfigFile = None,
 ) -> int:
     """Copy a ledger in SQLite to FILE while it is in use, check the copy, and print its head.
+
+    $ adjudge ledger backup backup.db
 
     Approvals, keys and accounts are in it. FILE must not exist. For PostgreSQL, use pg_dump.
 
@@ -210,6 +223,8 @@ async def _verify(ledger: Ledger, head: str | None = None, public_key: str | Non
 def upgrade(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
     """Bring the tables beside a ledger to the form that this version of adjudge uses.
 
+    $ adjudge ledger upgrade
+
     Stop what uses it before, and back it up. Nothing changes where they have that form already.
     """
     from adjudge.guards.approval.listed import rebuild_listed
@@ -234,6 +249,8 @@ def list_unfinished(
     as_json: option.AsJson = False,
 ) -> int:
     """List an agent's calls that people approved and that may not have run, as after a crash.
+
+    $ adjudge ledger unfinished
 
     No entry of the ledger says that they were made. They are not made again by themselves: look whether they ran.
 
@@ -269,6 +286,8 @@ def erase(
     as_json: option.AsJson = False,
 ) -> None:
     """Erase the payload of an entry for good. Its hash stays, so the chain stays valid, and the erasure is recorded.
+
+    $ adjudge ledger erase 12 --reason "A customer asked for it."
 
     SEQ is its place, which `adjudge ledger list` shows. This cannot be undone.
     """
@@ -405,6 +424,8 @@ def report(
     as_json: option.AsJson = False,
 ) -> int:
     """Verify a ledger, report findings, and give an opinion.
+
+    $ adjudge ledger report
 
     On a pipe and with --out the report is Markdown with YAML front matter, on a terminal a short form.
 

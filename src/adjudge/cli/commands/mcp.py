@@ -28,6 +28,8 @@ Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Se
 def pin(server: ServerWords, timeout: Timeout = 30.0) -> int:
     """Write all that a server offers to standard output, for GuardedClient to hold it to.
 
+    $ adjudge mcp pin https://tools.example.com/mcp > pins.json
+
     SERVER is its address, or after -- the command that starts it. Read what is written before you use it: it is what
     the model will be told. Everything outside of ASCII is written as an escape, so that nothing is invisible.
     """
@@ -38,6 +40,8 @@ def pin(server: ServerWords, timeout: Timeout = 30.0) -> int:
 
 def check(file: PinFile, server: ServerWords, timeout: Timeout = 30.0) -> int:
     """List what a server offers otherwise than it was pinned.
+
+    $ adjudge mcp check pins.json https://tools.example.com/mcp
 
     FILE holds what adjudge mcp pin wrote. SERVER is the server's address, or after -- the command that starts it.
 
@@ -82,6 +86,8 @@ def serve(
     ] = None,
 ) -> int:
     """Serve the gates and judges of adjudge.toml to agents, as tools of MCP.
+
+    $ adjudge mcp serve
 
     The tools are evaluate, check and wait_for_approval. Without --http the server talks to the client that starts it,
     over standard input and output. With --http, clients need a key with the scope judge (adjudge keys create). No tool

@@ -74,6 +74,8 @@ def plan_labels(
 ) -> int:
     """Choose which cases of a run people label, and say how many labels it takes.
 
+    $ adjudge plan runs/monday --within 5
+
     RUN is a folder of `adjudge run`. The first call draws a pilot and keeps the plan in RUN/plan.json. When the pilot
     is labelled, call it again: the next cases come from where people disagree most. `adjudge label RUN` follows the
     plan. Without RUN, the command prints how many labels an interval of some width takes. It says "enough" when the

@@ -56,6 +56,8 @@ def probe(
 ) -> int:
     """Compare a tool's outputs today with its baselines.
 
+    $ adjudge probe probes.yaml --command "python shop.py" -j openai:gpt-6.1-terra
+
     FILE holds inputs and outputs that are known to be good, in YAML, JSON or TOML. The tool is called with each
     input: a program gets it as JSON on standard input and writes JSON or text; a function gets it as its argument; a
     tool of an MCP server gets its members as arguments. Name the tool here: FILE cannot, so it is safe to read a file

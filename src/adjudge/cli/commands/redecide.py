@@ -43,6 +43,8 @@ def redecide_run(
 ) -> int:
     """Compute the results of a run under another policy, from its stored replies. No model is asked.
 
+    $ adjudge redecide runs/monday --threshold 0.8
+
     RUN is a folder of `adjudge run`. Options you leave out stay as in the run. If the policy needs a reply that the run
     does not have, the case is undecided. A case with criteria, a rubric or a threshold of its own keeps them, unless
     you give --all-cases.

@@ -56,6 +56,8 @@ def replace_judge(
 ) -> int:
     """Compare candidate judges with the judge that they may replace, on its labelled cases.
 
+    $ adjudge replace-judge --judge runs/old --candidate openai:gpt-6.1-terra
+
     Every candidate is asked the question of RUN about the cases of RUN that people labelled, and kept as a run of its
     own. A candidate that is the folder of a run is not asked. Prints which cases flip, how often each judge agrees with
     people, and what a case costs, with intervals.

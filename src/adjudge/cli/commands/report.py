@@ -60,6 +60,8 @@ def report(
 ) -> int:
     """Summarise a run, or show everything about one case of it.
 
+    $ adjudge report runs/monday
+
     RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases, a comment 20, and HTML and
     JSON up to 2,000. CASE is the id of a case: everything about it is shown, with every judgement and reply, uncut.
 

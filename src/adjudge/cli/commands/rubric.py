@@ -19,7 +19,10 @@ from adjudge.rubric.rubric import Rubric
 
 
 def list_rubrics(config: option.ConfigFile = None, as_json: option.AsJson = False) -> int:
-    """List the shipped rubrics and those of adjudge.toml."""
+    """List the shipped rubrics and those of adjudge.toml.
+
+    $ adjudge rubric list
+    """
     configuration = read_config(config)
     configured, status = _read_configured(configuration)
     rows = dict(zip(SHIPPED_RUBRICS, list_shipped(), strict=True)) | configured
@@ -43,6 +46,8 @@ def show_rubric(
     as_json: option.AsJson = False,
 ) -> None:
     """Show a rubric: criteria, shares and thresholds.
+
+    $ adjudge rubric show security
 
     R is the name of a shipped rubric, a name of adjudge.toml, or a path.
     """
@@ -73,6 +78,8 @@ def check_rubrics(
 ) -> int:
     """Check that rubrics are valid, and advise how to improve them.
 
+    $ adjudge rubric check rubrics/support.yaml
+
     R is a path, a name of adjudge.toml, or the name of a shipped rubric. Exit status: 0 valid, 1 valid with advice
     under --strict, 2 not valid.
     """
@@ -93,7 +100,10 @@ def check_rubrics(
 
 
 def show_schema() -> None:
-    """Print the JSON Schema of rubric files, for editors."""
+    """Print the JSON Schema of rubric files, for editors.
+
+    $ adjudge rubric schema
+    """
     write_json(rubric_schema())
 
 

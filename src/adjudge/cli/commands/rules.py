@@ -28,7 +28,10 @@ Checked = tuple[InputItem, tuple[RuleResult, ...] | None]
 
 
 def list_rules(as_json: option.AsJson = False) -> None:
-    """List the rules that ship, and what each takes."""
+    """List the rules that ship, and what each takes.
+
+    $ adjudge rules list
+    """
     if as_json:
         write_json({"schema": "adjudge/shipped-rules/1", "rules": dict(SHIPPED)})
         return
@@ -46,6 +49,8 @@ def check_rules(
     as_json: option.AsJson = False,
 ) -> int:
     """Check contents by a file of rules, by --rule, or by both; no model is asked.
+
+    $ adjudge rules check answer.txt --rule secrets
 
     PATH is a file with one content, or, ending in .jsonl, a data set with one in each row. Without PATH, or with -,
     standard input is read. Failed rules of every severity are shown.

@@ -79,6 +79,8 @@ def run_data(
 ) -> int:
     """Judge a data set by a rubric or a sentence, and keep every case, result and reply in a folder.
 
+    $ adjudge run answers.jsonl --rubric correctness --out runs/monday
+
     DATA is a file: .jsonl, .csv, .tsv, .json, .yaml, .parquet; lines and tables may be .gz; - is standard input.
 
     --case-criteria and --criteria-field let DATA bring the criteria of its cases: for suites you wrote. A suite read

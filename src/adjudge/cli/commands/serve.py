@@ -38,6 +38,8 @@ def serve(
 ) -> int:
     """Serve the gates of adjudge.toml, its approvals and its labels over HTTP.
 
+    $ adjudge serve
+
     Programs need a key (adjudge keys create), people an account (adjudge accounts add). [server] of adjudge.toml says
     where to listen and sets the limits.
 

@@ -63,6 +63,8 @@ def review(
 ) -> int:
     """Review forged tools: safe, correct, deterministic and bounded?
 
+    $ adjudge tools review add.yaml --judge openai:gpt-6.1-terra
+
     CANDIDATE is a file of schema adjudge/tool-candidate/1 in YAML, JSON or TOML: name, description, schemas, mode,
     source or steps, and recorded tests. Nothing in it is run. Recorded tests, expected outputs and schemas are
     checked in code first; a candidate that fails there is rejected without asking a judge.
@@ -189,7 +191,10 @@ def list_tools(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """List tools in the order in which they were registered."""
+    """List tools in the order in which they were registered.
+
+    $ adjudge tools list
+    """
     filters: dict[str, Any] = {"tier": tier, "status": status, "agent": agent, "session": session}
     records = _use(ledger, config, lambda registry: registry.list(**filters))
     if as_json:
@@ -209,6 +214,8 @@ def show_tool(
     ident: Id, ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False
 ) -> None:
     """Show one tool, and what reviewers said about it.
+
+    $ adjudge tools show 3f9a
 
     ID is what `adjudge tools list` shows.
     """
@@ -242,6 +249,8 @@ def promote_tool(
     as_json: option.AsJson = False,
 ) -> int:
     """Have a panel review a tool, and promote it one tier if both reviewers approve.
+
+    $ adjudge tools promote 3f9a --judge openai:gpt-6.1-terra
 
     ID is what `adjudge tools list` shows. Two reviewers are asked, for safety and for correctness. They are asked only
     after 5 uses of which 0.8 succeeded, and not during the cool-down after a refusal. The person who shares a tool is
@@ -283,6 +292,8 @@ def demote_tool(
     as_json: option.AsJson = False,
 ) -> None:
     """Take a tool out of use, at once and everywhere.
+
+    $ adjudge tools demote 3f9a --reason "It rounds wrongly."
 
     ID is what `adjudge tools list` shows. From now on, a new tool with the same digest is refused.
     """
@@ -364,6 +375,8 @@ def validate(
     as_json: option.AsJson = False,
 ) -> int:
     """Check outputs against a JSON Schema; no model is asked.
+
+    $ adjudge tools validate output.json --schema output.schema.json
 
     PATH is a file with one output in JSON, or, ending in .yaml or .yml, in YAML. Without PATH, or with -, JSON is read
     from standard input. The schema is draft 2020-12, or the draft its $schema names; references stay inside it.

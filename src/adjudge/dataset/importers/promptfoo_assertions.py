@@ -312,7 +312,8 @@ class _Maker:
 
     def _make_recorded(self, kind: str, assertion: Mapping[str, Any]) -> dict[str, Any]:
         """Make the rule of a number that promptfoo recorded and a threshold of it."""
-        threshold, value = assertion.get("threshold"), self.names.recorded[kind]
+        threshold: Any = assertion.get("threshold")
+        value = self.names.recorded[kind]
         if not is_finite(threshold) or threshold < 0:
             raise UsageError(f"its threshold is {show(threshold)}, and a number of at least 0 is needed")
         if not is_finite(value) or value < 0:

@@ -1,0 +1,48 @@
+"""``adjudge COMMAND --help``: it begins with a call of the command that the program accepts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kit import command_lines
+from kit.cli import Line
+
+
+def list_paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words that call each command, those in groups included."""
+    names = getattr(command, "list_commands", None)
+    if names is None:
+        yield path
+        return
+    for name in names(None):
+        yield from list_paths(command.get_command(None, name), (*path, name))
+
+
+PATHS = list(list_paths(command_lines.find_group()))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_a_help_begins_with_an_example_that_is_accepted(
+    line: Line, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
+):
+    """The first line below the usage is a call of this very command, which fits 80 columns and parses."""
+    monkeypatch.setenv("COLUMNS", "80")
+    _, example, *_ = line(*path, "--help").out.split("\n\n")
+    program, *words = shlex.split(example.strip().removeprefix("$ "))
+
+    assert example.startswith("  $ adjudge ")
+    assert max(map(len, example.splitlines())) <= 80
+    assert (program, tuple(words[: len(path)])) == ("adjudge", path)
+    assert list(command_lines.find_wrong(words, {"rubrics": set(), "judges": set(), "gates": set()})) == []
+
+
+def test_an_example_is_one_line_in_a_narrow_terminal(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """A line that is broken cannot be copied."""
+    monkeypatch.setenv("COLUMNS", "40")
+    out = line("judge", "--help").out
+
+    assert '  $ adjudge judge answer.txt -c "Is polite." -j openai:gpt-6.1-terra\n' in out
