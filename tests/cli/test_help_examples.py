@@ -1,7 +1,8 @@
-"""``adjudge COMMAND --help``: it begins with a call of the command that the program accepts."""
+"""``adjudge COMMAND --help``: an example that the program accepts comes first, and defaults are written in one way."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -46,3 +47,17 @@ def test_an_example_is_one_line_in_a_narrow_terminal(line: Line, monkeypatch: py
     out = line("judge", "--help").out
 
     assert '  $ adjudge judge answer.txt -c "Is polite." -j openai:gpt-6.1-terra\n' in out
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_a_default_stands_at_the_end_of_an_option_s_help(
+    line: Line, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
+):
+    """``[default: 8]``, and no other words for it, also where the default is no value but says what is taken."""
+    monkeypatch.setenv("COLUMNS", "160")
+    _, *sections = re.split(r"\n\n(?=[A-Z][\w ]*:\n)", line(*path, "--help").out)
+    options = [" ".join(entry.split()) for section in sections for entry in re.split(r"\n  (?=-)", section)[1:]]
+    named = [option for option in options if "default" in option]
+
+    assert options
+    assert [option for option in named if re.fullmatch(r"(?:(?!default).)*\[default: [^\[\]]+\]", option) is None] == []

@@ -11,7 +11,7 @@ import typer
 AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON document and nothing else.")]
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Configuration; by default adjudge.toml, if it is here.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Configuration.  [default: adjudge.toml, if it is here]")
 ]
 
 Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SEC", help="Seconds for each judge.")]
@@ -68,7 +68,9 @@ FailUnder = Annotated[
 # How labels are used to measure a judge.
 LabelFiles = Annotated[
     list[Path] | None,
-    typer.Option("--labels", metavar="FILE", help="Labels of people; several count together. Default: the run's own."),
+    typer.Option(
+        "--labels", metavar="FILE", help="Labels of people; several count together.  [default: the run's own]"
+    ),
 ]
 
 ReportLabels = Annotated[
@@ -77,7 +79,7 @@ ReportLabels = Annotated[
         "--labels",
         "--label-file",
         metavar="FILE",
-        help="Labels of people; several count together. Default: those of the run's own queue.",
+        help="Labels of people; several count together.  [default: those of the run's own queue]",
     ),
 ]
 
@@ -198,7 +200,7 @@ class LedgerOptions:
     heading: ClassVar[str] = "Ledger"
     ledger: Annotated[
         str | None,
-        typer.Option("--ledger", metavar="URL", help="Record to this ledger; by default [ledger] of adjudge.toml."),
+        typer.Option("--ledger", metavar="URL", help="Record to this ledger.  [default: that of adjudge.toml]"),
     ] = None
     no_ledger: Annotated[
         bool, typer.Option("--no-ledger", help="Record to no ledger, even if adjudge.toml names one.")
@@ -212,7 +214,7 @@ class DataOptions:
     heading: ClassVar[str] = "Data set"
     kind: Annotated[
         str | None,
-        typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., or a tool; by default from the file name."),
+        typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., or a tool.  [default: from the file name]"),
     ] = None
     content: Annotated[str | None, typer.Option("--content", metavar="F", help="The field that is judged.")] = None
     reference: Annotated[str | None, typer.Option("--reference", metavar="F", help="The field with a good answer.")] = (
@@ -249,7 +251,7 @@ class PairOptions:
     ] = False
     on_conflict: Annotated[
         str | None,
-        typer.Option("--on-conflict", metavar="X", help="Orders that disagree: a tie (the default), or undecided."),
+        typer.Option("--on-conflict", metavar="X", help="Orders that disagree: tie, or undecided.  [default: tie]"),
     ] = None
 
 
@@ -260,7 +262,7 @@ class RunOptions:
     heading: ClassVar[str] = "Run"
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="RUN", help="Folder to keep the run in; by default runs/ and the time."),
+        typer.Option("--out", "-o", metavar="RUN", help="Folder to keep the run in.  [default: runs/ and the time]"),
     ] = None
     concurrency: Concurrency = 16
     engine: Annotated[
@@ -269,12 +271,12 @@ class RunOptions:
     ray_address: Annotated[
         str | None,
         typer.Option(
-            "--ray-address", metavar="HOST:PORT", help="The Ray cluster, or auto; by default one is begun here."
+            "--ray-address", metavar="HOST:PORT", help="The Ray cluster, or auto.  [default: one is begun here]"
         ),
     ] = None
     ray_actors: Annotated[
         int | None,
-        typer.Option("--ray-actors", metavar="N", help="Processes that share out --concurrency; by default one a CPU."),
+        typer.Option("--ray-actors", metavar="N", help="Processes that share out --concurrency.  [default: one a CPU]"),
     ] = None
     repeat: Annotated[int, typer.Option("--repeat", metavar="K", help="How often each case is judged.")] = 1
     sample: Annotated[int | None, typer.Option("--sample", metavar="N", help="Judge N cases, drawn by --seed.")] = None
@@ -296,7 +298,7 @@ class BatchingOptions:
     batch_check: Annotated[
         int | None,
         typer.Option(
-            "--batch-check", metavar="N", help="With --batch: judge the first N cases live; 20, and 0 for none."
+            "--batch-check", metavar="N", help="With --batch: judge the first N cases live, 0 for none.  [default: 20]"
         ),
     ] = None
     batch_then: Annotated[
@@ -309,7 +311,9 @@ class BatchingOptions:
     ] = None
     batch_size: Annotated[
         int | None,
-        typer.Option("--batch-size", metavar="N", help="With --batch: the most cases that wait for batches; 20,000."),
+        typer.Option(
+            "--batch-size", metavar="N", help="With --batch: the most cases that wait for batches.  [default: 20000]"
+        ),
     ] = None
     batch_tokens: Annotated[
         int | None,
@@ -319,7 +323,9 @@ class BatchingOptions:
     ] = None
     batch_poll: Annotated[
         float | None,
-        typer.Option("--batch-poll", metavar="SEC", help="With --batch: seconds to the first look at a batch; 30."),
+        typer.Option(
+            "--batch-poll", metavar="SEC", help="With --batch: seconds to the first look at a batch.  [default: 30]"
+        ),
     ] = None
     pay_again: Annotated[
         bool,
@@ -367,8 +373,7 @@ class MeasureOptions:
         typer.Option(
             "--limits",
             metavar="NAME",
-            help="Limits of the corrected rate: wilson, jeffreys or exact. Default: Wilson's, near 0 and 1 the exact "
-            "ones.",
+            help="Limits of the corrected rate: wilson, jeffreys or exact.  [default: wilson, near 0 and 1 exact]",
         ),
     ] = None
     measured_on: Annotated[

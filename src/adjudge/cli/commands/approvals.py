@@ -384,7 +384,7 @@ def deny(
 def wait(
     ident: Ident,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SEC", help="Seconds to wait; by default until it ends.")
+        float | None, typer.Option("--timeout", metavar="SEC", help="Seconds to wait.  [default: until it ends]")
     ] = None,
     ledger: Place = None,
     key: Key = None,
@@ -424,7 +424,7 @@ def link(
     ident: Ident,
     hours: Annotated[
         float | None,
-        typer.Option("--hours", metavar="H", help="How long it can be opened; by default until the request expires."),
+        typer.Option("--hours", metavar="H", help="How long it can be opened.  [default: until the request expires]"),
     ] = None,
     ledger: Place = None,
     key: Key = None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Folder = Annotated[Path, typer.Argument(metavar="RUN", hidden=True)]
 
 Numbers = Annotated[
-    list[int] | None, typer.Option("--number", "-n", metavar="N", help="Only this batch; by default all of them.")
+    list[int] | None, typer.Option("--number", "-n", metavar="N", help="Only this batch.  [default: all of them]")
 ]
 
 

@@ -47,7 +47,7 @@ def forget_all(
         typer.Option("--metadata", metavar="N=V", help="What has this value in its metadata, like customer=C-20931."),
     ] = None,
     reason: Annotated[str | None, name_option("reason", "Why; it explains the gap later.")] = None,
-    by: Annotated[str | None, name_option("by", "Who asks for it; by default this system's user.")] = None,
+    by: Annotated[str | None, name_option("by", "Who asks for it.  [default: this system's user]")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")] = False,
     shown: Annotated[
         int | None, typer.Option("--show", metavar="SEQ", help="Say whether that entry records this erasure.")

@@ -270,7 +270,7 @@ def doctor(
     harness: HarnessName,
     config: Config,
     program: Annotated[
-        str | None, typer.Option("--program", metavar="P", help="The harness; by default what PATH has.")
+        str | None, typer.Option("--program", metavar="P", help="The harness.  [default: what PATH has]")
     ] = None,
     folder: Annotated[Path | None, typer.Option("--folder", metavar="D", help="The project to try it in.")] = None,
 ) -> int:

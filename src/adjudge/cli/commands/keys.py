@@ -57,7 +57,7 @@ def create(
     approver: ApproverName = None,
     rater: RaterName = None,
     expires_in: Annotated[
-        float | None, typer.Option("--expires-in", metavar="DAYS", help="Days after which it ends; by default never.")
+        float | None, typer.Option("--expires-in", metavar="DAYS", help="Days after which it ends.  [default: never]")
     ] = None,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
@@ -88,7 +88,7 @@ def create(
 def rotate(
     prefix: _Prefix,
     keep: Annotated[
-        float, typer.Option("--keep", metavar="HOURS", help="Hours for which the old key stays valid; by default 0.")
+        float, typer.Option("--keep", metavar="HOURS", help="Hours for which the old key stays valid.")
     ] = 0.0,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,

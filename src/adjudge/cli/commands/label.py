@@ -41,7 +41,7 @@ _LEAST = (20, 10)
 def label(
     source: Annotated[str, typer.Argument(metavar="RUN|DATA", hidden=True)],
     rater: Annotated[
-        str | None, typer.Option("--rater", metavar="NAME", help="Who labels; by default this system's user.")
+        str | None, typer.Option("--rater", metavar="NAME", help="Who labels.  [default: this system's user]")
     ] = None,
     criteria: Annotated[
         bool, typer.Option("--criteria", help="Ask for each criterion, and not for the case as a whole.")
@@ -64,14 +64,14 @@ def label(
         bool, typer.Option("--for-spreadsheet", help="With --export: write cells so that a spreadsheet runs none.")
     ] = False,
     rubric: Annotated[
-        str | None, typer.Option("--rubric", "-r", metavar="R", help="What is good; by default that of the run.")
+        str | None, typer.Option("--rubric", "-r", metavar="R", help="What is good.  [default: that of the run]")
     ] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="The contents of a data set are pairs, {a, b}.")] = False,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Which random order; by default drawn by chance.")
+        int | None, typer.Option("--seed", metavar="N", help="Which random order.  [default: drawn by chance]")
     ] = None,
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="FILE", help="Where labels are kept; by default beside RUN|DATA.")
+        Path | None, typer.Option("--store", metavar="FILE", help="Where labels are kept.  [default: beside RUN|DATA]")
     ] = None,
 ) -> int:
     """Label the cases of a run or a data set, one key an answer.

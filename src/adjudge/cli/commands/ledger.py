@@ -43,7 +43,7 @@ _ROOMY = 120
 
 Place = Annotated[
     str | None,
-    typer.Option("--ledger", metavar="URL", help="A file, or postgresql://...; by default [ledger] of adjudge.toml."),
+    typer.Option("--ledger", metavar="URL", help="A file, or postgresql://HOST/NAME.  [default: that of adjudge.toml]"),
 ]
 
 
@@ -280,7 +280,7 @@ def erase(
     seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
     reason: Annotated[str, name_option("reason", "Why; it explains the gap later.")],
     ledger: Place = None,
-    by: Annotated[str | None, name_option("by", "Who asks for it; by default this system's user.")] = None,
+    by: Annotated[str | None, name_option("by", "Who asks for it.  [default: this system's user]")] = None,
     key: Key = None,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,

@@ -62,10 +62,10 @@ def serve(
         bool, typer.Option("--http", help="Serve over HTTP, and not to the client that starts it.")
     ] = False,
     host: Annotated[
-        str | None, typer.Option("--host", metavar="H", help="With --http, where to listen; by default 127.0.0.1.")
+        str | None, typer.Option("--host", metavar="H", help="With --http, where to listen.  [default: 127.0.0.1]")
     ] = None,
     port: Annotated[
-        int | None, typer.Option("--port", metavar="P", help="With --http, the port; by default 8319.")
+        int | None, typer.Option("--port", metavar="P", help="With --http, the port.  [default: 8319]")
     ] = None,
     allow_anonymous: Annotated[
         bool,

@@ -30,23 +30,26 @@ MANY = 1_000_000
 def plan_labels(
     run: Annotated[Path | None, typer.Argument(metavar="RUN", hidden=True)] = None,
     within: Annotated[
-        float | None, typer.Option("--within", metavar="POINTS", help="How close, in points of 100; by default 3.")
+        float | None, typer.Option("--within", metavar="POINTS", help="How close, in points of 100.  [default: 3]")
     ] = None,
     expect: Annotated[
         float | None,
-        typer.Option("--expect", metavar="A", help="Share of verdicts you expect people to agree with; default 0.8."),
+        typer.Option(
+            "--expect", metavar="A", help="Share of verdicts you expect people to agree with.  [default: 0.8]"
+        ),
     ] = None,
     cases: Annotated[
         int | None, typer.Option("--cases", metavar="N", help="Without RUN: how many cases there will be.")
     ] = None,
     passed: Annotated[
-        float | None, typer.Option("--passed", metavar="S", help="Without RUN: share that the judge passes; 0.5.")
+        float | None,
+        typer.Option("--passed", metavar="S", help="Without RUN: share that the judge passes.  [default: 0.5]"),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Which cases are drawn; by default, chosen at random.")
+        int | None, typer.Option("--seed", metavar="N", help="Which cases are drawn.  [default: chosen at random]")
     ] = None,
     per_case: Annotated[
-        int, typer.Option("--per-case", metavar="N", help="Count a case when N raters labelled it; by default 1.")
+        int, typer.Option("--per-case", metavar="N", help="Count a case when N raters labelled it.")
     ] = 1,
     against: Annotated[
         Path | None,
@@ -58,7 +61,9 @@ def plan_labels(
     ] = False,
     labels: Annotated[
         list[Path] | None,
-        typer.Option("--labels", metavar="FILE", help="Labels so far; default: those of adjudge label. Give several."),
+        typer.Option(
+            "--labels", metavar="FILE", help="Labels so far; several count together.  [default: those of adjudge label]"
+        ),
     ] = None,
     label_map: Annotated[
         str | None,

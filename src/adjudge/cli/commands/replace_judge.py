@@ -36,7 +36,7 @@ def replace_judge(
     batching: option.BatchingOptions,
     labels: Annotated[
         list[Path] | None,
-        typer.Option("--labels", metavar="FILE", help="What people said; by default what RUN has."),
+        typer.Option("--labels", metavar="FILE", help="What people said.  [default: what RUN has]"),
     ] = None,
     margin: Annotated[
         float, typer.Option("--margin", metavar="SHARE", help="How much worse a candidate may be, from 0 to 1.")

@@ -18,9 +18,9 @@ def serve(
     config: option.ConfigFile = None,
     host: Annotated[
         str | None,
-        typer.Option("--host", metavar="H", help="Where to listen; by default 127.0.0.1, this machine alone."),
+        typer.Option("--host", metavar="H", help="Where to listen.  [default: 127.0.0.1, this machine alone]"),
     ] = None,
-    port: Annotated[int | None, typer.Option("--port", metavar="P", help="The port; by default 8318.")] = None,
+    port: Annotated[int | None, typer.Option("--port", metavar="P", help="The port.  [default: 8318]")] = None,
     uds: Annotated[
         str | None,
         typer.Option("--uds", metavar="PATH", help="A Unix socket to listen on too, for hooks of this machine."),

@@ -174,7 +174,7 @@ T = TypeVar("T")
 Id = Annotated[str, typer.Argument(metavar="ID", hidden=True)]
 
 By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who decides; by default the user of this machine.")
+    str | None, typer.Option("--by", metavar="NAME", help="Who decides.  [default: the user of this machine]")
 ]
 
 
