@@ -46,7 +46,27 @@ LabelValue = bool | float | str | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One item to judge, with its reference, task, context, labels and metadata."""
+    """One item to judge, with its reference, task, context, labels and metadata.
+
+    Args:
+        content: The content that is judged: a text, a JSON value, an ``AgentRun``; a pair to compare is ``{"a": ...,
+            "b": ...}``.
+        id: Unique in its data set. A case of a file without an id gets the SHA-256 of its content.
+        reference: A known good answer, to compare with.
+        task: What was asked for.
+        context: What the answer may rely on, such as retrieved texts.
+        label: A person's verdict: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` means unknown.
+        labels: Each rater's verdict, by the rater's name.
+        group: The name of the group that the case belongs to, such as a conversation; cases of a group are not
+            independent.
+        metadata: Copied to the result, never sent to a model.
+        criteria: Judge this case by these criteria instead of the call's rubric: a sentence, a list of sentences, or a
+            mapping of names to sentences.
+        rubric: Judge this case by this rubric instead of the call's: a ``Rubric``, a mapping, a path (read when the
+            case is created) or a shipped name.
+        rules: Rules for this case, in addition to the call's: a list of rules, or a mapping of names to rules.
+        threshold: The passing threshold of this case, in 0 to 1; it replaces the call's.
+    """
 
     schema: ClassVar[str] = "adjudge/case/1"
     _layout: ClassVar[Layout] = Layout(
@@ -66,13 +86,17 @@ class Case:
     id: str
     """Unique in its data set. A case of a file without an id gets the SHA-256 of its content."""
     reference: Any = None
+    """A known good answer, to compare with."""
     task: Any = None
+    """What was asked for."""
     context: Any = None
+    """What the answer may rely on, such as retrieved texts."""
     label: LabelValue = None
     """A person's verdict: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` means unknown."""
     labels: Mapping[str, LabelValue] = field(default_factory=dict)
     """Each rater's verdict, by the rater's name."""
     group: str | None = None
+    """The name of the group that the case belongs to, such as a conversation; cases of a group are not independent."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Copied to the result, never sent to a model."""
     criteria: str | Sequence[str] | Mapping[str, str] | None = None

@@ -40,7 +40,21 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """One thing to score. ``threshold`` fails the whole rubric only when it is given."""
+    """One thing to score. ``threshold`` fails the whole rubric only when it is given.
+
+    Args:
+        name: The name of the criterion in prompts and results, unique in its rubric.
+        description: What is asked for, in a sentence or more; the judge reads it as it is.
+        weight: Any finite number of at least 0; shares are normalised. 0 with a threshold is a pure veto.
+        threshold: In 0 to 1. If the score is below it, the content fails, even with a high total. ``None``: no veto.
+        levels: (score, meaning) pairs on the rubric's scale, given as a mapping or pairs; only these scores are then
+            valid.
+        examples: Contents with the score that each deserves, for the judge to go by.
+        quote: Ask for a quotation as evidence; one that is not in the content makes the result undecided.
+        rule: A rule that decides instead of a model (1.0 or 0.0); given as a ``Rule`` or as ``{"regex": "..."}``.
+        per: ``call`` or ``turn``: the content is an agent's run, each of its calls or turns is judged, and the lowest
+            score counts.
+    """
 
     _layout: ClassVar[Layout] = Layout(
         omitted=("weight", "threshold", "levels", "examples", "quote", "rule", "per"),
@@ -53,7 +67,9 @@ class Criterion:
     )
 
     name: str
+    """The name of the criterion in prompts and results, unique in its rubric."""
     description: str
+    """What is asked for, in a sentence or more; the judge reads it as it is."""
     weight: float = 1.0
     """Any finite number of at least 0; shares are normalised. 0 with a threshold is a pure veto."""
     threshold: float | None = None
@@ -61,6 +77,7 @@ class Criterion:
     levels: tuple[tuple[float, str], ...] = ()
     """(score, meaning) pairs on the rubric's scale, given as a mapping or pairs; only these scores are then valid."""
     examples: tuple[Example, ...] = ()
+    """Contents with the score that each deserves, for the judge to go by."""
     quote: bool = False
     """Ask for a quotation as evidence; one that is not in the content makes the result undecided."""
     rule: Rule | None = None
@@ -113,7 +130,12 @@ class Criterion:
 class Rubric:
     """A named set of criteria and the score at which the whole passes.
 
-    ``criteria`` may be ``Criterion`` values or mappings with their fields.
+    Args:
+        name: The name of the rubric in results and the ledger.
+        criteria: What is scored: ``Criterion`` values, or mappings with their fields.
+        passing_threshold: In 0 to 1; the weighted mean must reach it (within 1e-9).
+        scale: The scores that the judge is asked for; code converts to 0..1 and calls anything outside ``off_scale``.
+        model: The model to ask, over the judge's own; a model given to the call wins.
     """
 
     schema: ClassVar[str] = "adjudge/rubric/1"
@@ -127,7 +149,9 @@ class Rubric:
     )
 
     name: str
+    """The name of the rubric in results and the ledger."""
     criteria: tuple[Criterion, ...]
+    """What is scored: ``Criterion`` values, or mappings with their fields."""
     passing_threshold: float = DEFAULT_THRESHOLD
     """In 0 to 1; the weighted mean must reach it (within 1e-9)."""
     scale: tuple[float, float] = (0.0, 1.0)
