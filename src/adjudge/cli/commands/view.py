@@ -18,9 +18,13 @@ def view_runs(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Open no browser; open the address that is printed yourself.")
     ] = False,
-    port: Annotated[int, typer.Option("--port", metavar="P", help="The port; by default one that is free.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", metavar="P", show_default=False, help="The port.  [default: one that is free]")
+    ] = 0,
 ) -> int:
     """Look at runs in a browser: figures, cases, comparisons; read only, on this machine.
+
+    $ adjudge view runs/monday
 
     RUN is a folder that `adjudge run` wrote; without any, the runs in this folder and in its folder `runs` are shown,
     also those that come later. Reload a page to see new cases of a run in progress.
