@@ -89,19 +89,6 @@ def write_look(folder: Path, look: Look) -> None:
         raise AdjudgeError(f"the look cannot be recorded in {path}: {error.strerror}; make it writable") from None
 
 
-def record_look(folder: Path, look: Look) -> None:
-    """Add a look to the record of a run if that can be written.
-
-    Raises ``AdjudgeError`` where it cannot, and the look is at limits for one look that nobody looked at before: they
-    would be given again after another plan. The limits for every look need no record.
-    """
-    try:
-        write_look(folder, look)
-    except AdjudgeError:
-        if look.limit == "one look" and not has_look(load_looks(folder), look.draw, look.truths):
-            raise
-
-
 def find_draw(looks: Sequence[Look], cases: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """Find which draw these cases without a plan are, and those of them that no earlier look at it had.
 
