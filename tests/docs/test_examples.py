@@ -108,8 +108,8 @@ def test_what_was_held_back_is_proven_from_an_export(capsys: pytest.CaptureFixtu
         "refund failed, and was let through by ana",
         "voucher failed, and was stopped by bob",
         "label passed, and was let through by policy-judge",
-        "opinion qualified",
-        "major: it failed, and a person (ana) let it through",
+        "opinion unqualified",
+        "minor: it failed, a gate asked people, and a person (ana) approved it",
         "not in order: entry 10 has another payload than was recorded [payload_changed]",
     ):
         assert line in after, line

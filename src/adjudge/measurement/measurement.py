@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 from adjudge.dataset.contents import ContentSet
+from adjudge.formats.numbers import format_points
 from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
@@ -194,7 +195,7 @@ class Measurement:
         facts = {
             "labelled": f"{self.labelled:,} of {self.cases:,} cases",
             "people": ", ".join(self.people),
-            "right (accuracy)": f"{accuracy.value:.1%}"
+            "right (accuracy)": f"{format_points(accuracy.value)} %"
             if accuracy is not None and accuracy.value is not None
             else None,
             "differing": self.differing,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, ClassVar
 
+from adjudge.formats.numbers import format_points
 from adjudge.formats.record import Layout, write_record
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.measurement.measurement import Measurement
@@ -202,7 +203,7 @@ class Report:
         from adjudge.formats.notebook import list_counts, render_fragment
 
         facts = {
-            "passed": f"{self.passed.rate:.1%}" if self.passed.rate is not None else None,
+            "passed": f"{format_points(self.passed.rate)} %" if self.passed.rate is not None else None,
             "undecided": list_counts(self.undecided_because) if self.undecided_because else None,
             "mean score": self.scores.mean if self.scores is not None else None,
             "dollars": None if self.cost.unknown else self.cost.known_usd,

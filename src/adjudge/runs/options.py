@@ -14,6 +14,7 @@ from adjudge.dataset.dataset import Dataset, open_dataset
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.notebook import list_counts, render_fragment
+from adjudge.formats.numbers import format_decimal, format_dollars
 from adjudge.judges.evaluate import EvaluateArguments, RubricSource
 from adjudge.judges.layers import Wrap
 from adjudge.judges.pair import OnConflict
@@ -166,8 +167,8 @@ class Progress:
 
     def _repr_html_(self) -> str:
         total = "" if self.total is None else f" of {self.total:,}"
-        left = "" if not self.seconds_left else f", about {self.seconds_left:,.0f} s left"
-        cost = "" if self.cost_usd is None else f", ${self.cost_usd:,.4f}"
+        left = "" if not self.seconds_left else f", about {format_decimal(self.seconds_left, 0)} s left"
+        cost = "" if self.cost_usd is None else f", {format_dollars(self.cost_usd, digits=4)}"
         counts = {name: self.outcomes.get(name, 0) for name in get_args(Outcome)}
         return render_fragment(f"{self.done:,}{total} judged: {list_counts(counts)}{cost}{left}")
 

@@ -8,7 +8,6 @@ import pytest
 
 from kit.cli import WORDS, Line, serve
 from kit.judges import names
-from kit.ledgers import record
 
 pytestmark = pytest.mark.timed
 
@@ -224,20 +223,3 @@ def test_a_function_behind_a_judges_name_is_no_judge_without_hosts(line: Line):
     configure(f'[judges.careful]\nseats = ["{WORDS}"]\n')
 
     assert f"hosts this can contact: none, and whatever {WORDS} contacts\n" in line("doctor", "--offline").out
-
-
-def test_a_ledger_that_is_searched_without_trigrams_is_named(line: Line, monkeypatch: pytest.MonkeyPatch):
-    """One sentence says why it is slow and what to do; the status is as it was."""
-    Path("adjudge.toml").write_text('[ledger]\nurl = "sqlite:///adjudge.db"\n', encoding="utf-8")
-    assert line("doctor", "--offline", "--json").document["search"] is None
-    record("sqlite:///adjudge.db", {"n": 1})
-    before = line("doctor", "--offline")
-    monkeypatch.setattr(
-        "adjudge.ledger.search_index.find_fts5_problem", lambda: "Searching reads every text; use another"
-    )
-
-    after = line("doctor", "--offline")
-
-    assert "Searching" not in before.out
-    assert after.out.splitlines()[-1] == "warning: Searching reads every text; use another"
-    assert after.status == before.status

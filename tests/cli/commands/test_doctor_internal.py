@@ -9,6 +9,7 @@ import pytest
 from adjudge.config import judges as _local
 from adjudge.testing import FAULTS
 from kit.cli import Line, serve
+from kit.ledgers import record
 
 pytestmark = pytest.mark.timed
 
@@ -70,3 +71,20 @@ def test_a_known_bad_reply_that_passes_is_the_worst_news(line: Line, monkeypatch
     assert "adjudge: a known-bad reply passed: prose through one judge\n" in ran.err
     assert "known-bad replies: 1 planted, 8 passed" in ran.out
     assert "some did, so a damaged reply can let something through here" in ran.out
+
+
+def test_a_ledger_that_is_searched_without_trigrams_is_named(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """One sentence says why it is slow and what to do; the status is as it was."""
+    Path("adjudge.toml").write_text('[ledger]\nurl = "sqlite:///adjudge.db"\n', encoding="utf-8")
+    assert line("doctor", "--offline", "--json").document["search"] is None
+    record("sqlite:///adjudge.db", {"n": 1})
+    before = line("doctor", "--offline")
+    monkeypatch.setattr(
+        "adjudge.ledger.search_index.find_fts5_problem", lambda: "Searching reads every text; use another"
+    )
+
+    after = line("doctor", "--offline")
+
+    assert "Searching" not in before.out
+    assert after.out.splitlines()[-1] == "warning: Searching reads every text; use another"
+    assert after.status == before.status
