@@ -436,15 +436,18 @@ def test_a_labelled_run_is_measured_without_being_asked(judged: Line):
 
 
 @pytest.mark.slow
-def test_two_runs_stand_beside_each_other_and_are_not_subtracted(judged: Line):
-    """Each run has its own interval; the difference is refused, with what to do instead."""
+def test_two_runs_have_their_own_rates_and_the_difference_of_their_judges(judged: Line):
+    """Each run has its own interval, and a sentence compares the judges by the same labels; JSON has both."""
     labels = ("--labels", draw(240), "--labels-are", "random")
     ran = judged("diff", "measured", "words", *labels)
 
     assert ran.out.count("People would pass") == 2
-    assert "No interval is given for the difference" in ran.out
-    measured = judged("diff", "measured", "words", *labels, "--json").document["measured"]
-    assert [item["sampling"] for item in measured] == ["random", "random"]
+    assert "These labels cannot tell which judge agrees with people more often: for words it is between" in ran.out
+    document = judged("diff", "measured", "words", *labels, "--json").document
+    assert [item["sampling"] for item in document["measured"]] == ["random", "random"]
+    agreement = document["judges"]["agreement"]
+    assert (agreement["before"], agreement["after"], agreement["of"]) == (226, 228, 240)
+    assert agreement["low"] < 0 < agreement["value"] < agreement["high"]
     assert "**Before: what people would say**" in judged("diff", "measured", "words", *labels, "--markdown").out
     assert judged("diff", "measured", "words", *labels, "--html", "page.html").status == 0
 
