@@ -397,8 +397,7 @@ def read_reader(request: Request, state: ServerState, caller: Caller) -> Reader:
     """Find the reader, and whether they decide without the judge: as they chose, else as ``[server]`` says."""
     chosen = request.cookies.get(HIDES_JUDGE)
     hides = chosen == "hide" if chosen in ("hide", "show") else state.settings.hide_judge
-    # Somebody who only reads decides nothing, whatever names their account has.
-    return Reader(approver=caller.approver if caller.may("approve") else None, hides_judge=hides)
+    return Reader(approver=_find_approver(caller), hides_judge=hides)
 
 
 def make_version(approval: Approval, reader: Reader) -> str:
@@ -409,9 +408,14 @@ def make_version(approval: Approval, reader: Reader) -> str:
     return f"{approval.status}-{len(approval.votes) + len(approval.pending_votes)}"
 
 
+def _find_approver(caller: Caller) -> str | None:
+    """Find the name that the caller decides by; somebody who only reads decides nothing, and nothing waits for them."""
+    return caller.approver if caller.may("approve") else None
+
+
 def _make_queue_reader(caller: Caller) -> QueueReader:
     """Make what ``can_see`` says of each request into conditions for all of them."""
-    return QueueReader(name=caller.approver, sees_all=caller.may("read"), gates=caller.permissions.gates)
+    return QueueReader(name=_find_approver(caller), sees_all=caller.may("read"), gates=caller.permissions.gates)
 
 
 async def _list_open(state: ServerState, caller: Caller, query: QueueQuery, *, after: str = "") -> Sequence[QueuePlace]:
