@@ -74,7 +74,7 @@ def test_the_address_works_once(viewing: Viewing):
     cookie = first.headers["set-cookie"].lower()
 
     assert first.status_code == 200
-    assert 'content="0; url=/runs"' in first.text
+    assert 'content="0;url=/runs"' in first.text
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "path=/" in cookie
