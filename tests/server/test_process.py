@@ -252,7 +252,12 @@ def test_without_a_key_one_may_judge_and_read_where_that_was_asked_for(folder):
         answer = httpx.post(f"{running.url}/v1/gates/publish/check", json={"content": "short"}, timeout=HANG)
         assert answer.json()["metadata"]["adjudge_caller"] == "local:local"
         assert httpx.get(f"{running.url}/v1/ledger/head", timeout=HANG).status_code == 200
-        assert httpx.get(f"{running.url}/approvals", timeout=HANG).status_code == 403
+        assert httpx.get(f"{running.url}/approvals", timeout=HANG).status_code == 200
+        for closed in ("/approvals/deny", "/approvals/mine", "/labels"):
+            assert httpx.get(f"{running.url}{closed}", timeout=HANG).status_code == 403, closed
+        vote = {"approved": False, "reason": "no"}
+        voted = httpx.post(f"{running.url}/v1/approvals/x/votes", json=vote, timeout=HANG)
+        assert (voted.status_code, voted.json()["code"]) == (403, "forbidden")
         assert httpx.get(f"{running.url}/v1/gates", headers={"Host": "evil.example"}, timeout=HANG).status_code == 421
         cross = {"Origin": "https://evil.example"}
         assert (

@@ -121,8 +121,14 @@ def test_everything_works_without_script(visit: Open, server: tuple[RunningServe
     page.get_by_role("button", name="Dark").click()
     assert page.locator("html").get_attribute("data-theme") == "dark"
     page.goto(f"{running.url}/runs/support")
-    assert page.locator("#list > li").count() == 100
-    assert page.locator("#filter").is_hidden()
+    assert page.locator(".case-list > li").count() == 50
+    page.get_by_role("link", name="Next 50").click()
+    assert "page=2" in page.url
+    assert page.locator(".case-list").get_attribute("start") == "51"
+    page.get_by_label("outcome", exact=True).select_option("failed")
+    page.get_by_role("button", name="Show").click()
+    assert "outcome=failed" in page.url
+    assert page.locator(".case-list > li").count() > 0
     page.get_by_role("button", name="Sign out").click()
     assert "/signin" in page.url
 
@@ -155,12 +161,17 @@ def test_keys_lead_where_links_do(visit: Open):
 
 
 def test_the_cases_of_a_run_are_filtered_on_its_page(visit: Open):
-    """With the script of the report, which the policy lets in from the server alone."""
+    """By a form whose choices are in the address, over all of the cases and not those of one page."""
     page = visit("/runs/support")
-    page.get_by_label("outcome").select_option("passed")
-    page.wait_for_function("() => document.getElementById('found').textContent !== '100 of 100 cases'")
+    assert "240 of 240 are listed" in page.inner_text("#cases")
+    page.get_by_label("outcome", exact=True).select_option("failed")
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**/runs/support?*outcome=failed*")
 
-    assert page.locator("#list > li:visible").count() < 100
+    cases = page.locator(".case-list > li")
+    assert 0 < cases.count() == cases.filter(has=page.locator(".badge", has_text="failed")).count()
+    assert "240 of 240 are listed" not in page.inner_text("#cases")
+    assert page.get_by_label("outcome", exact=True).input_value() == "failed"
 
 
 def test_the_first_stop_leads_past_the_navigation(visit: Open):
