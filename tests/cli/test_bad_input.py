@@ -277,8 +277,8 @@ def test_a_judge_cannot_forge_a_line(line: Line):
     with serve(score=0.0, reasoning="so\n✓ passed 1.00 of 0.70 needed\npass\t1.00\tcriteria") as provider:
         ran = line("judge", "good.txt", *POLITE, "--judge", provider.spec)
 
-    assert [text.split()[0] for text in ran.out.splitlines()] == ["✗", "-", "so"]
-    assert ran.out.splitlines()[1].count("\t") == 3
+    assert [text.split()[0] for text in ran.out.splitlines()] == ["✗", "mark", "-", "so"]
+    assert [text.count("\t") for text in ran.out.splitlines()] == [0, 3, 3, 0]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes any bytes as a file's name")
@@ -287,7 +287,9 @@ def test_a_file_s_name_need_not_be_unicode(line: Line):
     name = b"g\xff\xfe.txt".decode("utf-8", "surrogateescape")
     Path(name).write_text("good", encoding="utf-8")
 
-    assert line("judge", name, "good.txt", *ASK).out.splitlines()[0].endswith("g··.txt  it says good")
+    header, first, _ = line("judge", name, "good.txt", *ASK).out.splitlines()
+    assert header.split() == ["outcome", "input", "why"]
+    assert first.endswith("g··.txt  it says good")
     document = line("judge", name, *ASK, "--json")
     assert document.document["input"] == "g??.txt"
 

@@ -73,7 +73,7 @@ def test_modules_of_the_working_directory_are_found_last(place: Path):
     Path("judges.py").write_text(
         "import re\n\ndef judge(prompt):\n"
         "    token = re.search(r'<<content (\\w{8})>>', prompt)[1]\n"
-        '    return \'{"token": "%s", "criteria": {"criteria": {"score": 1}}}\' % token\n',
+        '    return \'{"token": "%s", "criteria": {"is-polite": {"score": 1}}}\' % token\n',
         encoding="utf-8",
     )
     for name in ("yaml", "rich", "aiohttp", "msgspec", "json"):

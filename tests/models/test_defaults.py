@@ -50,10 +50,15 @@ NO_MODELS = {"claude-agent-sdk", "claude-agent-sdk.md"}
 """A package and its page, which are called like models."""
 
 IN_CODE = {
+    "_FAMILIES": {"o1", "o3", "o4"},  # how names begin, by which a provider is found
+    "_COMPACT_DATE": {"gpt-5.2-20251211", "gpt-5.2-2025-12-11"},  # how a date in a name is written
     "is_same_model": {"gpt-5", "gpt-5-mini", "gpt-6.1-terra-2026-09-01"},  # which names are another model
 }
 """The same for modules, by a name that they define."""
 
+
+PRICES = house.ROOT / "src/adjudge/models/prices.json"
+"""The shipped prices, which list every known model and which nobody copies from."""
 
 TEXTS = {".css", ".html", ".js", ".json", ".jsonl", ".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml"}
 
@@ -96,7 +101,7 @@ def test_no_page_example_or_message_names_another_model():
     others_by_file = {}
     for path in list_files():
         name = path.relative_to(house.ROOT).as_posix()
-        if path == house.find_definition("DEFAULT_MODELS"):
+        if path in (house.find_definition("DEFAULT_MODELS"), PRICES):
             continue
         mentioned = HISTORY.get(name, set()) | in_code.get(path, set())
         others = find_names(path.read_text(encoding="utf-8")) - known - mentioned - NO_MODELS

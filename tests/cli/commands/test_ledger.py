@@ -131,7 +131,7 @@ def test_a_pinned_head_finds_a_dropped_tail(line: Line):
     Path("head.json").write_text(line("ledger", "head", "--ledger", "a.db", "--json").out, "utf-8")
     text = line("ledger", "head", "--ledger", "a.db").out.strip()
     kept = line("ledger", "verify", "--ledger", "a.db", "--head", "head.json")
-    change(*(f"DELETE FROM adjudge_ledger{name} WHERE seq = 4" for name in ("", "_columns", "_words", "_names")))
+    change(*(f"DELETE FROM adjudge_ledger{name} WHERE seq = 4" for name in ("", "_columns", "_search", "_names")))
 
     assert kept.status == 0
     assert names(kept.err, "could not see", "follows the pinned head", "no public key")
