@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from adjudge import Judge, ModelError, UsageError
+from adjudge import Judge, JudgeChain, ModelError, UsageError
 from adjudge.models import Model, Reply, as_model, hosts_of
 from kit.patience import HANG
 from kit.wire import PLAIN
@@ -159,6 +159,33 @@ def test_a_verdict_is_no_reply(value):
 
     with pytest.raises(UsageError, match=rf"mine returned {type(value).__name__}.*def mine\(content\)"):
         answer(mine)
+
+
+@pytest.mark.parametrize("value", [None, True, 5, 0.5, ("x", 1), {"score": 0.5}], ids=str)
+def test_a_verdict_of_an_adapter_or_a_pair_is_a_failed_call(value):
+    """Their shape made them models: in a chain the seat is undecided, stays in the count, and the next is asked."""
+
+    class Adapter:
+        name = "mine"
+
+        def evaluate(self, prompt):
+            return value
+
+    class Later:
+        name = "next"
+
+        def evaluate(self, prompt):
+            return "no reply either"
+
+    for source in (Adapter(), ("mine", lambda prompt: value)):
+        with pytest.raises(ModelError, match=f"mine returned {type(value).__name__}"):
+            answer(source)
+        result = JudgeChain([source, Later()]).evaluate_sync("x", criteria="Good.")
+        assert [seat.undecided_because for seat in result.results] == ["error", "unparseable"]
+        assert not result.passed
+        renamed = as_model(("other", as_model(source)))
+        with pytest.raises(ModelError, match="other returned"):
+            asyncio.run(renamed.complete(PLAIN))
 
 
 @pytest.mark.parametrize("value", [b"bytes", {"passed": True}, ["x"]], ids=str)

@@ -89,22 +89,31 @@ class FunctionModel:
         name: str,
         parameters: Parameters,
         max_concurrency: int = DEFAULT_CONCURRENCY,
+        known_as_model: bool = False,
     ) -> None:
         self.name = name
         """The name of this model in results and recordings."""
         self._parameters = parameters
+        self._known_as_model = known_as_model
+        """Whether its shape made it a model, as an adapter's or a pair's: nobody took it for a judge in code, so what
+        is no reply is a failure of this call, and never raises ``FunctionError``."""
         self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
 
     def rename(self, name: str) -> FunctionModel:
         """The same function under another name."""
-        most = self._caller.max_concurrency
-        return FunctionModel(self._caller.function, name=name, parameters=self._parameters, max_concurrency=most)
+        return FunctionModel(
+            self._caller.function,
+            name=name,
+            parameters=self._parameters,
+            max_concurrency=self._caller.max_concurrency,
+            known_as_model=self._known_as_model,
+        )
 
     async def complete(self, request: Request, /) -> Reply:
         """Call the function.
 
         Raises ``ModelError`` when it raises, or returns what is no reply; ``FunctionError`` when its first answer is
-        that of a judge in code.
+        that of a judge in code, unless it is an adapter's or a pair's.
         """
         values = list_prompt_values(request.system, request.user)
         answer = await self._caller.call(*self._parameters.bind(values))
@@ -127,7 +136,7 @@ class FunctionModel:
             f"number, name the parameter content ({describe_signature(self._caller.function)}), or hand in "
             f"judge_function({_write_name(self._caller.function)})"
         )
-        if _is_verdict(answer) and not self._caller.has_answered:
+        if _is_verdict(answer) and not self._caller.has_answered and not self._known_as_model:
             raise FunctionError(message)
         raise ModelError(message)
 
@@ -231,7 +240,9 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
     ``response`` or ``completion`` is a judge in code, as by ``judge_function``. One with ``prompt``, ``messages``, or
     ``system`` and ``user`` is a model, as by ``model_function``, and so are any other pair and an ``evaluate``. Else
     what it says that it returns decides: ``bool``, ``float``, ``int``, a tuple of these with ``str``, or
-    ``JudgeResult`` makes a judge in code; anything else, or nothing, a model. Raises ``UsageError`` for anything else.
+    ``JudgeResult`` makes a judge in code; anything else, or nothing, a model. A model that first returns a verdict
+    raises ``UsageError``; where a pair or an ``evaluate`` does, that is a ``ModelError`` as any other failed call.
+    Raises ``UsageError`` for anything else.
     """
     if isinstance(source, str):
         raise UsageError(f"{source!r} is a text; the name of a model is opened with open_model({source!r})")
@@ -244,7 +255,8 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
     evaluate = getattr(source, "evaluate", None)
     if callable(evaluate) and isinstance(getattr(source, "name", None), str) and not isinstance(source, type):
         # An adapter is told apart by its shape: it is handed the prompt, whatever it calls it.
-        return model_function(evaluate, name=name or str(getattr(source, "name", "")), max_concurrency=max_concurrency)
+        name = name or str(getattr(source, "name", ""))
+        return _make_model(evaluate, name, max_concurrency=max_concurrency, known_as_model=True)
     if not callable(source):
         prefix = f"{name}: " if name else ""
         raise UsageError(
@@ -258,7 +270,7 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
             argument="model",
         )
     if find_kind(source, named=is_pair) == "model":
-        return model_function(source, name=name, max_concurrency=max_concurrency)
+        return _make_model(source, name, max_concurrency=max_concurrency, known_as_model=is_pair)
     if find_kind(source, named=True) == "model":  # a judge by what it says that it returns
         check_first_parameter(source)
     return judge_function(source, name=name, max_concurrency=max_concurrency)
@@ -329,11 +341,18 @@ def model_function(
     function, name = _open_pair(function, name)
     if not callable(function) or isinstance(function, FunctionModel | FunctionJudge):
         raise UsageError(f"model_function takes a function, not {describe(function)}", argument="function")
+    return _make_model(function, name, max_concurrency=max_concurrency)
+
+
+def _make_model(
+    function: Callable[..., Any], name: str | None, *, max_concurrency: int, known_as_model: bool = False
+) -> FunctionModel:
     return FunctionModel(
         function,
         name=name or find_name(function),
         parameters=read_model_parameters(function),
         max_concurrency=max_concurrency,
+        known_as_model=known_as_model,
     )
 
 
