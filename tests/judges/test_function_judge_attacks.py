@@ -230,9 +230,11 @@ def test_a_parameter_of_another_name_is_given_the_prompt_and_cannot_pass_by_it()
     def careless(text: str) -> bool:
         return "bcrypt" in text
 
-    message = complaint(Judge(("careless", careless)).evaluate_sync, "uses md5", RUBRIC)
-    assert "returned bool" in message
-    assert "name the parameter content" in message
+    result = Judge(("careless", careless)).evaluate_sync("uses md5", RUBRIC)
+    assert (result.passed, result.undecided_because) == (False, "error")
+    for message in (result.detail, complaint(Judge(model_function(careless)).evaluate_sync, "uses md5", RUBRIC)):
+        assert "returned bool" in message
+        assert "name the parameter content" in message
 
 
 def test_a_function_that_asks_for_content_sees_nothing_of_the_prompt():
