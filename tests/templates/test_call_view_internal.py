@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adjudge.formats.json_places import decode_text, find_decoded, find_encoded, read_places
@@ -402,6 +402,7 @@ def list_leaves(value: Any) -> list[str]:
 
 
 @given(st.dictionaries(st.text("abc", max_size=3), VALUES, max_size=5))
+@example({"b": [{"a\n": None}, {"a\n": None}]})
 def test_every_text_of_a_call_is_shown(arguments: dict[str, Any]):
     """Whatever it is taken for, each name and each text is in what is shown, letter for letter."""
     for whole in (False, True):
@@ -412,7 +413,7 @@ def test_every_text_of_a_call_is_shown(arguments: dict[str, Any]):
         assert shown.unshown_parts == ()
         for leaf in list_leaves(arguments):
             lines = [line for line in leaf.split("\n") if line]
-            assert all(line in said or line in columns or json.dumps(line)[1:-1] in said for line in lines)
+            assert leaf in columns or all(line in said or json.dumps(line)[1:-1] in said for line in lines)
 
 
 def list_values(rows: tuple[ArgumentRow, ...]) -> list[Any]:
