@@ -269,7 +269,7 @@ def write_replies(path: Path, cases: list[Case], score: Callable[[str], bool]) -
 
 def make_reply_text(passes: bool) -> dict[str, Any]:
     """A reply as a model writes it; the token is put in its place when it is read."""
-    entries = {"criteria": {"reasoning": "recorded", "score": 1.0 if passes else 0.0}}
+    entries = {"is-good": {"reasoning": "recorded", "score": 1.0 if passes else 0.0}}
     return {"token": "{{token}}", "criteria": entries, "reasoning": "recorded", "suggestions": []}
 
 
