@@ -25,7 +25,7 @@ from aiohttp import web
 
 from adjudge import Judge, Model, open_model, run
 from adjudge.runs import BatchOptions
-from kit.cli import find_content, find_token
+from kit.cli import find_content, find_token, list_criteria
 from kit.patience import HANG
 
 PROVIDERS = ("openai", "anthropic", "gemini")
@@ -36,8 +36,10 @@ Fail = Callable[[str], tuple[int, dict[str, Any]] | None]
 """From a prompt to the status and the error of its line, in the shape of a live error body; ``None`` answers it."""
 
 
-def reply_to(prompt: str, model: str = "") -> str:
-    """What every model here says: ``good`` passes, ``bad`` fails, ``prose`` cannot be read until it is asked again.
+def reply_to(prompt: str, model: str, system: str) -> str:
+    """What every model here says of the criteria in its system message.
+
+    ``good`` passes, ``bad`` fails, ``prose`` cannot be read until it is asked again.
 
     A model that is called ``mute`` says nothing that can be read.
     """
@@ -47,7 +49,7 @@ def reply_to(prompt: str, model: str = "") -> str:
     if "mute" in model or ("prose" in content and REMINDER not in prompt):
         return "It is hard to say."
     score = 0.0 if "bad" in content else 1.0
-    entries = {"criteria": {"reasoning": f"it says {content}", "score": score}}
+    entries = {name: {"reasoning": f"it says {content}", "score": score} for name in list_criteria(system)}
     return json.dumps({"token": find_token(prompt), "criteria": entries, "reasoning": "r", "suggestions": []})
 
 
@@ -151,7 +153,7 @@ class BatchServer:
     def answer(self, body: Mapping[str, Any], model: str = "") -> dict[str, Any]:
         """The live reply to a body, in the provider's shape."""
         prompt = self.read_prompt(body)
-        text = reply_to(prompt, model or str(body.get("model", "")))
+        text = reply_to(prompt, model or str(body.get("model", "")), self.read_system(body))
         name = model or str(body.get("model", "small"))
         if self.kind == "anthropic":
             return {
@@ -180,6 +182,14 @@ class BatchServer:
         if self.kind == "gemini":
             return body["contents"][0]["parts"][0]["text"]
         return body["messages"][-1]["content"]
+
+    def read_system(self, body: Mapping[str, Any]) -> str:
+        """The text of a body's system message, which has the rubric."""
+        if self.kind == "gemini":
+            return body["systemInstruction"]["parts"][0]["text"]
+        if self.kind == "anthropic":
+            return "".join(block["text"] for block in body["system"])
+        return body["messages"][0]["content"]
 
     def make_job(self, lines: list[tuple[str, dict[str, Any]]], label: str) -> ServerJob:
         names = {"openai": "batch_", "anthropic": "msgbatch_", "gemini": "batches/b"}
