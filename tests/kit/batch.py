@@ -39,9 +39,7 @@ Fail = Callable[[str], tuple[int, dict[str, Any]] | None]
 def reply_to(prompt: str, model: str, system: str) -> str:
     """What every model here says of the criteria in its system message.
 
-    ``good`` passes, ``bad`` fails, ``prose`` cannot be read until it is asked again.
-
-    A model that is called ``mute`` says nothing that can be read.
+    ``good`` passes, ``bad`` fails, ``prose`` cannot be read until it is asked again. A model that is called ``mute`` says nothing that can be read.
     """
     if "<<first " in prompt:
         return json.dumps({"token": find_token(prompt), "reasoning": "r", "preferred": "first"})
@@ -184,11 +182,11 @@ class BatchServer:
         return body["messages"][-1]["content"]
 
     def read_system(self, body: Mapping[str, Any]) -> str:
-        """The text of a body's system message, which has the rubric."""
+        """The text of a body's system message, which has the rubric; empty where there is none."""
         if self.kind == "gemini":
-            return body["systemInstruction"]["parts"][0]["text"]
+            return body["systemInstruction"]["parts"][0]["text"] if "systemInstruction" in body else ""
         if self.kind == "anthropic":
-            return "".join(block["text"] for block in body["system"])
+            return "".join(block["text"] for block in body.get("system", []))
         return body["messages"][0]["content"]
 
     def make_job(self, lines: list[tuple[str, dict[str, Any]]], label: str) -> ServerJob:
