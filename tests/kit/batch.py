@@ -39,7 +39,8 @@ Fail = Callable[[str], tuple[int, dict[str, Any]] | None]
 def reply_to(prompt: str, model: str, system: str) -> str:
     """What every model here says of the criteria in its system message.
 
-    ``good`` passes, ``bad`` fails, ``prose`` cannot be read until it is asked again. A model that is called ``mute`` says nothing that can be read.
+    ``good`` passes, ``bad`` fails, ``prose`` cannot be read until it is asked again. A model that is
+    called ``mute`` says nothing that can be read.
     """
     if "<<first " in prompt:
         return json.dumps({"token": find_token(prompt), "reasoning": "r", "preferred": "first"})
