@@ -6,7 +6,6 @@ import json
 import signal
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +17,7 @@ from kit import cli
 from kit.batch import BatchServer, serve
 from kit.cli import Line
 from kit.judges import names
-from kit.patience import HANG
+from kit.patience import HANG, wait_for
 
 pytestmark = pytest.mark.timed
 
@@ -87,7 +86,7 @@ def test_an_interrupt_leaves_batches_which_can_be_collected_and_judged(line: Lin
     server.looks = 1_000_000
     process = cli.start(tmp_path, *ask(server, "--batch-check", "0"))
     assert server.created.wait(HANG)
-    time.sleep(0.1)
+    wait_for(lambda: any(job.looks for job in server.jobs.values()))  # so it has written down which batch it made
     process.send_signal(signal.SIGINT)
     left = cli.finish(process)
     assert left.status == 130, left.err
@@ -111,7 +110,7 @@ def test_a_batch_can_be_cancelled(line: Line, server: BatchServer, tmp_path: Pat
     server.looks = 1_000_000
     process = cli.start(tmp_path, *ask(server, "--batch-check", "0"))
     assert server.created.wait(HANG)
-    time.sleep(0.1)
+    wait_for(lambda: any(job.looks for job in server.jobs.values()))  # so it has written down which batch it made
     process.send_signal(signal.SIGINT)
     cli.finish(process)
 
