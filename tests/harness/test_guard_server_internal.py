@@ -483,3 +483,15 @@ def test_a_server_that_takes_neither_is_a_failure(folder: Path, start: Callable[
     with pytest.raises(NotChecked, match="503"):
         answer_made(folder, make_server(folder))
     assert len(listener.requests) == 2
+
+
+def test_on_windows_a_key_in_a_file_counts_for_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Nobody says there who else can write the file, so the call is not checked, and not let through."""
+    key = tmp_path / "key"
+    key.write_text("k" * 30)
+    key.chmod(0o600)
+    assert read_key(str(key)) == "k" * 30
+    monkeypatch.setattr(sys, "platform", "win32")
+
+    with pytest.raises(NotChecked):
+        read_key(str(key))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from adjudge.agents.step import ChangeKind, FileChange
 from adjudge.agents.workspace import Entry, Snapshot
+from adjudge.formats.files import open_unfollowed
 
 LONGEST_DIFF = 200_000
 """Characters of the drawing of one file; a longer one is cut in its middle."""
@@ -118,8 +119,7 @@ def _read(path: Path, entry: Entry | None) -> bytes | None:
     if entry.size > MOST_DRAWN:
         return None
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
+        with open_unfollowed(path) as file:
             content = file.read(MOST_DRAWN + 1)
     except OSError:
         return None

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ async def run_command(
     In its words ``{prompt}`` becomes the prompt, and ``{transcript}`` the path of a pipe. Raises ``UsageError`` if it
     cannot be started.
     """
-    if not hasattr(os, "killpg"):
+    if sys.platform == "win32":
         raise UsageError("an agent that is a command needs a system with process groups; hand in a function")
     pipes_transcript = any("{transcript}" in word for word in words)
     names = ("stdout", "stderr", *(("transcript",) if pipes_transcript else ()))
@@ -124,14 +125,16 @@ class _Running:
             kept += chunk[:room]
 
     async def _ask_to_end(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGTERM)
+        if sys.platform != "win32":  # run_command refuses that
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGTERM)
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), GRACE)
 
     def _end_group(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if sys.platform != "win32":
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 async def _open_pipe(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport]:

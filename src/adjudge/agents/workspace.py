@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from adjudge.errors import UsageError
+from adjudge.formats.files import open_unfollowed
 from adjudge.formats.text import quote
 
 MOST_FILES = 200_000
@@ -173,9 +174,7 @@ class _Look:
         if self.bytes > MOST_BYTES:
             self.report(f"the workspace holds more than {MOST_BYTES:,} bytes")
             return Entry(kind="file", mode=mode, size=status.st_size)
-        # Not followed: between the look and here, a link could have come into its place.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
+        with open_unfollowed(path) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return Entry(kind="file", mode=mode, digest=digest, size=status.st_size)
 

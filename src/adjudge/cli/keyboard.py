@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -47,7 +46,7 @@ def read_key() -> str:
 
 def forget_typed() -> None:
     """Drop what was typed so far: what was typed before its question was on the screen answers nothing."""
-    if os.name == "nt":
+    if sys.platform == "win32":
         _drop_waiting()
         return
     import termios
@@ -58,7 +57,7 @@ def forget_typed() -> None:
 
 def _drop_waiting() -> str:
     """Drop what Windows still holds, and return it; on POSIX several keys are read at once."""
-    if os.name != "nt":
+    if sys.platform != "win32":
         return ""
     import msvcrt
 
@@ -70,7 +69,7 @@ def _drop_waiting() -> str:
 
 def _stop() -> None:
     """Stop the program, until somebody lets it go on."""
-    if os.name != "nt":
+    if sys.platform != "win32":
         signal.raise_signal(signal.SIGTSTP)
 
 
@@ -80,7 +79,7 @@ def watching_terminal(redraw: Callable[[], None]) -> Iterator[None]:
 
     A signal that ends the program is an interrupt meanwhile, so that the terminal is left as it was.
     """
-    if os.name == "nt":
+    if sys.platform == "win32":
         yield
         return
 

@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -124,7 +125,7 @@ async def run_program(words: Sequence[str], value: Any) -> Any:
     Raises ``AdjudgeError`` when it ends with another status than 0, writes too much, or what is not UTF-8. Left early,
     it takes the program along, and on POSIX what that has started.
     """
-    options: dict[str, Any] = {"start_new_session": True} if os.name == "posix" else {}
+    options: dict[str, Any] = {} if sys.platform == "win32" else {"start_new_session": True}
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe, stderr=pipe, **options)
@@ -194,10 +195,10 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 def _kill(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError, PermissionError):
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)  # its own session, so this is it and what it started
-        else:
+        if sys.platform == "win32":
             process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)  # its own session, so this is it and what it started
 
 
 # ---------------------------------------------------------------- a tool of an MCP server

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
@@ -140,6 +142,22 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """
     check_regular(path)
     return Path(path).open("rb")
+
+
+if sys.platform == "win32":
+    _UNFOLLOWED = os.O_BINARY
+else:
+    _UNFOLLOWED = os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def open_unfollowed(path: str | os.PathLike[str]) -> BufferedReader:
+    """Open a file that was looked at a moment ago to read its bytes; raises ``OSError`` where a link is in its place.
+
+    Between the look and the opening something else can come there: a link to a file elsewhere, which is not followed,
+    or a pipe, which is not waited for. Windows has no such flags, so there a link is followed: nothing that has to
+    keep an agent's links out may rely on this there.
+    """
+    return os.fdopen(os.open(path, os.O_RDONLY | _UNFOLLOWED), "rb")
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:

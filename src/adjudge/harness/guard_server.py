@@ -34,6 +34,8 @@ _HTTPS = re.compile(r"https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))
 
 _PIN = re.compile(r"sha256:([0-9a-f]{64})")
 
+_WINDOWS = "on Windows nobody says who else can write a file or listen on a socket; run the hook on Linux, macOS or WSL"
+
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 _STATUS = re.compile(rb"HTTP/1\.1 ([0-9]{3}) [ -~]*")
@@ -156,6 +158,8 @@ def _read_object(headers: Mapping[str, str], answer: bytes) -> dict[str, Any]:
 
 def read_own_file(path: str, *, private: bool = False) -> bytes:
     """Read a file that is no link and that others cannot write; a ``private`` one they cannot read either."""
+    if sys.platform == "win32":
+        raise NotChecked(_WINDOWS)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -192,6 +196,8 @@ def read_key(path: str) -> str:
 
 
 def _connect(server: GuardServer, end: float) -> Any:
+    if sys.platform == "win32":
+        raise NotChecked(_WINDOWS)
     if server.path is not None:
         return _connect_unix(server.path, _find_owner(server.owner), end)
     return _connect_tls(server, end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,11 @@ def listen(settings: ServerSettings) -> socket.socket:
 def listen_unix(path: str, mode: str) -> socket.socket:
     """Listen on a Unix socket in a folder in which no other account can put one in its place.
 
-    Raises ``UsageError`` for another folder, for a path where something else is, and where a server listens already.
+    Raises ``UsageError`` for another folder, for a path where something else is, where a server listens already, and on
+    Windows.
     """
+    if sys.platform == "win32":
+        raise UsageError("Python has no Unix sockets on Windows; leave uds out, and use a port", argument="uds")
     place, folder = Path(path), Path(path).parent
     try:
         status = folder.lstat()

@@ -7,7 +7,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -59,7 +58,7 @@ async def serve(
         reloads.add(task)
         task.add_done_callback(reloads.discard)
 
-    with suppress(NotImplementedError):  # Windows has no such signal
+    if sys.platform != "win32":  # which has no such signal
         loop.add_signal_handler(signal.SIGHUP, reload)
     # uvicorn raises a signal that it was stopped by once more when all is done; a stop that went well is no failure.
     signal.signal(signal.SIGTERM, lambda *_: None)

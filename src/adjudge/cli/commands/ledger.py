@@ -305,10 +305,10 @@ def erase(
 
 def find_user() -> str:
     """The operating system's user, by its own account and not by an environment variable that anybody can set."""
-    try:
-        import pwd
-    except ImportError:
+    if sys.platform == "win32":
         return _find_login()
+    import pwd
+
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # an account without a name, as containers have; getpass would now believe LOGNAME

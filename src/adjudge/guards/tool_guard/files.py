@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.files import open_unfollowed
 from adjudge.formats.patch import list_patched_files
 
 MOST_FILES, MOST_BYTES = 50, 10_000_000
@@ -177,13 +178,9 @@ def _is_file(path: Path) -> bool:
 
 def _read_file(path: Path, most: int) -> bytes | None:
     """Read a file of at most so many bytes; ``None`` for a larger one, and for one that cannot be read."""
-    # It was a file a moment ago. Opening a pipe in its place would wait for ever without O_NONBLOCK.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    with suppress(OSError):
-        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return None
-            data = file.read(most + 1)
-            return data if len(data) <= most else None
+    with suppress(OSError), open_unfollowed(path) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return None
+        data = file.read(most + 1)
+        return data if len(data) <= most else None
     return None
