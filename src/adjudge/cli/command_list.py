@@ -61,6 +61,16 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
             sentence="Measure a judge against people: what it catches, what it keeps, and what people would pass.",
         ),
         ListedCommand(
+            name="certify",
+            place="certify:certify_run",
+            sentence="Certify what was measured about the judge of a run: one file, which a gate can demand.",
+        ),
+        ListedCommand(
+            name="certificate",
+            place="certificate:certificate_app",
+            sentence="Verify what was certified about a judge.",
+        ),
+        ListedCommand(
             name="replace-judge",
             place="replace_judge:replace_judge",
             sentence="Compare candidate judges with the judge that they may replace, on its labelled cases.",

@@ -20,6 +20,17 @@ from adjudge.guards.approval.queue import RequestSummary as RequestSummary
 from adjudge.guards.approval.webhook import MakeLink as MakeLink
 from adjudge.guards.approval.webhook import Webhook as Webhook
 from adjudge.guards.approval.webhook import verify_webhook as verify_webhook
+from adjudge.guards.certificate.certificate import Certificate as Certificate
+from adjudge.guards.certificate.certificate import CertifiedFlips as CertifiedFlips
+from adjudge.guards.certificate.certificate import CertifiedJudge as CertifiedJudge
+from adjudge.guards.certificate.certificate import CertifiedLabels as CertifiedLabels
+from adjudge.guards.certificate.certificate import CertifiedSeat as CertifiedSeat
+from adjudge.guards.certificate.certificate import CertifiedShare as CertifiedShare
+from adjudge.guards.certificate.certificate import write_certificate as write_certificate
+from adjudge.guards.certificate.certificate_file import read_certificate as read_certificate
+from adjudge.guards.certificate.qualification import QualificationKind as QualificationKind
+from adjudge.guards.certificate.signing import find_signature_problem as find_signature_problem
+from adjudge.guards.certificate.signing import sign_certificate as sign_certificate
 from adjudge.guards.decision import ApprovalAnswer as ApprovalAnswer
 from adjudge.guards.decision import Asker as Asker
 from adjudge.guards.decision import Blocked as Blocked

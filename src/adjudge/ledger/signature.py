@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.files import open_regular
+from adjudge.ledger.entry import SCHEMA
 from adjudge.ledger.verification import SignatureCheck
 
 if TYPE_CHECKING:
@@ -86,6 +87,18 @@ def open_check(key: PublicKey) -> SignatureCheck:
         return raw.hex() == signature
 
     return check
+
+
+def render_public_key(key: PublicKey) -> str:
+    """Write a public key in hexadecimal, in lower case; raises ``UsageError`` for what is none."""
+    return _render_public(_read_public(key))
+
+
+def mark_document(schema: str, digest: str) -> bytes:
+    """Return what is signed for a document: its digest, marked with its schema, so that it stands for nothing else."""
+    if schema == SCHEMA:
+        raise UsageError("an entry of a ledger is signed when it is recorded, and by nothing else")
+    return f"{schema}\n{digest}".encode()
 
 
 def find_check(public_key: str) -> SignatureCheck | None:

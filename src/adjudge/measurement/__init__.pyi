@@ -1,3 +1,7 @@
+from adjudge.measurement.certification import certify as certify
+from adjudge.measurement.certification import certify_sync as certify_sync
+from adjudge.measurement.certification import find_run_problem as find_run_problem
+from adjudge.measurement.certification import make_certificate as make_certificate
 from adjudge.measurement.decision import RateDecision as RateDecision
 from adjudge.measurement.decision import decide_rate as decide_rate
 from adjudge.measurement.disagreement import Disagreement as Disagreement

@@ -78,6 +78,16 @@ def make_measurement(
         return _measure(opened, labels, options, measured_on)
 
 
+def measure_sample(run: Run, labels: Sequence[Label], *, labels_are_random: bool = False) -> Measurement:
+    """Measure the judge of a run on the labels alone that are a random sample of it, for all contents like these.
+
+    Labels that somebody picked beside the draw are in no figure. Needs ``adjudge[trust]``.
+    """
+    check_extra()
+    options = MeasurementOptions(said_random=labels_are_random, target="system", most_disagreements=0, drawn_only=True)
+    return _compare_with_people(run, labels, options)
+
+
 def _measure(
     run: Run,
     labels: Iterable[Label] | None,
