@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_flag, check_timeout
+from adjudge.formats.arguments import check_flag, check_timeout, is_finite
 from adjudge.formats.files import open_regular
 from adjudge.formats.text import flatten, show
 from adjudge.formats.toml import read_toml
@@ -51,7 +51,10 @@ MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_ch
 _DEFAULTS = ("judge", "rubric", "timeout")
 
 _GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_rule", "on_undecided", "on_tampering", "mode", "sample",
-              "ask", "cache", "cache_expires_in", "budget", "budget_per")  # fmt: skip
+              "ask", "cache", "cache_expires_in", "budget", "budget_per", "audit")  # fmt: skip
+
+AUDIT = ("share", "promise", "confidence", "approvers", "expires_in")
+"""The members of a gate's ``audit``."""
 
 _LEDGER = ("url", "store_content", "redact", "key")
 
@@ -257,6 +260,15 @@ def _check_gate(table: object, where: str) -> None:
             f'ask must be a table like {{approvers = ["ana"]}}, got {show(ask)}', argument="ask", where=where
         )
     _check_ask(ask, ASK, f"{where}: ask")
+    audit = table.get("audit", {})
+    if isinstance(audit, dict):
+        check_keys(audit, AUDIT, f"{where}: audit")
+    elif not is_finite(audit):
+        raise UsageError(
+            f"audit must be a share like 0.02, or a table like {{share = 0.02, promise = 0.1}}, got {show(audit)}",
+            argument="audit",
+            where=where,
+        )
 
 
 def _check_ask(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str) -> None:

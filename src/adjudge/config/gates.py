@@ -17,6 +17,7 @@ from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.config.modules import find_code, importing
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
+from adjudge.guards.audit import Audit
 from adjudge.guards.gate import Gate
 from adjudge.judges.chain import list_judges
 from adjudge.rubric.rubric import Rubric
@@ -123,6 +124,7 @@ def open_gate(
             ledger=recorder if recorder is not None and recorder.ledger is not None else None,
             config=config.digest,
             wait=False,
+            audit=_open_audit(table),
             **_open_asking(table, config, recorder, approvals),
             **{key: table[key] for key in _POLICIES if key in table},
         )
@@ -157,8 +159,8 @@ async def close_gate(gate: Gate) -> None:
 def _open_asking(
     table: Mapping[str, Any], config: Config, recorder: CommandRecorder | None, approvals: Approvals | None
 ) -> dict[str, Any]:
-    """Open what a gate needs to ask people, as arguments of ``Gate``; none where no policy asks."""
-    if "ask" not in [table.get(key) for key in _ASKING]:
+    """Open what a gate needs to ask people, as arguments of ``Gate``; none where nobody is asked."""
+    if "ask" not in [table.get(key) for key in _ASKING] and "audit" not in table:
         if "ask" in table:
             raise UsageError('ask says who is asked, and nothing is; write on_failed = "ask", or take it out')
         return {}
@@ -167,10 +169,22 @@ def _open_asking(
         raise UsageError(
             "it asks people, and requests are kept beside a ledger; write url under [ledger], or give --ledger"
         )
-    terms = read_terms(config, table.get("ask", {}))
+    terms = read_terms(config, _find_audit_approvers(table) | table.get("ask", {}))
     shows = terms.pop("show_content", False)
     opened = approvals if approvals is not None else open_approvals(config, ledger, quiet=False)
     return {"approvals": opened, "ask": terms, "show_content": shows}
+
+
+def _open_audit(table: Mapping[str, Any]) -> float | Audit | None:
+    audit = table.get("audit")
+    return Audit(**audit) if isinstance(audit, dict) else audit
+
+
+def _find_audit_approvers(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Find who answers audits, where they are named and nobody else is asked: then no others need to be named."""
+    audit = table.get("audit")
+    approvers = audit.get("approvers") if isinstance(audit, dict) else None
+    return {"approvers": approvers} if approvers and "ask" not in [table.get(key) for key in _ASKING] else {}
 
 
 def _open_rubric(name: str | None, config: Config) -> Rubric | None:

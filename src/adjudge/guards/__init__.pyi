@@ -20,6 +20,7 @@ from adjudge.guards.approval.queue import RequestSummary as RequestSummary
 from adjudge.guards.approval.webhook import MakeLink as MakeLink
 from adjudge.guards.approval.webhook import Webhook as Webhook
 from adjudge.guards.approval.webhook import verify_webhook as verify_webhook
+from adjudge.guards.audit import Audit as Audit
 from adjudge.guards.certificate.certificate import Certificate as Certificate
 from adjudge.guards.certificate.certificate import CertifiedFlips as CertifiedFlips
 from adjudge.guards.certificate.certificate import CertifiedJudge as CertifiedJudge
@@ -55,6 +56,10 @@ from adjudge.guards.firewall.verdict import RejectedRule as RejectedRule
 from adjudge.guards.firewall.verdict import Threat as Threat
 from adjudge.guards.gate import Gate as Gate
 from adjudge.guards.gate_policy import Policy as Policy
+from adjudge.guards.monitor import Monitor as Monitor
+from adjudge.guards.monitor import MonitorVerdict as MonitorVerdict
+from adjudge.guards.monitor import read_monitor as read_monitor
+from adjudge.guards.monitor import reset_monitor as reset_monitor
 from adjudge.guards.probe.baseline import ProbeBaseline as ProbeBaseline
 from adjudge.guards.probe.baseline import ProbeFile as ProbeFile
 from adjudge.guards.probe.baseline import load_probes as load_probes

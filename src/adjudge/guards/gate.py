@@ -21,6 +21,7 @@ from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
 from adjudge.guards.approval_digest import CONTEXT, describe_terms, digest_request, find_other, make_basis
+from adjudge.guards.audit import Audit, Auditor, read_audit
 from adjudge.guards.decision import (
     ApprovalAnswer,
     Asker,
@@ -38,6 +39,7 @@ from adjudge.guards.decision import (
 from adjudge.guards.decorator import GuardingGate, make_guard
 from adjudge.guards.gate_policy import Policy, choose_step, was_failed_by_rule
 from adjudge.guards.held_request import HeldRequest, keep_described
+from adjudge.guards.monitor import Monitor
 from adjudge.guards.pending_store import PendingStore
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
@@ -45,6 +47,7 @@ from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
 from adjudge.ledger.judged import describe_judged
+from adjudge.ledger.payload import check_text
 from adjudge.result import DecidedBy, JudgeResult, RuleResult
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric
@@ -230,7 +233,10 @@ class Check:
     async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
         await notify(self.gate.on_result, result, name="on_result")
         await self._notify("judged", detail=result.outcome)
-        return await self._record(await self._decide(result, readable=readable))
+        decision = await self._record(await self._decide(result, readable=readable))
+        if self.gate.auditor is not None:
+            await self.gate.auditor.follow(decision, self._read_shown)
+        return decision
 
     async def _decide(self, result: JudgeResult, *, readable: bool) -> Decision:
         gate = self.gate
@@ -613,6 +619,9 @@ class Gate(ReadOnly):
             reference.
         on_result: Called with every result; sync or async. What it raises is logged and not raised.
         on_event: Called with every event; sync or async. What it raises is logged and not raised.
+        audit: The share of what the judge lets through that people are asked about afterwards, drawn at random, or an
+            ``Audit`` with what is promised of it; ``read_monitor`` says whether the answers bear it out. No call waits
+            for an answer. It needs ``Approvals``, and ``show_content`` or a ledger that keeps what is ``held``.
         config: Digest of the configuration file this gate was read from; copied to every decision.
     """
 
@@ -638,6 +647,7 @@ class Gate(ReadOnly):
         redact: Callable[[Any], Any] | None = None,
         on_result: Callable[[JudgeResult], Any] | None = None,
         on_event: Callable[[GateEvent], Any] | None = None,
+        audit: float | Audit | None = None,
         config: str | None = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
@@ -670,9 +680,12 @@ class Gate(ReadOnly):
         self.redact = redact
         self.on_result = on_result
         self.on_event = on_event
+        self.audit: Audit | None = read_audit(audit, where=f"gate {name!r}")
         self.config = config
         self._secret = secrets.token_bytes(32) if seed is None else str(seed).encode()
         _check_options(self)
+        self.auditor: Auditor | None = _make_auditor(self)
+        """Audits what the judge lets through; ``None`` without ``audit``."""
         self._is_made = True
 
     def replace(self, **changes: Any) -> Self:
@@ -751,6 +764,21 @@ class Gate(ReadOnly):
         generator, because its pieces would be out before the check.
         """
         return make_guard(GuardingGate(name=self.name, check=self.check, withdraw=self._withdraw), argument)
+
+    async def read_monitor(self) -> Monitor:
+        """Return what the audits of this gate show: whether the judge lets through what was promised.
+
+        It reads only the ledger's entries since the last look, by any process. Raises ``UsageError`` for a gate without
+        ``audit``, and ``LedgerError`` when the ledger cannot be read.
+        """
+        if self.auditor is None:
+            raise UsageError(
+                "nothing is audited, so there is nothing to monitor; give ",
+                Argument("audit"),
+                argument="audit",
+                where=f"gate {self.name!r}",
+            )
+        return await self.auditor.read()
 
     async def aclose(self) -> None:
         """Close the connections of the judge's models."""
@@ -860,6 +888,7 @@ def _check_options(gate: Gate) -> None:
         raise UsageError("'ask' needs somebody to ask; give ", Argument("approvals"), argument="ask", where=where)
     _check_stores(gate, where)
     _check_ask(gate, where)
+    _check_audit(gate, where)
     check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
 
 
@@ -891,3 +920,39 @@ def _check_ask(gate: Gate, where: str) -> None:
         raise error.within(f"{where}: ask") from None
     except TypeError as error:
         raise UsageError(f"ask: {error}", argument="ask", where=where) from None
+
+
+def _check_audit(gate: Gate, where: str) -> None:
+    """Refuse an audit that nobody could ever answer, or whose answers nobody would find again."""
+    if gate.audit is None:
+        return
+    if gate.judge is None:
+        raise UsageError(
+            "audit is for what a judge lets through, and this gate has none; leave it out",
+            argument="audit",
+            where=where,
+        )
+    if gate.pending_store is None:
+        raise UsageError(
+            "audit asks people; give ", Argument("approvals"), ", made by Approvals", argument="audit", where=where
+        )
+    if not gate.shows_content:
+        raise UsageError(
+            "audit needs people to read what was let through; give ",
+            Argument("show_content", "True"),
+            ", or a ledger with store_content='held'",
+            argument="audit",
+            where=where,
+        )
+    check_text("name", gate.name)
+    approvers = gate.audit.approvers or gate.ask.get("approvers", ())
+    try:
+        gate.pending_store.check_request(has_content=True, approvers=approvers, expires_in=gate.audit.expires_in)
+    except UsageError as error:
+        raise error.within(f"{where}: audit") from None
+
+
+def _make_auditor(gate: Gate) -> Auditor | None:
+    if gate.audit is None:
+        return None
+    return Auditor(gate.name, gate.audit, gate.approvals, gate.ask.get("approvers", ()))  # type: ignore[arg-type]

@@ -295,7 +295,7 @@ def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
         cost_usd=None,
     )
     noted = _list_noted(kind, members)
-    text = _make_request_text(columns, members) if kind == "approval.requested" else None
+    text = _make_request_text(columns, members) if kind in ("approval.requested", AUDIT_REQUESTED) else None
     if inner is None and about.results is None and not noted:
         return Derived(columns, text, ())
     values = [] if inner is None else _list_contradictions(members, about)
@@ -317,6 +317,17 @@ RUN_REOPENED = "run.reopened"
 
 CALL_PASSED, CALL_RAN, CALL_UNCHECKED = "call.passed", "call.ran", "call.unchecked"
 """The kinds of entry that say of an agent's call that it was let pass, that it was made then, or made without that."""
+
+
+AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED = "audit.requested", "audit.closed", "audit.failed"
+"""The kinds of entry that say that people were asked about a content that went through, what came of it, or that they
+could not be asked."""
+
+MODEL_CHANGED, MONITOR_RESET = "model.changed", "monitor.reset"
+"""The kinds of entry that say that a gate's judge is another model, and that its audits begin anew."""
+
+AUDIT_KINDS = (AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED, MODEL_CHANGED, MONITOR_RESET)
+"""All from which the state of a gate's audits follows."""
 
 
 def name_call(run: str, call: str) -> str:
@@ -393,7 +404,9 @@ def _list_run_of(decision: DecidedMembers) -> list[tuple[str, object]]:
 
 
 def _list_noted(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
-    """The run that an entry about an approval, or about a run itself, says something of."""
+    """List the run that an entry about an approval or a run says something of, or the gate of an entry about audits."""
+    if kind in AUDIT_KINDS:
+        return [("audited", members.gate)]
     if kind == "approval.requested":
         return [("run", name) for name in _list_asked(members.metadata)]
     run = find_run({"call": {"run_id": members.run}})

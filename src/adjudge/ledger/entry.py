@@ -48,6 +48,11 @@ Kind = Literal[
     "call.passed",
     "call.ran",
     "call.unchecked",
+    "audit.requested",
+    "audit.closed",
+    "audit.failed",
+    "model.changed",
+    "monitor.reset",
 ]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -216,6 +216,7 @@ class Ledger:
         execution: str | None = None,
         kind: str | None = None,
         run: str | None = None,
+        audited: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         after: int = 0,
@@ -225,10 +226,10 @@ class Ledger:
         ``after`` is the place of an entry; only those behind it are looked at.
 
         ``outcome`` and ``judge`` are those of the recorded result, or of a decision's result; ``judge`` also finds a
-        seat of a chain. ``run`` is an agent's run, whose calls a ``ToolGuard`` checked. Raises ``UsageError`` if there
-        is no ledger.
+        seat of a chain. ``run`` is an agent's run, whose calls a ``ToolGuard`` checked, and ``audited`` a gate whose
+        audits they are about. Raises ``UsageError`` if there is no ledger.
         """
-        wanted: dict[str, Any] = {"kind": kind, "subject": subject, "run": run}
+        wanted: dict[str, Any] = {"kind": kind, "subject": subject, "run": run, "audited": audited}
         wanted |= {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution}
         for name, text in wanted.items():
             if text is not None:

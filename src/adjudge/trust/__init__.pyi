@@ -48,6 +48,7 @@ from adjudge.trust.difference import find_grouped_difference as find_grouped_dif
 from adjudge.trust.difference import find_paired_difference as find_paired_difference
 from adjudge.trust.difference import find_stratified_difference as find_stratified_difference
 from adjudge.trust.double_sampling import Target as Target
+from adjudge.trust.e_process import ShareTest as ShareTest
 from adjudge.trust.intervals import Estimate as Estimate
 from adjudge.trust.intervals import IntervalMethod as IntervalMethod
 from adjudge.trust.intervals import Share as Share

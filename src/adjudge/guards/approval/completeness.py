@@ -57,7 +57,7 @@ def find_gaps(
     judged it with; ``None`` where no gate asks.
     """
     gaps = [_find_content_gap(approval), *_list_text_gaps(approval, judged_with or {})]
-    if approval.result is None:
+    if approval.result is None and not approval.audit:
         problem = "The judge's result could not be kept, so its reasons are missing."
         gaps.append(Gap(kind="missing", what=problem, remedy=_AGAIN))
     if approval.reason.endswith(_CUT):
