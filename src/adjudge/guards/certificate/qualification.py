@@ -31,8 +31,15 @@ class Qualification:
     kind: QualificationKind
     reason: str
     """One clause: which certificate it rests on, or why it is not qualified."""
-    withheld: str | None = None
-    """The reason why a person is asked although the judge passes it; ``None`` where the certificate speaks for it."""
+    unreleased: str = ""
+    """The reason why the release policy does not let the judge decide this alone; empty where it does."""
+
+    @property
+    def withheld(self) -> str | None:
+        """The reason why people decide what the judge passes; ``None`` where the judge may decide it."""
+        if self.kind != "qualified":
+            return f"{self.kind}: {self.reason}"
+        return self.unreleased or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,24 +61,14 @@ def qualify(
     difference = certificate.judge.find_difference(identity)
     if difference is not None:
         other = f"the certificate is of another judge: {difference} differ{'' if ' and ' in difference else 's'}"
-        return unqualify(other)
+        return Qualification(kind="unqualified", reason=other)
     missed = _find_missed_bar(certificate, bars)
     if missed is not None:
-        return unqualify(missed)
+        return Qualification(kind="unqualified", reason=missed)
     aged = _find_age(certificate, bars, now) or _find_other_model(certificate, result)
     if aged is not None:
-        return make_stale(aged)
+        return Qualification(kind="stale", reason=aged)
     return Qualification(kind="qualified", reason=f"certificate {certificate.digest[:16]}")
-
-
-def unqualify(reason: str) -> Qualification:
-    """Make the qualification of a result that no certificate speaks for."""
-    return Qualification(kind="unqualified", reason=reason, withheld=f"unqualified: {reason}")
-
-
-def make_stale(reason: str) -> Qualification:
-    """Make the qualification of a result whose certificate does not hold any more."""
-    return Qualification(kind="stale", reason=reason, withheld=f"stale: {reason}")
 
 
 def _find_missed_bar(certificate: Certificate, bars: Bars) -> str | None:
