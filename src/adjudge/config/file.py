@@ -51,7 +51,9 @@ MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_ch
 _DEFAULTS = ("judge", "rubric", "timeout")
 
 _GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_rule", "on_undecided", "on_tampering", "mode", "sample",
-              "ask", "cache", "cache_expires_in", "budget", "budget_per", "audit")  # fmt: skip
+              "ask", "cache", "cache_expires_in", "budget", "budget_per", "audit", "require_certificate",
+              "certificate_key", "allow_unsigned", "max_age", "min_sensitivity", "min_specificity",
+              "release_policy")  # fmt: skip
 
 AUDIT = ("share", "promise", "confidence", "approvers", "expires_in")
 """The members of a gate's ``audit``."""
@@ -243,9 +245,10 @@ def _check_gate(table: object, where: str) -> None:
     if not isinstance(table, dict):
         raise UsageError(f"{where} must be a table with a rubric or rules, got {show(table)}")
     check_keys(table, _GATE_KEYS, where)
-    for key in ("rubric", "judge", "cache"):
+    for key in ("rubric", "judge", "cache", "require_certificate", "certificate_key", "max_age", "release_policy"):
         if not isinstance(table.get(key, ""), str):
-            raise UsageError(f"{key} must be a name in quotes, got {show(table[key])}", argument=key, where=where)
+            noun = "a name" if key in ("rubric", "judge", "cache") else "a text"
+            raise UsageError(f"{key} must be {noun} in quotes, got {show(table[key])}", argument=key, where=where)
     rules = table.get("rules", [])
     if not isinstance(rules, list) or not all(isinstance(rule, str | dict) for rule in rules):
         raise UsageError(

@@ -740,7 +740,9 @@ class Gate(ReadOnly):
         self.require_certificate = require_certificate
         self.certificate_key = certificate_key
         self.allow_unsigned = allow_unsigned
-        self.max_age: timedelta | None = None if max_age is None else read_duration("max_age", max_age)
+        self.max_age: timedelta | None = (
+            None if max_age is None else read_duration("max_age", max_age, where=f"gate {name!r}")
+        )
         self.min_sensitivity = min_sensitivity
         self.min_specificity = min_specificity
         self.release_policy = release_policy
@@ -1048,8 +1050,7 @@ def _make_demand(gate: Gate) -> CertificateDemand | None:
             )
         return None
     _check_demand(gate, where)
-    key = None if gate.certificate_key is None else render_public_key(gate.certificate_key)
-    key = key or _find_public_key(gate)
+    key = _find_public_key(gate)
     if auditor is None:
         raise UsageError(
             "require_certificate relies on what was measured once, so people have to look at some of what goes "
@@ -1103,7 +1104,12 @@ def _check_demand(gate: Gate, where: str) -> None:
 
 
 def _find_public_key(gate: Gate) -> str | None:
-    """Find the public key of a gate's ledger, or of that of its approvals; ``None`` where it is not signed."""
+    """Find the key that signs a gate's certificates: the stated one, else its ledger's, else that of its approvals."""
+    if gate.certificate_key is not None:
+        try:
+            return render_public_key(gate.certificate_key)
+        except UsageError as error:
+            raise error.within(f"gate {gate.name!r}: certificate_key") from None
     ledger = getattr(gate.ledger, "ledger", gate.ledger)  # one that records for a command holds a ledger
     if ledger is None and gate.pending_store is not None:
         ledger = gate.pending_store.ledger

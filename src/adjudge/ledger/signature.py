@@ -113,10 +113,15 @@ def find_check(public_key: str) -> SignatureCheck | None:
         return lambda *_: False  # a ledger that names a key which is none was not begun by us
 
 
+def is_public_key(key: str) -> bool:
+    """Return whether a text is a public key in hexadecimal, and no path."""
+    return len(key) == 64 and not key.strip("0123456789abcdefABCDEF")
+
+
 def _read_public(key: PublicKey) -> Ed25519PublicKey:
     ed25519, serialization = _load()
     loaded: Any = key
-    if isinstance(key, str) and len(key) == 64 and not key.strip("0123456789abcdefABCDEF"):
+    if isinstance(key, str) and is_public_key(key):
         loaded = bytes.fromhex(key)
     elif isinstance(key, str | os.PathLike):
         loaded = _read_file(key)
