@@ -89,6 +89,11 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
             sentence="List requests for approval, and decide them.",
         ),
         ListedCommand(
+            name="monitor",
+            place="monitor:monitor",
+            sentence="Say whether gates with an audit still let through what they promise.",
+        ),
+        ListedCommand(
             name="rules",
             place="rules:rules_app",
             sentence="List the rules that ship, and check contents by rules alone.",

@@ -7,11 +7,12 @@ is the same in every process, and ``verify`` covers it.
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from adjudge.content import digest_text
 from adjudge.formats.arguments import check_choice, check_label
@@ -22,12 +23,18 @@ from adjudge.ledger.columns import (
     AUDIT_CLOSED,
     AUDIT_FAILED,
     AUDIT_REQUESTED,
+    AUDITED,
+    ENTRY_NAMES,
     MODEL_CHANGED,
     MONITOR_RESET,
+    make_column_tables,
 )
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.trust.e_process import ShareTest
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 MonitorVerdict = Literal["quiet", "too few labels", "unanswered", "model changed", "alarm"]
 """From the best to the worst:
@@ -123,7 +130,7 @@ class Monitor:
         if self.verdict == "alarm":
             return (
                 "let people decide what this gate lets through until its judge is measured again; then "
-                f"`adjudge monitor reset {show(self.gate)} --reason ...`"
+                f"`adjudge monitor {shlex.quote(self.gate)} --reset REASON`"
             )
         if self.verdict == "unanswered":
             return f"answer the audits in time; {self.open:,} are open"
@@ -338,6 +345,19 @@ async def read_monitor(ledger: Ledger, gate: str) -> Monitor:
     where there is no ledger, and ``LedgerError`` when it cannot be read.
     """
     return await MonitorReader(ledger, gate).read()
+
+
+async def list_audited(ledger: Ledger) -> tuple[str, ...]:
+    """List the gates of whose audits the ledger has entries. Raises ``UsageError`` where there is no ledger."""
+    return tuple(await ledger.look(_find_audited, tables=make_column_tables()) or ())
+
+
+def _find_audited(connection: Connection) -> list[str]:
+    from sqlalchemy import select
+
+    names = make_column_tables().tables[ENTRY_NAMES]
+    statement = select(names.c.value).where(names.c.name == AUDITED).distinct().order_by(names.c.value)
+    return list(connection.execute(statement).scalars())
 
 
 async def reset_monitor(ledger: Ledger, gate: str, *, by: str, reason: str) -> int:

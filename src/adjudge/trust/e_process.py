@@ -30,6 +30,9 @@ STAKES = (0.025, 0.05, 0.1, 0.2, 0.4)
 KEPT_BACK = 0.3
 """The part of the wealth that is kept back for beginnings after the first label."""
 
+MOST_WEALTH = 1e100
+"""What a bettor has at most: more is no number one day, and giving some of it away keeps a supermartingale one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareTest:
@@ -54,7 +57,7 @@ class ShareTest:
         given = (_keep_back(self.labels) - _keep_back(self.labels + 1)) / len(STAKES)
         outcome = float(is_bad) - self.promise
         wealths = tuple(
-            (wealth + given) * (1 + stake / self.promise * outcome)
+            min((wealth + given) * (1 + stake / self.promise * outcome), MOST_WEALTH)
             for wealth, stake in zip(self.wealths, STAKES, strict=True)
         )
         after = replace(self, labels=self.labels + 1, bad=self.bad + is_bad, wealths=wealths)
