@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adjudge import Decision, Gate, Judge, JudgeChain, UsageError
-from adjudge.guards import Audit, CertifiedSeat, CertifiedShare
+from adjudge.guards import Audit, Certificate, CertifiedSeat, CertifiedShare
+from adjudge.measurement import ReleasePolicy, write_release_policy
+from adjudge.testing import make_scripted_reply
 from kit.audited import answer
 from kit.certificates import (
     GOOD,
@@ -395,6 +398,95 @@ def test_an_alarm_turns_the_gate_to_people_within_one_call(url: str, tmp_path: P
     assert after.result is not None
     assert after.result.qualification == "stale"
     assert names(after.detail, "alarm", "should have been stopped")
+
+
+# ---------------------------------------------------------------- release policies
+
+
+def make_policy(certificate: Certificate, **changes: Any) -> ReleasePolicy:
+    """A policy that was calibrated for the judge of a certificate: it releases from 0.9 on."""
+    now = datetime.now(UTC)
+    members: dict[str, Any] = {
+        "risk": "wrong_pass",
+        "bound": 0.05,
+        "confidence": 0.95,
+        "level": 0.95,
+        "threshold": 0.9,
+        "cases": 400,
+        "released": 200,
+        "labels": 300,
+        "labels_released": 150,
+        "wrong": 1,
+        "p_value": 0.001,
+        "grid_digest": "a" * 64,
+        "judge": "words",
+        "judge_digest": certificate.judge.judge,
+        "rubric_digest": certificate.judge.rubric,
+        "asked_digest": "b" * 64,
+        "contents_digest": "c" * 64,
+        "labels_digest": "d" * 64,
+        "sample": "plan",
+        "run": certificate.run,
+        "measured_from": now,
+        "measured_to": now,
+        "labelled_from": None,
+        "labelled_to": None,
+        "at": now,
+    }
+    return ReleasePolicy(**members | changes)
+
+
+class Unsure(Reported):
+    """A model of words that gives good texts the score that it is told."""
+
+    def __init__(self, score: float) -> None:
+        super().__init__()
+        self.score = score
+
+    async def complete(self, request: Any, /) -> Any:
+        criteria = [{"name": "criteria", "reasoning": "r", "score": self.score}]
+        return replace(make_scripted_reply({"criteria": criteria}, request, self.name), model=self.reports)
+
+
+@pytest.mark.parametrize(("score", "goes_through"), [(0.9, True), (0.89, False), (0.2, None)])
+def test_a_pass_below_the_released_score_is_asked_of_a_person(score: float, goes_through: bool | None, tmp_path: Path):
+    """The certificate names the policy, so that one signature is for both; what the judge fails is blocked as ever."""
+    judge = Judge(Unsure(score))
+    unnamed = make_certificate_of(judge)
+    policy = make_policy(unnamed)
+    file = write_release_policy(policy, tmp_path / "policy.json")
+    certificate = replace(unnamed, release_policy=policy.digest)
+    decision = check(tmp_path, certificate, judge=judge, release_policy=file)
+
+    assert decision.result is not None
+    assert decision.result.qualification == "qualified"
+    if goes_through is None:
+        assert word(decision) == ("blocked", "judge")
+    else:
+        assert word(decision) == (("allowed", "judge") if goes_through else ("pending", "policy"))
+    if goes_through is False:
+        assert names(decision.detail, "it has a score of 0.89, and the judge decides alone from 0.90 on")
+
+
+@pytest.mark.parametrize("change", ["another policy", "no file", "no policy", "not named"])
+def test_a_policy_that_the_certificate_does_not_name_counts_not(change: str, tmp_path: Path):
+    """Its figures are signed with the certificate, or they are nobody's."""
+    unnamed = make_certificate_of(JUDGE)
+    policy = make_policy(unnamed)
+    file = write_release_policy(policy, tmp_path / "policy.json")
+    if change == "another policy":
+        write_release_policy(replace(policy, threshold=0.1), file)
+    elif change == "no file":
+        file.unlink()
+    elif change == "no policy":
+        file.write_text("{}")
+    certificate = unnamed if change == "not named" else replace(unnamed, release_policy=policy.digest)
+    decision = check(tmp_path, certificate, release_policy=file)
+
+    assert word(decision) == ("pending", "policy")
+    assert decision.result is not None
+    assert decision.result.qualification == "unqualified"
+    assert names(decision.detail, "release policy")
 
 
 # ---------------------------------------------------------------- what cannot be

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,11 +22,10 @@ from adjudge.guards import (
     sign_certificate,
     write_certificate,
 )
-from adjudge.judges.description import identify_judge
+from adjudge.judges import identify_judge
 from adjudge.labels import LabelTask, open_label_queue
 from adjudge.ledger import create_signing_key
 from adjudge.measurement import certify_sync
-from adjudge.sync import run_sync
 from kit.labels import label_all
 from kit.runs import Words, do, make_cases
 
@@ -104,7 +104,8 @@ def make_certificate_of(
 ) -> Certificate:
     """A certificate of a judge as ``certify`` makes one, without the labels of people that this would take."""
     gate = Gate("any", rubric=rubric, judge=judge, rules=rules)
-    identity = run_sync(identify_judge(gate.judge, gate.rubric, gate.rules))
+    with ThreadPoolExecutor(1) as thread:  # a test may be running in a loop of its own
+        identity = thread.submit(asyncio.run, identify_judge(gate.judge, gate.rubric, gate.rules)).result()
     share = CertifiedShare(value=0.95, low=low, high=0.99, of=200, level=0.95)
     members: dict[str, Any] = {
         "run": "01a222fe-80e2-75bb-a136-69490af3c872",

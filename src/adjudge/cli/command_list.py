@@ -71,6 +71,11 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
             sentence="Verify what was certified about a judge.",
         ),
         ListedCommand(
+            name="calibrate",
+            place="calibrate:calibrate",
+            sentence="Find from which score on the judge of a run may decide alone, so that a promise is kept.",
+        ),
+        ListedCommand(
             name="replace-judge",
             place="replace_judge:replace_judge",
             sentence="Compare candidate judges with the judge that they may replace, on its labelled cases.",

@@ -27,8 +27,11 @@ from adjudge.guards.certificate.certificate import CertifiedJudge as CertifiedJu
 from adjudge.guards.certificate.certificate import CertifiedLabels as CertifiedLabels
 from adjudge.guards.certificate.certificate import CertifiedSeat as CertifiedSeat
 from adjudge.guards.certificate.certificate import CertifiedShare as CertifiedShare
+from adjudge.guards.certificate.certificate import LimitLooks as LimitLooks
 from adjudge.guards.certificate.certificate import write_certificate as write_certificate
 from adjudge.guards.certificate.certificate_file import read_certificate as read_certificate
+from adjudge.guards.certificate.demand import CertificateSource as CertificateSource
+from adjudge.guards.certificate.demand import ReleasePolicySource as ReleasePolicySource
 from adjudge.guards.certificate.qualification import QualificationKind as QualificationKind
 from adjudge.guards.certificate.signing import find_signature_problem as find_signature_problem
 from adjudge.guards.certificate.signing import sign_certificate as sign_certificate

@@ -24,7 +24,12 @@ from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
 from adjudge.guards.approval_digest import CONTEXT, describe_terms, digest_request, find_other, make_basis
 from adjudge.guards.audit import Audit, Auditor, read_audit
-from adjudge.guards.certificate.demand import CertificateDemand, CertificateSource, CertificateTerms, PolicySource
+from adjudge.guards.certificate.demand import (
+    CertificateDemand,
+    CertificateSource,
+    CertificateTerms,
+    ReleasePolicySource,
+)
 from adjudge.guards.certificate.qualification import Bars, Qualification
 from adjudge.guards.decision import (
     ApprovalAnswer,
@@ -703,7 +708,7 @@ class Gate(ReadOnly):
         max_age: timedelta | str | None = None,
         min_sensitivity: float | None = None,
         min_specificity: float | None = None,
-        release_policy: PolicySource | None = None,
+        release_policy: ReleasePolicySource | None = None,
         config: str | None = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():

@@ -21,8 +21,9 @@ from adjudge.formats.files import read_text
 from adjudge.formats.json import read_json
 from adjudge.formats.private_file import write_private
 from adjudge.formats.record import Layout, read_record, write_record
+from adjudge.judges.chain_outcome import COUNTING
 from adjudge.ledger.payload import encode_payload
-from adjudge.result import JudgeResult
+from adjudge.result import JudgeChainResult, JudgeResult
 
 ReleaseRisk = Literal["wrong_pass", "wrong_given_pass"]
 """What is promised to be rare: cases that are released and wrong, as a share of all cases or of the released ones."""
@@ -67,7 +68,7 @@ class ReleasePolicy:
     level: float
     """The confidence of the tests of this look; above ``confidence`` if the run was calibrated before."""
     threshold: float
-    """The least score, in 0 to 1, of a passed result that is released."""
+    """The least score, in 0 to 1, of a passed result that is released (``find_release_score``)."""
     cases: int
     """Cases of the run."""
     released: int
@@ -165,9 +166,15 @@ class ReleasePolicy:
 
 
 def find_release_score(result: object) -> float | None:
-    """Find the score by which a result may be released; ``None`` if no threshold releases it."""
+    """Find the score by which a result may be released; ``None`` if no threshold releases it.
+
+    It is the score of a result that passed. Of a chain that counts votes it is the share of its seats that passed,
+    because its score is that of one seat.
+    """
     if not isinstance(result, JudgeResult) or not result.passed or result.decided_by == "policy":
         return None
+    if isinstance(result, JudgeChainResult) and result.strategy in COUNTING:
+        return result.confidence
     return result.score
 
 

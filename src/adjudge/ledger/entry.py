@@ -42,6 +42,7 @@ Kind = Literal[
     "key.rotated",
     "key.revoked",
     "run",
+    "calibration",
     "certificate",
     "erasure",
     "anchor",

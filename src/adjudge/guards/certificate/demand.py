@@ -22,7 +22,7 @@ from adjudge.guards.certificate.certificate_file import read_bytes
 from adjudge.guards.certificate.qualification import Bars, Qualification, qualify
 from adjudge.guards.certificate.signing import find_signature_problem
 from adjudge.guards.monitor import Monitor, MonitorVerdict
-from adjudge.guards.release_policy import ReleasePolicy, read_release_policy
+from adjudge.guards.release_policy import ReleasePolicy, find_release_score, read_release_policy
 from adjudge.hooks import call_safely
 from adjudge.judges.description import JudgeIdentity, identify_judge
 from adjudge.result import JudgeResult
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 CertificateSource = Certificate | str | os.PathLike[str]
 """A certificate, or the path of its file."""
 
-PolicySource = ReleasePolicy | str | os.PathLike[str]
+ReleasePolicySource = ReleasePolicy | str | os.PathLike[str]
 """A release policy, or the path of its file."""
 
 
@@ -62,7 +62,7 @@ class CertificateTerms:
     """The public key that has to sign it; ``None`` where nobody's signature is known."""
     allow_unsigned: bool
     bars: Bars
-    release_policy: PolicySource | None = None
+    release_policy: ReleasePolicySource | None = None
 
 
 class CertificateDemand:
@@ -125,7 +125,8 @@ class CertificateDemand:
             return Qualification(kind="unqualified", reason="the certificate does not name this release policy")
         if not result.passed or policy.releases(result):
             return qualification
-        score = "no score" if result.score is None else f"a score of {format_score(result.score)}"
+        found = find_release_score(result)
+        score = "no score" if found is None else f"a score of {format_score(found)}"
         unreleased = f"it has {score}, and the judge decides alone from {format_score(policy.threshold)} on"
         return replace(qualification, unreleased=unreleased)
 
