@@ -118,6 +118,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     },
     "Candidate": {"measurement": _measure},
     "Case": {"criteria": None, "rubric": lambda: example("Rubric"), "rules": (REGEX,), "threshold": None},
+    "CertifiedJudge": {"judge": DIGEST, "rubric": DIGEST, "prompt": DIGEST},
     "Confusion": {"categories": (False, True), "counts": ((3, 1), (0, 5))},
     "ContentSet": {"digest": DIGEST},
     "CreationVerdict": {"chain_result": lambda: example("JudgeChainResult")},

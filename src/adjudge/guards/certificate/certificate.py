@@ -245,7 +245,9 @@ class Certificate:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        certificate = read_record(cls, {name: value for name, value in data.items() if name != "digest"})
+        is_mapping = isinstance(data, Mapping)  # what is none is refused in the words of every record
+        said = {name: value for name, value in data.items() if name != "digest"} if is_mapping else data
+        certificate = read_record(cls, said)
         if data.get("digest") != certificate.digest:
             raise UsageError("the certificate was changed after it was made: its digest is not that of what it says")
         return certificate
@@ -259,8 +261,7 @@ def write_certificate(certificate: Certificate) -> bytes:
 def parse_certificate(raw: bytes) -> Certificate:
     """Read the bytes of a certificate's file, every bit of which is as it was written; raises ``UsageError``."""
     try:
-        data = read_json(raw.decode("ascii"))
-        certificate = Certificate.from_dict(data if isinstance(data, dict) else {})
+        certificate = Certificate.from_dict(read_json(raw.decode("ascii")))
     except UsageError:
         raise
     except ValueError as error:
