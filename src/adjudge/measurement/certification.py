@@ -312,8 +312,8 @@ def _make(run: Run, measurement: Measurement, reading: _Reading, labels: Sequenc
             }
             for name, truth in (("good", True), ("bad", False))
         },
-        sensitivity=_certify_share(agreement.sensitivity, level),
-        specificity=_certify_share(agreement.specificity, level),
+        sensitivity=certify_share(agreement.sensitivity, level),
+        specificity=certify_share(agreement.specificity, level),
         pass_rate=CertifiedShare(value=rate.value, low=limit.low, high=limit.high, of=rate.labels, level=limit.level),
         flips=None if flipped is None else CertifiedFlips(flipped=int(flipped.count), of=flipped.of),
     )
@@ -330,7 +330,7 @@ def _describe_labels(
     # What a data set says of its own cases has no time, and then nobody knows when the first label was given.
     moments = [] if reading.stated else sorted(time for time in times if time is not None)
     moments = moments if len(moments) == len(times) else []
-    kappa = None if ceiling is None else _certify_share(ceiling.kappa, None)
+    kappa = None if ceiling is None else certify_share(ceiling.kappa, None)
     return CertifiedLabels(
         digest=_digest_labels(labels, reading.stated),
         labelled=rate.labels,
@@ -348,7 +348,7 @@ def _describe_labels(
     )
 
 
-def _certify_share(estimate: Estimate, level: float | None) -> CertifiedShare | None:
+def certify_share(estimate: Estimate, level: float | None) -> CertifiedShare | None:
     """Certify a share with its limits; with ``level``, limits that hold at every look, together at this level."""
     if estimate.value is None:
         return None
