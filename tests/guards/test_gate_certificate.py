@@ -12,6 +12,7 @@ import pytest
 
 from adjudge import Decision, Gate, Judge, JudgeChain, UsageError
 from adjudge.guards import Audit, Certificate, CertifiedSeat, CertifiedShare
+from adjudge.ledger import LedgerError
 from adjudge.measurement import ReleasePolicy, write_release_policy
 from adjudge.testing import make_scripted_reply
 from kit.audited import answer
@@ -489,6 +490,82 @@ def test_a_policy_that_the_certificate_does_not_name_counts_not(change: str, tmp
     assert names(decision.detail, "release policy")
 
 
+# ---------------------------------------------------------------- from observing to enforcing
+
+
+def test_a_gate_observes_until_a_certificate_holds_and_never_again(url: str, tmp_path: Path):
+    """Each entry says so; with the first certified result it enforces, also when the file is gone and in a new gate."""
+
+    async def work(certified: Certified) -> list[Decision]:
+        right = certified.file.read_bytes()
+        certified.file.unlink()
+        contents = ["a good text", "a bad text"]
+        observed = [await certified.gate.check(content) for content in contents]
+        certified.file.write_bytes(right)
+        enforced = [await certified.gate.check(content) for content in contents]
+        certified.file.unlink()
+        again = certified.gate.replace()
+        after = [await gate.check(content) for gate in (certified.gate, again) for content in contents]
+        return [*observed, *enforced, *after]
+
+    decisions = use_certified(tmp_path, work, url=url, mode="enforce_when_certified")
+
+    assert [word(decision) for decision in decisions] == [
+        ("allowed", "policy"),
+        ("allowed", "policy"),
+        ("allowed", "judge"),
+        ("blocked", "judge"),
+        *[("pending", "policy"), ("blocked", "judge")] * 2,
+    ]
+    assert [decision.mode for decision in decisions] == ["observe"] * 2 + ["enforce"] * 6
+    assert names(decisions[0].detail, "observed, since no certificate held yet: enforce would ask: unqualified")
+    assert names(decisions[1].detail, "observed, since no certificate held yet: enforce would block")
+    (entry,) = find(url, kind="gate.enforced")
+    assert entry.payload is not None
+    assert (entry.payload["gate"], entry.payload["because"]) == ("answers", decisions[2].detail)
+    assert verify(url).valid
+
+
+def test_a_rule_that_fails_is_only_observed_before_there_is_a_certificate(tmp_path: Path):
+    """And content that cannot be read; afterwards both block."""
+    rules = [{"regex": "secret", "absent": True}]
+
+    async def work(certified: Certified) -> list[Decision]:
+        before = [await certified.gate.check("a secret"), await certified.gate.refuse("it is cut")]
+        assert await certified.gate.check("a good text")
+        return [*before, await certified.gate.check("a secret"), await certified.gate.refuse("it is cut")]
+
+    decisions = use_certified(tmp_path, work, rules=rules, mode="enforce_when_certified")
+
+    assert [decision.allowed for decision in decisions] == [True, True, False, False]
+    assert [decision.decided_by for decision in decisions[:2]] == ["policy", "policy"]
+
+
+class Broken:
+    """A ledger whose entries cannot be read."""
+
+    def __init__(self, ledger: Any) -> None:
+        self._ledger = ledger
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    async def query(self, **_: Any) -> Any:
+        raise LedgerError("the disk is gone")
+        yield
+
+
+def test_a_gate_that_cannot_know_whether_it_enforced_does(tmp_path: Path):
+    """What it would otherwise let through could be what it stopped yesterday."""
+
+    async def work(certified: Certified) -> Decision:
+        certified.file.unlink()
+        certified.approvals.ledger = Broken(certified.ledger)  # type: ignore[misc, assignment]
+        return await certified.gate.replace().check("a good text")
+
+    assert use_certified(tmp_path, work, mode="enforce_when_certified").pending
+
+
 # ---------------------------------------------------------------- what cannot be
 
 
@@ -504,6 +581,7 @@ def test_a_policy_that_the_certificate_does_not_name_counts_not(change: str, tmp
         ({"max_age": "0d"}, "a length of time above 0"),
         ({"certificate_key": "abc"}, "certificate_key: the key 'abc' cannot be read"),
         ({"require_certificate": None, "max_age": "30d"}, "require_certificate"),
+        ({"require_certificate": None, "mode": "enforce_when_certified"}, "require_certificate"),
         ({"require_certificate": None, "allow_unsigned": True}, "require_certificate"),
         ({"require_certificate": None, "release_policy": "policy.json"}, "require_certificate"),
         ({"ask": {}}, "approvers"),

@@ -30,6 +30,7 @@ from adjudge.guards.certificate.demand import (
     CertificateTerms,
     ReleasePolicySource,
 )
+from adjudge.guards.certificate.enforcement import Enforcement
 from adjudge.guards.certificate.qualification import Bars, Qualification
 from adjudge.guards.decision import (
     ApprovalAnswer,
@@ -75,7 +76,18 @@ if TYPE_CHECKING:
 class Check:
     """One check under way: what was asked and since when. It lives as long as the call."""
 
-    __slots__ = ("asks_always", "content", "context", "digests", "gate", "metadata", "request", "started", "subject")
+    __slots__ = (
+        "asks_always",
+        "content",
+        "context",
+        "digests",
+        "gate",
+        "metadata",
+        "observes",
+        "request",
+        "started",
+        "subject",
+    )
 
     def __init__(
         self,
@@ -94,6 +106,8 @@ class Check:
         """Task, context and reference; plain data once ``run`` has read them, like the content."""
         self.digests: dict[str, str] = {}
         self.metadata = metadata
+        self.observes = gate.mode == "observe"
+        """True if it lets everything through."""
         self.started = time.perf_counter()
         self.subject: str | None = None
         self.content: object = None
@@ -126,8 +140,9 @@ class Check:
 
     async def refuse(self, why: str) -> Decision:
         """Make and record the decision about what could not be read."""
-        if self.gate.mode == "observe":
-            decision = self._make("policy", allowed=True, detail=f"observed: {why}", would_allow=False)
+        await self._settle_mode(None)
+        if self.observes:
+            decision = self._make("policy", allowed=True, detail=f"{self._observed}: {why}", would_allow=False)
         else:
             decision = self._make("policy", detail=why, would_allow=False)
         return await self._record(decision)
@@ -243,6 +258,7 @@ class Check:
 
     async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
         qualification = await self._qualify(result)
+        await self._settle_mode(qualification)
         if qualification is not None:
             result = replace(result, qualification=qualification.kind)
         await notify(self.gate.on_result, result, name="on_result")
@@ -251,6 +267,16 @@ class Check:
         if self.gate.auditor is not None:
             await self.gate.auditor.follow(decision, self._read_shown)
         return decision
+
+    async def _settle_mode(self, qualification: Qualification | None) -> None:
+        """Settle whether a gate that enforces once it is certified observes still."""
+        if self.gate.enforcement is not None:
+            self.observes = await self.gate.enforcement.settle(qualification) == "observe"
+
+    @property
+    def _observed(self) -> str:
+        """The beginning of the detail of what is let through to be observed."""
+        return "observed" if self.gate.enforcement is None else "observed, since no certificate held yet"
 
     async def _qualify(self, result: JudgeResult) -> Qualification | None:
         """Find whether a certificate speaks for a result; ``None`` where none is demanded, and if a rule failed it."""
@@ -270,23 +296,23 @@ class Check:
         withheld = qualification.withheld if qualification is not None and step == "allow" else None
         if withheld is not None:
             return await self._withhold(result, withheld)
-        if step == "allow" and self.asks_always and gate.mode == "enforce":
+        if step == "allow" and self.asks_always and not self.observes:
             return await self._ask(self._make("policy", result=result, would_allow=True), result)
         if step == "allow":
             details = ["on_undecided='allow'"] if not result.passed else []
             details += [qualification.reason] if qualification is not None else []
             detail = "; ".join(details)
             return self._make(by, allowed=True, result=result, detail=detail, would_allow=True)
-        if gate.mode == "observe":
-            detail = f"observed: enforce would {step}"
+        if self.observes:
+            detail = f"{self._observed}: enforce would {step}"
             return self._make("policy", allowed=True, result=result, detail=detail, would_allow=False)
         blocked = self._make(by, result=result, would_allow=False)
         return blocked if step == "block" else await self._ask(blocked, result)
 
     async def _withhold(self, result: JudgeResult, reason: str) -> Decision:
         """Ask people about what would be let through, because no certificate speaks for it."""
-        if self.gate.mode == "observe":
-            detail = f"observed: enforce would ask: {reason}"
+        if self.observes:
+            detail = f"{self._observed}: enforce would ask: {reason}"
             return self._make("policy", allowed=True, result=result, detail=detail, would_allow=False)
         return await self._ask(self._make("policy", result=result, would_allow=False), result, because=reason)
 
@@ -478,8 +504,9 @@ class Check:
         logger.error("gate %r: decision %s was %s", self.gate.name, decision.id, problem)
         await self._notify("unrecorded", detail=problem)
         detail = f"{problem}; {decision.detail}" if decision.detail else problem
-        allowed = self.gate.mode == "observe"
-        return replace(decision, allowed=allowed, pending=False, decided_by="policy", would_allow=False, detail=detail)
+        return replace(
+            decision, allowed=self.observes, pending=False, decided_by="policy", would_allow=False, detail=detail
+        )
 
     def _report(self, error: BaseException | None, problem: str) -> str:
         """Log an error, and return the problem without its text: a database's error quotes what it was given."""
@@ -509,7 +536,7 @@ class Check:
             decided_by=by,
             result=result,
             detail=detail,
-            mode=self.gate.mode,
+            mode="observe" if self.observes else "enforce",
             would_allow=would_allow,
             sampled=sampled,
             config=self.gate.config,
@@ -644,7 +671,9 @@ class Gate(ReadOnly):
         on_undecided: What to do with undecided content: ``block``, ``ask`` a person, or ``allow`` it, by policy, if no
             judge objected.
         on_tampering: What to do with content that was tampered with: ``block``, or ``ask`` a person.
-        mode: ``enforce``, or ``observe``: decide and record, ask no person, and let everything through.
+        mode: ``enforce``, or ``observe``: decide and record, ask no person, and let everything through; or
+            ``enforce_when_certified``: observe until a certificate holds, and from then on enforce. That it has
+            enforced is recorded in the ledger, and it never observes again.
         sample: The share of contents that the judge is asked about, in 0 to 1. Rules check all of them. The rest is let
             through, by policy. One gate always treats the same content alike, and its author cannot know how.
         seed: Fixes which contents are sampled, for a repeatable experiment; by default a secret of this process does.
@@ -758,6 +787,8 @@ class Gate(ReadOnly):
         """Audits what the judge lets through; ``None`` without ``audit``."""
         self.demand: CertificateDemand | None = _make_demand(self)
         """The demand for a certificate; ``None`` without ``require_certificate``."""
+        self.enforcement: Enforcement | None = _make_enforcement(self)
+        """Whether it enforces by now; ``None`` without ``mode="enforce_when_certified"``."""
         self._is_made = True
 
     def replace(self, **changes: Any) -> Self:
@@ -1033,6 +1064,20 @@ def _make_auditor(gate: Gate) -> Auditor | None:
     if gate.audit is None:
         return None
     return Auditor(gate.name, gate.audit, gate.approvals, gate.ask.get("approvers", ()))  # type: ignore[arg-type]
+
+
+def _make_enforcement(gate: Gate) -> Enforcement | None:
+    """Make what remembers whether a gate has enforced; raises ``UsageError`` where no certificate could begin it."""
+    if gate.mode != "enforce_when_certified":
+        return None
+    if gate.demand is None or gate.pending_store is None:
+        raise UsageError(
+            "mode='enforce_when_certified' begins to enforce when a certificate holds; give ",
+            Argument("require_certificate"),
+            argument="mode",
+            where=f"gate {gate.name!r}",
+        )
+    return Enforcement(gate.name, gate.pending_store.ledger)
 
 
 _TERMS = ("certificate_key", "max_age", "min_sensitivity", "min_specificity", "release_policy")

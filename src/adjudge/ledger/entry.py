@@ -54,6 +54,7 @@ Kind = Literal[
     "audit.failed",
     "model.changed",
     "monitor.reset",
+    "gate.enforced",
 ]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

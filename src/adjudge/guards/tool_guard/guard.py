@@ -825,7 +825,7 @@ def _check_gates(gates: Collection[Gate], unsafe: Collection[str]) -> None:
 def _list_risks(gate: Gate) -> list[tuple[str, str]]:
     risks = [("sample", f"sample={gate.sample:g}")] if gate.sample < 1 else []
     risks += [("on_undecided", "on_undecided='allow'")] if gate.on_undecided == "allow" else []
-    risks += [("mode", "mode='observe'")] if gate.mode == "observe" else []
+    risks += [("mode", f"mode={gate.mode!r}")] if gate.mode != "enforce" else []
     risks += [("on_expiry", "on_expiry='approve'")] if gate.ask.get("on_expiry") == "approve" else []
     return risks + ([("show_content", "show_content=False")] if gate.asks and not gate.show_content else [])
 
