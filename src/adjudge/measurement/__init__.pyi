@@ -1,6 +1,9 @@
 from adjudge.measurement.calibration import Calibration as Calibration
 from adjudge.measurement.calibration import CalibrationOutcome as CalibrationOutcome
 from adjudge.measurement.calibration import calibrate as calibrate
+from adjudge.measurement.cascade_calibration import CascadeAdvice as CascadeAdvice
+from adjudge.measurement.cascade_calibration import CascadeCalibration as CascadeCalibration
+from adjudge.measurement.cascade_calibration import calibrate_cascade as calibrate_cascade
 from adjudge.measurement.decision import RateDecision as RateDecision
 from adjudge.measurement.decision import decide_rate as decide_rate
 from adjudge.measurement.disagreement import Disagreement as Disagreement
