@@ -1,3 +1,9 @@
+from adjudge.guards.release_policy import LabelSample as LabelSample
+from adjudge.guards.release_policy import ReleasePolicy as ReleasePolicy
+from adjudge.guards.release_policy import ReleaseRisk as ReleaseRisk
+from adjudge.guards.release_policy import find_release_score as find_release_score
+from adjudge.guards.release_policy import read_release_policy as read_release_policy
+from adjudge.guards.release_policy import write_release_policy as write_release_policy
 from adjudge.measurement.calibration import Calibration as Calibration
 from adjudge.measurement.calibration import CalibrationOutcome as CalibrationOutcome
 from adjudge.measurement.calibration import calibrate as calibrate
@@ -20,12 +26,6 @@ from adjudge.measurement.measurement import ErrorsElsewhere as ErrorsElsewhere
 from adjudge.measurement.measurement import Measurement as Measurement
 from adjudge.measurement.measurement import MeasurementKind as MeasurementKind
 from adjudge.measurement.rate import Sampling as Sampling
-from adjudge.measurement.release_policy import LabelSample as LabelSample
-from adjudge.measurement.release_policy import ReleasePolicy as ReleasePolicy
-from adjudge.measurement.release_policy import ReleaseRisk as ReleaseRisk
-from adjudge.measurement.release_policy import find_release_score as find_release_score
-from adjudge.measurement.release_policy import read_release_policy as read_release_policy
-from adjudge.measurement.release_policy import write_release_policy as write_release_policy
 from adjudge.measurement.run_difference import Better as Better
 from adjudge.measurement.run_difference import SystemDifference as SystemDifference
 from adjudge.measurement.run_difference import compare_systems as compare_systems

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Literal
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.record import Layout, write_record
+from adjudge.guards.release_policy import LabelSample
 from adjudge.labels.looks import CalibrationLook, find_calibration, load_looks
 from adjudge.labels.truth import TruthHeap
 from adjudge.measurement.calibration import CalibrationOutcome, check_calibrated, record_calibration
 from adjudge.measurement.comparison import JudgedCase, list_judged_cases
 from adjudge.measurement.measure import name_judge_and_data
 from adjudge.measurement.promise import check_confidence, read_promise
-from adjudge.measurement.release_policy import LabelSample
 from adjudge.measurement.run_labels import read_queue
 from adjudge.measurement.simple_sample import SampledCase, SimpleSample, read_simple_sample
 from adjudge.measurement.threshold_grid import ThresholdGrid, make_threshold_grid

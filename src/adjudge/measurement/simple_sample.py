@@ -12,6 +12,7 @@ from math import isnan, nan
 
 from adjudge.dataset.label import Label
 from adjudge.errors import Argument, UsageError
+from adjudge.guards.release_policy import LabelSample
 from adjudge.labels.looks import find_draw, load_looks
 from adjudge.labels.order import PLAN_FILE
 from adjudge.labels.store import RANDOM_ORDER
@@ -22,7 +23,6 @@ from adjudge.measurement.draw import Origin
 from adjudge.measurement.limit import LabelDraw
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.rate import find_sampling
-from adjudge.measurement.release_policy import LabelSample
 from adjudge.measurement.run_labels import read_plan_file
 from adjudge.measurement.tally import HEAPS, NO_TIME, MeasurementTally
 from adjudge.runs.folder import Run

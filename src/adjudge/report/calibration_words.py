@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from adjudge.formats.numbers import format_decimal, format_dollars, format_points, format_rate
+from adjudge.guards.release_policy import LabelSample, ReleaseRisk
 from adjudge.measurement.calibration import Calibration
 from adjudge.measurement.cascade_calibration import CascadeCalibration
-from adjudge.measurement.release_policy import LabelSample, ReleaseRisk
 from adjudge.templates.figures import format_count, format_day
 
 

@@ -17,9 +17,9 @@ from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.errors import UsageError
 
 if TYPE_CHECKING:
+    from adjudge.guards.release_policy import ReleasePolicy
     from adjudge.measurement.calibration import Calibration
     from adjudge.measurement.cascade_calibration import CascadeCalibration
-    from adjudge.measurement.release_policy import ReleasePolicy
 
 UNKNOWN = 3
 
@@ -122,7 +122,7 @@ async def _keep(recorder: CommandRecorder, calibration: Calibration | CascadeCal
 
 
 def _write_policy(policy: ReleasePolicy | None, path: Path) -> None:
-    from adjudge.measurement.release_policy import write_release_policy
+    from adjudge.guards.release_policy import write_release_policy
 
     if policy is None:
         left = f"; {path} is left as it is, with an earlier policy" if path.exists() else ""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -21,6 +22,7 @@ from adjudge.formats.json import read_json
 from adjudge.formats.private_file import write_private
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.judges.chain_outcome import COUNTING
+from adjudge.ledger.payload import encode_payload
 from adjudge.result import JudgeChainResult, JudgeResult
 
 ReleaseRisk = Literal["wrong_pass", "wrong_given_pass"]
@@ -137,6 +139,11 @@ class ReleasePolicy:
     def promise(self) -> str:
         """The promise as ``--promise`` takes it, such as ``wrong_pass<=0.05``."""
         return f"{self.risk}<={self.bound:g}"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the policy says, as canonical JSON (RFC 8785): a certificate names it by this."""
+        return sha256(encode_payload(self.to_dict())).hexdigest()
 
     def releases(self, result: JudgeResult) -> bool:
         """Return whether the judge may decide this case alone; otherwise a person decides it.
