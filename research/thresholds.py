@@ -32,6 +32,7 @@ sys.path.insert(0, str(suite.SOURCE))
 from real_judges import read_rows
 
 from adjudge.trust import Risk, count_labelled, find_look_level, make_threshold_steps, search_threshold
+from adjudge.trust.threshold import compute_p_value
 
 PAGE = common.BENCH.parent / "docs" / "coverage.md"
 BEGIN, END = "<!-- begin: written by research/thresholds.py -->", "<!-- end: written by research/thresholds.py -->"
@@ -90,13 +91,16 @@ def main() -> None:
         measure(judge, Goal("wrong_given_pass", 0.10, 200, {}), options.draws) for judge in read_pairs(options.data)
     ]
     cascades = [measure(judge, Goal("lost", 0.05, 500, {}), options.draws) for judge in read_cascades(options.data)]
+    looks = [measure_looks(read_votes(options.data), every, options.draws) for every in (25, 100)]
     common.print_table(HEAD, [show(row) for row in alone])
     common.print_table(PAIR_HEAD, [show_pair(row) for row in pairs])
     common.print_table(CASCADE_HEAD, [show_cascade(row) for row in cascades])
+    common.print_table(LOOKS_HEAD, [show_looks(row) for row in looks])
     if options.write:
-        write_page(alone, pairs, cascades, options.draws)
+        write_page(alone, pairs, cascades, looks, options.draws)
     missed = list(list_missed(alone, pairs, cascades, options.draws))
-    figures = {"broken": max(row["broken"] for row in (*alone, *pairs, *cascades)), "missed": missed}
+    missed += [f"looks: broken in {row['broken']:.3f}" for row in looks if row["broken"] > MOST_BROKEN]
+    figures = {"broken": max(row["broken"] for row in (*alone, *pairs, *cascades, *looks)), "missed": missed}
     common.print_verdict("thresholds", figures, met=not missed)
 
 
@@ -240,6 +244,30 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
     }
 
 
+def measure_looks(judge: Recorded, every: int, draws: int, most: int = 500) -> dict[str, Any]:
+    """How often somebody who looks after so many labels each time certifies a threshold that breaks the promise.
+
+    The promise is a little less than the risk of the tightest threshold, so that every threshold breaks it.
+    """
+    rng = np.random.default_rng(SEED)
+    steps = make_threshold_steps(judge.score[~np.isnan(judge.score)].tolist())
+    bound = find_risk(judge, steps[0].threshold, "wrong_pass") - 1e-6
+    broken = {"broken": 0, "without": 0}
+    for _ in range(draws):
+        order = rng.permutation(len(judge.score))[:most]
+        certified = dict.fromkeys(broken, False)
+        for look, labels in enumerate(range(every, most + 1, every), 1):
+            places = order[:labels]
+            places = places[~np.isnan(judge.score[places])]
+            counts = count_labelled(steps, zip(judge.score[places].tolist(), judge.wrong[places].tolist(), strict=True))
+            p_value = compute_p_value(counts[0].wrong, labels, bound)
+            certified["broken"] |= p_value <= 1 - find_look_level(CONFIDENCE, look)
+            certified["without"] |= p_value <= 1 - CONFIDENCE
+        for name, value in certified.items():
+            broken[name] += value
+    return {"every": every, "looks": most // every, **{name: number / draws for name, number in broken.items()}}
+
+
 def find_risk(judge: Recorded, threshold: float, risk: Risk) -> float:
     """The risk on all cases."""
     released = judge.score >= threshold
@@ -252,6 +280,14 @@ def find_risk(judge: Recorded, threshold: float, risk: Risk) -> float:
 HEAD = ["judge", "promise", "labels", "possible", "released", "refused", "broken"]
 PAIR_HEAD = ["judge", "released", "wrong of these", "refused", "none can", "broken"]
 CASCADE_HEAD = ["cascade", "possible", "decided by the cheap one", "refused", "saves", "broken"]
+
+
+LOOKS_HEAD = ["a look every", "looks", "broken", "without"]
+
+
+def show_looks(row: dict[str, Any]) -> list[str]:
+    """A row of the last table."""
+    return [f"{row['every']} labels", str(row["looks"]), f"{row['broken']:.3f}", f"{row['without']:.3f}"]
 
 
 def show(row: dict[str, Any]) -> list[str]:
@@ -300,11 +336,22 @@ Cascades: `lost<=0.05` with 500 labels. *Saves* is of the price of asking the st
 | cascade | possible | decided by the cheap one | refused | saves | broken |
 |---|---|---|---|---|---|
 {cascades}
+
+Looking again and again, up to 500 labels, at a promise that every threshold breaks by a hair: how often some look
+certifies one. *Without* is the same with all of the 5 % at every look.
+
+| a look every | looks | broken | without |
+|---|---|---|---|
+{looks}
 """
 
 
 def write_page(
-    alone: list[dict[str, Any]], pairs: list[dict[str, Any]], cascades: list[dict[str, Any]], draws: int
+    alone: list[dict[str, Any]],
+    pairs: list[dict[str, Any]],
+    cascades: list[dict[str, Any]],
+    looks: list[dict[str, Any]],
+    draws: int,
 ) -> None:
     """Put the tables between the two marks of the page."""
     tables = {
@@ -313,6 +360,7 @@ def write_page(
             ("alone", map(show, alone)),
             ("pairs", map(show_pair, pairs)),
             ("cascades", map(show_cascade, cascades)),
+            ("looks", map(show_looks, looks)),
         )
     }
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
