@@ -245,7 +245,7 @@ def test_labels_that_are_not_blind_are_said_to_be(run: Run):
 
 def test_numbers_are_no_labels_of_a_promise(run: Run):
     """Nobody said which of them are good."""
-    with pytest.raises(UsageError, match=r"numbers, .* label_map"):
+    with pytest.raises(UsageError, match=r"numbers, .* --label-map"):
         calibrate(run, WRONG_PASS, labels=say(range(CASES), [4.0] * CASES))
 
 

@@ -7,6 +7,9 @@ from adjudge.guards.release_policy import write_release_policy as write_release_
 from adjudge.measurement.calibration import Calibration as Calibration
 from adjudge.measurement.calibration import CalibrationOutcome as CalibrationOutcome
 from adjudge.measurement.calibration import calibrate as calibrate
+from adjudge.measurement.cascade_calibration import CascadeAdvice as CascadeAdvice
+from adjudge.measurement.cascade_calibration import CascadeCalibration as CascadeCalibration
+from adjudge.measurement.cascade_calibration import calibrate_cascade as calibrate_cascade
 from adjudge.measurement.certification import certify as certify
 from adjudge.measurement.certification import certify_sync as certify_sync
 from adjudge.measurement.certification import find_run_problem as find_run_problem

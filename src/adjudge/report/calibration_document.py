@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from adjudge.formats.numbers import format_rate
 from adjudge.measurement.calibration import Calibration
+from adjudge.measurement.cascade_calibration import CascadeCalibration
 from adjudge.report.calibration_words import (
     describe_calibration,
+    describe_cascade,
     format_threshold,
     list_calibration_facts,
     list_calibration_warnings,
+    list_cascade_facts,
 )
 from adjudge.report.document import Block, Cell, Column, Document, Facts, Notice, Paragraph, Table, Words
 
@@ -37,6 +40,24 @@ def make_calibration_document(calibration: Calibration, name: str) -> Document:
     )
 
 
+def make_cascade_document(calibration: CascadeCalibration, one: str, other: str) -> Document:
+    """Make the document of a calibrated cascade; ``one`` and ``other`` are the names of the runs."""
+    blocks: list[Block] = [
+        Paragraph(text=describe_cascade(calibration, one, other)),
+        *(Notice(text=text) for text in calibration.warnings),
+        Facts(pairs=list(list_cascade_facts(calibration))),
+    ]
+    if calibration.tests:
+        blocks.append(_show_tests(calibration))
+    name = (
+        f"lost<={calibration.bound:g} by ",
+        Words(text=calibration.cheap),
+        ", else ",
+        Words(text=calibration.strong),
+    )
+    return Document(name=name, headline=f"cascade: {calibration.advice}", blocks=blocks)
+
+
 _HEADLINES = {
     "kept": "the judge may decide some cases alone",
     "none can": "no threshold of this judge can",
@@ -44,8 +65,9 @@ _HEADLINES = {
 }
 
 
-def _show_tests(calibration: Calibration) -> Table:
-    columns = [Column("from score"), *(Column(name, "number") for name in ("releases", "labelled", "wrong", "p-value"))]
+def _show_tests(calibration: Calibration | CascadeCalibration) -> Table:
+    signal = "from score" if isinstance(calibration, Calibration) else "from confidence"
+    columns = [Column(signal), *(Column(name, "number") for name in ("releases", "labelled", "wrong", "p-value"))]
     rows: list[list[Cell]] = [
         [
             format_threshold(test.threshold),
