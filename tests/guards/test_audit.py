@@ -443,10 +443,13 @@ def test_a_webhook_tells_audits_from_requests_that_something_waits_for(file: str
     receiver = Receiver()
 
     async def go() -> None:
-        async with serve(receiver), Ledger(file) as ledger:
-            async with Approvals(ledger, webhook=Webhook(receiver.url, secret=KEY)) as approvals:
-                assert await make_gate(ledger, approvals).check("The content.")
-                await answer(approvals, [True])
+        async with (
+            serve(receiver),
+            Ledger(file) as ledger,
+            Approvals(ledger, webhook=Webhook(receiver.url, secret=KEY)) as approvals,
+        ):
+            assert await make_gate(ledger, approvals).check("The content.")
+            await answer(approvals, [True])
 
     asyncio.run(go())
 

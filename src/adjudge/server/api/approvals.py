@@ -79,6 +79,7 @@ async def list_approvals(  # noqa: PLR0917 - each is a member of the query
     gate: Word = None,
     q: Annotated[str, Query(max_length=LONGEST_QUERY, description=SEARCHED)] = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+    *,
     audits: Annotated[bool, Query(description="Audits in their place: of what went through.")] = False,
 ) -> Response:
     """Requests, the oldest first: those of the caller as an approver, or all of their gates with the scope ``read``.
