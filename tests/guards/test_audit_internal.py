@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +13,19 @@ from adjudge.erasure.choice import Choice
 from adjudge.erasure.forget import Places, forget
 from adjudge.erasure.ledger import Order
 from adjudge.guards import Monitor, read_monitor
+from adjudge.guards.approval.listed import rebuild_listed, verify_listed
+from adjudge.guards.approval.tables import make_tables
 from kit.audited import answer, use
-from kit.ledgers import verify
+from kit.ledgers import STORES, open_store, verify
 
 pytestmark = pytest.mark.timed
+
+
+@pytest.fixture(name="url", params=STORES)
+def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str]:
+    """Each store."""
+    with open_store(request.param, tmp_path, require) as url:
+        yield url
 
 
 @pytest.fixture(name="file")
@@ -38,3 +49,36 @@ def test_forgetting_a_content_keeps_what_people_answered(file: str):
     assert (monitor.audits, monitor.labels, monitor.bad, monitor.unanswered) == (2, 1, 1, 1)
     assert "Weber" not in listed
     assert verify(file).valid
+
+
+def test_audits_are_listed_as_the_ledger_has_them(url: str):
+    """Open ones and those that were answered; what is derived anew is the same."""
+
+    async def work(gate: Gate, approvals: Approvals) -> None:
+        for number in range(3):
+            await gate.check(f"content {number}")
+        await answer(approvals, [True, False])
+        ledger = approvals.ledger
+        before = await approvals.list(audits=True, status=None)
+        assert (await verify_listed(ledger, await ledger.verify())).valid
+        await ledger.upgrade(rebuild=rebuild_listed)
+        assert (await verify_listed(ledger, await ledger.verify())).valid
+        assert await approvals.list(audits=True, status=None) == before
+        assert [audit.status for audit in before] == ["approved", "denied", "open"]
+
+    use(url, work)
+
+
+def test_an_audit_that_somebody_put_among_what_waits_is_found(file: str):
+    """In the table alone, where it would be counted as a request that something waits for."""
+
+    async def work(gate: Gate, approvals: Approvals) -> None:
+        await gate.check("The content.")
+        await approvals.ledger.transact(
+            lambda step: step.connection.exec_driver_sql("UPDATE adjudge_approvals SET status = 'open'"),
+            tables=make_tables(),
+        )
+        verification = await verify_listed(approvals.ledger, await approvals.ledger.verify())
+        assert (verification.valid, verification.code) == (False, "columns_changed")
+
+    use(file, work)
