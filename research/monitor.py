@@ -130,8 +130,8 @@ def show(row: Row) -> list[str]:
     return [f"{100 * value:.1f} %" if isinstance(value, float) else str(value) for value in row.values()]
 
 
-TEXT = """Answers to audits are drawn one after the other, {draws:,} times for each row, with a promise of 10 % at a
-confidence of 95 %, and the test is looked at after each. The share of draws with an alarm in {most:,} audits, and the
+TEXT = """Answers to audits are drawn one after the other, {draws:,} times for each row, with a promise of 10 % at a confidence of
+95 %, and the test is looked at after each. The share of draws with an alarm in {most:,} audits, and the
 number of audits after which half of the draws have one:
 
 ```sh
@@ -151,7 +151,8 @@ The same after {good:,} audits of a judge that was good, with 2 % bad; the audit
 
 RECORDED = """
 On recorded judges of TriviaQA: {first} audits of what each judge passed of the answers of {before}, and then of those
-of {after}. *Early* is the share of draws with an alarm before the change, where more than 10 % may be bad already:
+of {after}. *Early* is the share of draws with an alarm before the change. Of the judges that break the
+promise after it, each is found; the two that keep it raise hardly any alarm:
 
 | judge | bad before | bad after | early | alarm after the change | median audits to the alarm |
 |---|---|---|---|---|---|

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from adjudge import Approvals, Decision, Gate, Ledger, UsageError
-from adjudge.guards import Audit, Monitor, read_monitor, reset_monitor
+from adjudge.guards import Audit, Monitor, Webhook, read_monitor, reset_monitor
 from kit.audited import EVERY, Reporting, answer, label, make_gate, start_answering, use
 from kit.gates import GOOD
 from kit.judges import complaint, names
 from kit.ledgers import STORES, find, open_store, verify
+from kit.webhooks import KEY, Receiver, serve
 
 pytestmark = pytest.mark.timed
 
@@ -194,7 +195,7 @@ def test_an_alarm_is_raised_and_stays_until_people_begin_anew(url: str):
     assert monitor == again
     assert (monitor.alarm, monitor.verdict, told) == (True, "alarm", ["alarm"])
     assert names(monitor.explain(), "8 of 12", "should have been stopped", "10 %")
-    assert names(monitor.advice, "adjudge monitor reset")
+    assert names(monitor.advice, "adjudge monitor answers --reset")
 
 
 def test_what_was_not_closed_by_anybody_counts_as_not_answered_once_its_time_is_over(file: str):
@@ -435,3 +436,21 @@ def test_a_monitor_of_a_gate_without_audits_says_so(file: str):
     assert (monitor.verdict, monitor.promise) == ("too few labels", None)
     assert names(monitor.explain(), "no audits")
     assert Monitor.from_dict(monitor.to_dict()) == monitor
+
+
+def test_a_webhook_tells_audits_from_requests_that_something_waits_for(file: str):
+    """So that nobody is paged for what nobody waits for."""
+    receiver = Receiver()
+
+    async def go() -> None:
+        async with (
+            serve(receiver),
+            Ledger(file) as ledger,
+            Approvals(ledger, webhook=Webhook(receiver.url, secret=KEY)) as approvals,
+        ):
+            assert await make_gate(ledger, approvals).check("The content.")
+            await answer(approvals, [True])
+
+    asyncio.run(go())
+
+    assert sorted(receiver.events) == [("audit.closed", "approved"), ("audit.requested", "open")]

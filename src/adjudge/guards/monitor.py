@@ -110,7 +110,7 @@ class Monitor:
         if not self.audits:
             return f"{name} has no audits: nothing that its judge let through was sent to people"
         found = f"{self.bad:,} of {self.labels:,} that people looked at should have been stopped"
-        promise = f"{format_rate(self.promise or 0)} were promised at most"
+        promise = f"the promise is at most {format_rate(self.promise or 0)}"
         if self.verdict == "alarm":
             return f"alarm: {name} lets through more than it promises: {found}, and {promise}"
         if self.verdict == "model changed":
@@ -127,15 +127,16 @@ class Monitor:
     @property
     def advice(self) -> str:
         """Say in one sentence what to do now; empty where nothing is to be done."""
+        open_now = f"{self.open:,} {'audit is' if self.open == 1 else 'audits are'} open"
         if self.verdict == "alarm":
             return (
                 "let people decide what this gate lets through until its judge is measured again; then "
                 f"`adjudge monitor {shlex.quote(self.gate)} --reset REASON`"
             )
         if self.verdict == "unanswered":
-            return f"answer the audits in time; {self.open:,} are open"
+            return f"answer the audits in time; {open_now}"
         if self.verdict in ("model changed", "too few labels"):
-            return f"label {self.labels_needed:,} more of what it lets through; {self.open:,} wait for an answer"
+            return f"label {self.labels_needed:,} more of what it lets through; {open_now}"
         return ""
 
     def to_dict(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ detection", 2023 (arXiv:2203.03532), for mixtures over the beginning.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 STAKES = (0.025, 0.05, 0.1, 0.2, 0.4)
 """The share of their wealth that each bettor loses, nearly, with a good label."""
@@ -50,18 +50,26 @@ class ShareTest:
     @property
     def wealth(self) -> float:
         """The wealth now: what the bettors have, and what is kept back."""
-        return math.fsum(self.wealths) + _keep_back(self.labels)
+        return sum(self.wealths) + _keep_back(self.labels)
 
     def add(self, *, is_bad: bool) -> ShareTest:
         """Return the test after one more label."""
-        given = (_keep_back(self.labels) - _keep_back(self.labels + 1)) / len(STAKES)
-        outcome = float(is_bad) - self.promise
+        kept, labels = _keep_back(self.labels + 1), self.labels + 1
+        given = (_keep_back(self.labels) - kept) / len(STAKES)
+        gain = (is_bad - self.promise) / self.promise
         wealths = tuple(
-            min((wealth + given) * (1 + stake / self.promise * outcome), MOST_WEALTH)
-            for wealth, stake in zip(self.wealths, STAKES, strict=True)
+            [
+                min((wealth + given) * (1 + stake * gain), MOST_WEALTH)
+                for wealth, stake in zip(self.wealths, STAKES, strict=True)
+            ]
         )
-        after = replace(self, labels=self.labels + 1, bad=self.bad + is_bad, wealths=wealths)
-        return replace(after, peak=max(self.peak, after.wealth))
+        return ShareTest(
+            promise=self.promise,
+            labels=labels,
+            bad=self.bad + is_bad,
+            wealths=wealths,
+            peak=max(self.peak, sum(wealths) + kept),
+        )
 
     def is_broken(self, confidence: float) -> bool:
         """Return whether the labels show, with this confidence, that the promise is broken, or showed it before."""

@@ -12,7 +12,7 @@ from adjudge import Approvals
 from adjudge.guards import Audit, Gate
 from kit import cli
 from kit.audited import label, use
-from kit.cli import ME, Line, Ran
+from kit.cli import ME, WORDS, Line, Ran
 from kit.judges import names
 from kit.ledgers import find, record
 
@@ -107,25 +107,48 @@ def test_audits_are_listed_shown_and_answered_in_a_shell(line: Line):
     assert names(run(line, "monitor", *HERE, status=3).out, "1 of 1")
 
 
-def test_a_gate_of_the_configuration_is_audited(line: Line):
-    """With the keys of ``audit``; people are those of ``[approvals]`` unless it names others."""
-    cli.configure(
-        """
-        [gates.answers]
-        rules = ["json"]
-        rubric = "correctness"
-        judge = "ollama:llama3"
-        audit = {share = 0.5, promise = 0.05}
+CONFIG = f"""
+[judges.words]
+seats = ["{WORDS}"]
 
-        [approvals]
-        approvers = ["ana"]
-        show_content = true
+[rubrics]
+polite = "polite.yaml"
 
-        [ledger]
-        url = "sqlite:///a.db"
-        """
+[gates.answers]
+rubric = "polite"
+judge = "words"
+audit = AUDIT
+
+[approvals]
+approvers = ["ana"]
+show_content = true
+
+[ledger]
+url = "sqlite:///a.db"
+"""
+
+
+def configure(audit: str) -> None:
+    Path("adjudge.toml").write_text(CONFIG.replace("AUDIT", audit), encoding="utf-8")
+    Path("polite.yaml").write_text(
+        "name: Polite\ncriteria:\n  - {name: criteria, description: Is polite.}\n", encoding="utf-8"
     )
-    assert line("gate", "list").status == 0
+    Path("good.txt").write_text("good", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("audit", "promise", "who"),
+    [("1", 0.1, "ana"), ('{share = 1, promise = 0.05, approvers = ["ben"]}', 0.05, "ben")],
+    ids=["share", "table"],
+)
+def test_a_gate_of_the_configuration_is_audited(line: Line, audit: str, promise: float, who: str):
+    """People are those of ``[approvals]`` unless the audit names others; the command waits for nobody."""
+    configure(audit)
+    run(line, "gate", "check", "answers", "good.txt", status=0)
+    (asked,) = json.loads(run(line, "approvals", "list", "--audits", "--json", status=0).out)["approvals"]
+
+    assert (asked["content"], asked["approvers"], asked["audit"]["promise"]) == ("good", [who], promise)
+    assert json.loads(run(line, "monitor", "--json", status=3).out)["monitors"][0]["audits"] == 1
 
 
 @pytest.mark.parametrize(
@@ -139,21 +162,6 @@ def test_a_gate_of_the_configuration_is_audited(line: Line):
     ids=["share", "text", "key", "promise"],
 )
 def test_what_is_wrong_with_an_audit_is_said_with_its_table(line: Line, audit: str, parts: list[str]):
-    cli.configure(
-        f"""
-        [gates.answers]
-        rubric = "correctness"
-        judge = "ollama:llama3"
-        audit = {audit}
+    configure(audit)
 
-        [approvals]
-        approvers = ["ana"]
-        show_content = true
-
-        [ledger]
-        url = "sqlite:///a.db"
-        """
-    )
-    Path("answer.txt").write_text("x")
-
-    assert names(run(line, "gate", "check", "answers", "answer.txt", status=2).err, "[gates.answers]", *parts)
+    assert names(run(line, "gate", "check", "answers", "good.txt", status=2).err, "[gates.answers]", *parts)

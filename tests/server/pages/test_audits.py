@@ -142,3 +142,18 @@ def test_the_monitor_says_first_what_the_answers_show(server: RunningServer, ana
     assert "Too few audits of gate 'answers' are answered" in words
     assert "What to do: label" in words
     assert "'answers'" not in read_words(read(server.sign_in("Gil"), "/monitors"))
+
+
+def test_programs_find_and_answer_audits_over_http(server: RunningServer):
+    """In the list of audits alone, and without anything of what the judge said."""
+    ident = let_through(server, "Over HTTP.")
+    key = server.make_key("approve", approver="Ana")
+    client = server.open_client(key=key)
+
+    assert ident not in [row["id"] for row in client.get("/v1/approvals", params={"status": "all"}).json()["approvals"]]
+    rows = client.get("/v1/approvals", params={"audits": "true"}).json()["approvals"]
+    assert ident in [row["id"] for row in rows]
+    audit = client.get(f"/v1/approvals/{ident}").json()
+    assert (audit["content"], audit["result"], audit["score"], audit["reason"]) == ("Over HTTP.", None, None, "")
+    vote = {"approved": True, "seen": audit["shown"]}
+    assert client.post(f"/v1/approvals/{ident}/votes", json=vote).json()["status"] == "approved"

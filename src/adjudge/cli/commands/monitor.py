@@ -29,7 +29,7 @@ _UNKNOWN = 3
 
 
 def monitor(
-    gate: Annotated[str | None, typer.Argument(metavar="[GATE]", hidden=True)] = None,
+    gate: Annotated[str | None, typer.Argument(metavar="GATE", hidden=True)] = None,
     reset: Annotated[
         str | None,
         typer.Option("--reset", metavar="REASON", help="Begin the audits of GATE anew, and record why."),

@@ -465,7 +465,7 @@ class Approvals:
             check_choice("status", status, STATUSES)
         name = read_name(approver, "approver") if approver is not None else None
         await self.close_due()
-        statuses = [find_listed_status(each, is_audit=audits) for each in (STATUSES if status is None else (status,))]
+        statuses = _list_statuses(status, audits=audits)
         return tuple([approval async for approval in self._walk(statuses=statuses, approver=name)])
 
     async def find_requests(
@@ -480,20 +480,22 @@ class Approvals:
         gate: str | None = None,
         words: str = "",
         most: int = 100,
+        audits: bool = False,
     ) -> tuple[tuple[str, ...], int]:
         """Return the ids of the requests that match, the oldest first and at most ``most``, and how many match.
 
         None of them is read for it. ``gates`` finds those of these gates alone, ``gate`` those of one of them; ``None``
         finds all, those of no gate included. ``title`` is a part of the title, ``agent`` and ``customer`` are what the
         metadata say. ``words`` is what a person would type into the search of the queue, such as ``refund
-        customer:C-20931``.
+        customer:C-20931``. ``audits`` finds audits in their place.
         """
         filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
         if status is not None:
             check_choice("status", status, STATUSES)
         name = read_name(approver, "approver") if approver is not None else None
         await self.close_due()
-        work = partial(find_requests, filters=filters, status=status, approver=name, gates=gates, most=most)
+        statuses = _list_statuses(status, audits=audits)
+        work = partial(find_requests, filters=filters, statuses=statuses, approver=name, gates=gates, most=most)
         ids, total = await self._look_up(work) or ([], 0)
         return tuple(ids), total
 
@@ -912,6 +914,11 @@ def _read_filters(*, words: str = "", **texts: str | None) -> RequestFilters:
         if text is not None:
             check_words(name, text, 1_000)
     return RequestFilters(query=read_query(words), **texts)
+
+
+def _list_statuses(status: Status | None, *, audits: bool) -> tuple[str, ...]:
+    """List how the table has a status, or all of them: of requests that something waits for, or of audits."""
+    return tuple(find_listed_status(each, is_audit=audits) for each in (STATUSES if status is None else (status,)))
 
 
 def _keep_storable(ids: Iterable[str]) -> Sequence[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.errors import LedgerError, RefusedBecause, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
-from adjudge.guards.approval.approval import STATUSES, Approval, Vote, expire, is_due
+from adjudge.guards.approval.approval import Approval, Vote, expire, is_due
 from adjudge.guards.approval.completeness import digest_shown, find_gaps
 from adjudge.guards.approval.listed import (
     CLOSING_SCHEMA,
@@ -613,21 +613,21 @@ def find_requests(
     connection: Connection,
     filters: RequestFilters,
     *,
-    status: str | None,
+    statuses: Collection[str],
     approver: str | None,
     gates: Collection[str] | None,
     most: int,
 ) -> tuple[list[str], int]:
-    """Find the ids of the requests that match, the oldest first and at most so many; and how many match.
+    """Find the ids of the requests with these statuses that match, the oldest first and at most so many; and how many.
 
-    ``approver``, ``status`` and ``gates`` each limit them where they are not ``None``.
+    ``approver`` and ``gates`` each limit them where they are not ``None``.
     """
     from sqlalchemy import func, select
 
     table, listed = _approvals(), make_tables().tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)
     conditions = filters.make_conditions(connection)
-    conditions.append(table.c.status.in_(STATUSES if status is None else (status,)))
+    conditions.append(table.c.status.in_(statuses))
     conditions += [] if gates is None else [listed.c.gate.in_(sorted(gates))]
     conditions += [] if approver is None else [table.c.id.in_(select_asked(approver))]
     ids = select(table.c.id).select_from(joined).where(*conditions).order_by(table.c.id).limit(most)
