@@ -118,6 +118,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     },
     "Candidate": {"measurement": _measure},
     "Case": {"criteria": None, "rubric": lambda: example("Rubric"), "rules": (REGEX,), "threshold": None},
+    "CertifiedJudge": {"judge": DIGEST, "rubric": DIGEST, "prompt": DIGEST},
     "Confusion": {"categories": (False, True), "counts": ((3, 1), (0, 5))},
     "ContentSet": {"digest": DIGEST},
     "CreationVerdict": {"chain_result": lambda: example("JudgeChainResult")},
@@ -144,6 +145,14 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     },
     "ProbeResult": {"undecided_because": None, "contract_violated": False},
     "PromotionVerdict": {"confidence": 0.25},
+    "ReleasePolicy": {
+        "confidence": 0.95,
+        "level": 0.97,
+        "p_value": 0.02,
+        **dict.fromkeys(
+            ("grid_digest", "judge_digest", "rubric_digest", "asked_digest", "contents_digest", "labels_digest"), DIGEST
+        ),
+    },
     "Report": {"measurement": _measure},
     "ReuseVerdict": {"valid": False},
     "ReviewVerdict": {"chain_result": lambda: example("JudgeChainResult")},

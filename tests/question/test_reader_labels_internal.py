@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from adjudge import Judge
+from adjudge.judges.description import describe_judge, rebuild_judge
 from adjudge.models import as_model
-from adjudge.runs.judging import describe_judge, rebuild_judge
 from kit.judges import Plain
 
 LABELS = ("compliance", "refusal", "partial")

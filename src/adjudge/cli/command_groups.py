@@ -145,9 +145,16 @@ def write_section(formatter: Any, title: str, rows: Sequence[tuple[str, str]]) -
 def make_group(name: str, sentence: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
     """A group of commands, by their names in the order of its help text."""
     group = typer.Typer(name=name, help=sentence, cls=CommandGroup, **_SETTINGS)
+    if len(commands) == 1:
+        # A group of one command would be that command, and its name no word of it.
+        group.callback()(_do_nothing)
     for command_name, function in commands.items():
         group.command(command_name, cls=Command)(expand_sets(function))
     return group
+
+
+def _do_nothing() -> None:
+    """Do nothing before a command of a group."""
 
 
 def make_command_line(sentence: str) -> typer.Typer:

@@ -61,6 +61,21 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
             sentence="Measure a judge against people: what it catches, what it keeps, and what people would pass.",
         ),
         ListedCommand(
+            name="certify",
+            place="certify:certify_run",
+            sentence="Certify what was measured about the judge of a run: one file, which a gate can demand.",
+        ),
+        ListedCommand(
+            name="certificate",
+            place="certificate:certificate_app",
+            sentence="Verify what was certified about a judge.",
+        ),
+        ListedCommand(
+            name="calibrate",
+            place="calibrate:calibrate",
+            sentence="Find from which score on the judge of a run may decide alone, so that a promise is kept.",
+        ),
+        ListedCommand(
             name="replace-judge",
             place="replace_judge:replace_judge",
             sentence="Compare candidate judges with the judge that they may replace, on its labelled cases.",
@@ -77,6 +92,11 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
             name="approvals",
             place="approvals:approvals_app",
             sentence="List requests for approval, and decide them.",
+        ),
+        ListedCommand(
+            name="monitor",
+            place="monitor:monitor",
+            sentence="Say whether gates with an audit still let through what they promise.",
         ),
         ListedCommand(
             name="rules",

@@ -62,6 +62,13 @@ def _describe_closed(payload: Mapping[str, Any]) -> str:
     return f"{payload.get('status')} by {_list_names(payload, 'closed_by')}"
 
 
+def _describe_audit(payload: Mapping[str, Any]) -> str:
+    if payload.get("decided_by") != "human":
+        return "nobody answered"
+    was = "was right to let through" if payload.get("status") == "approved" else "should have been stopped"
+    return f"{was}, says {_list_names(payload, 'closed_by')}"
+
+
 def _describe_erasure(payload: Mapping[str, Any]) -> str:
     bodies = payload.get("bodies")
     what = f"entry {payload.get('seq')}" if bodies is None else f"{bodies} payloads and what belongs to them"
@@ -82,6 +89,11 @@ _DESCRIPTIONS: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "approval.vote_withdrawn": ("by", _describe_withdrawn),
     "approval.commented": ("by", _describe_comment),
     "approval.closed": ("status", _describe_closed),
+    "audit.requested": ("approvers", _describe_requested),
+    "audit.closed": ("status", _describe_audit),
+    "audit.failed": ("problem", lambda payload: f"nobody could be asked: {payload['problem']}"),
+    "model.changed": ("model", lambda payload: f"{payload['model']} answers for {payload.get('gate')}"),
+    "monitor.reset": ("by", lambda payload: f"{payload['by']} begins anew: {payload.get('reason')}"),
     "override": ("by", _describe_override),
     "erasure": ("by", _describe_erasure),
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -205,6 +205,43 @@ class LedgerOptions:
     no_ledger: Annotated[
         bool, typer.Option("--no-ledger", help="Record to no ledger, even if adjudge.toml names one.")
     ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateOptions:
+    """The certificate that a gate demands, over what its table in adjudge.toml says."""
+
+    heading: ClassVar[str] = "Certificate"
+    require_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--require-certificate", metavar="FILE", help="Ask a person unless this certificate speaks for the judge."
+        ),
+    ] = None
+    max_age: Annotated[
+        str | None, typer.Option("--max-age", metavar="TIME", help="The most time since it was measured, like 30d.")
+    ] = None
+    min_sensitivity: Annotated[
+        float | None,
+        typer.Option("--min-sensitivity", metavar="SHARE", help="The least lower limit of its sensitivity."),
+    ] = None
+    min_specificity: Annotated[
+        float | None,
+        typer.Option("--min-specificity", metavar="SHARE", help="The least lower limit of its specificity."),
+    ] = None
+    release_policy: Annotated[
+        Path | None,
+        typer.Option("--release-policy", metavar="FILE", help="Ask a person about passes below its score."),
+    ] = None
+
+    def list_given(self) -> dict[str, Any]:
+        """List the options that were given, as a gate's table has them; files are seen from here."""
+        values = {option.name: getattr(self, option.name) for option in fields(self)}
+        return {
+            name: str(value.absolute()) if isinstance(value, Path) else value
+            for name, value in values.items()
+            if value is not None
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ _OTHER_NAMES = {
     "fields['task']": ("--task",),
     "format": ("--from",),
     "labels": ("--reader-labels",),
+    "labels_are_random": ("--labels-are",),
     "opinion_by": ("--by",),
     "passes": ("--reader-passes",),
     "poll": ("--batch-poll",),

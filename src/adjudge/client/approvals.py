@@ -29,13 +29,16 @@ class RemoteApprovals:
         gate: str | None = None,
         words: str | None = None,
         limit: int = 1_000,
+        audits: bool = False,
     ) -> tuple[Approval, ...]:
         """List the requests that the key may look at, the oldest first; ``None`` is any status.
 
         ``title`` is a part of the title, ``agent`` and ``customer`` are what the requests' metadata say. ``words`` is
-        what a person would type into the search of the queue, such as ``refund customer:C-20931``.
+        what a person would type into the search of the queue, such as ``refund customer:C-20931``. ``audits`` lists
+        audits in their place.
         """
         filters = {"title": title, "agent": agent, "customer": customer, "gate": gate, "q": words}
+        filters |= {"audits": "true"} if audits else {}
         reply = await self.connection.get("v1", "approvals", status=status or "all", limit=limit, **filters)
         return read_answer(_read_list, reply, self.connection.url, "list of approvals")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_flag, check_timeout
+from adjudge.formats.arguments import check_flag, check_timeout, is_finite
 from adjudge.formats.files import open_regular
 from adjudge.formats.text import flatten, show
 from adjudge.formats.toml import read_toml
@@ -51,7 +51,12 @@ MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_ch
 _DEFAULTS = ("judge", "rubric", "timeout")
 
 _GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_rule", "on_undecided", "on_tampering", "mode", "sample",
-              "ask", "cache", "cache_expires_in", "budget", "budget_per")  # fmt: skip
+              "ask", "cache", "cache_expires_in", "budget", "budget_per", "audit", "require_certificate",
+              "certificate_key", "allow_unsigned", "max_age", "min_sensitivity", "min_specificity",
+              "release_policy")  # fmt: skip
+
+AUDIT = ("share", "promise", "confidence", "approvers", "expires_in")
+"""The members of a gate's ``audit``."""
 
 _LEDGER = ("url", "store_content", "redact", "key")
 
@@ -240,9 +245,10 @@ def _check_gate(table: object, where: str) -> None:
     if not isinstance(table, dict):
         raise UsageError(f"{where} must be a table with a rubric or rules, got {show(table)}")
     check_keys(table, _GATE_KEYS, where)
-    for key in ("rubric", "judge", "cache"):
+    for key in ("rubric", "judge", "cache", "require_certificate", "certificate_key", "max_age", "release_policy"):
         if not isinstance(table.get(key, ""), str):
-            raise UsageError(f"{key} must be a name in quotes, got {show(table[key])}", argument=key, where=where)
+            noun = "a name" if key in ("rubric", "judge", "cache") else "a text"
+            raise UsageError(f"{key} must be {noun} in quotes, got {show(table[key])}", argument=key, where=where)
     rules = table.get("rules", [])
     if not isinstance(rules, list) or not all(isinstance(rule, str | dict) for rule in rules):
         raise UsageError(
@@ -257,6 +263,15 @@ def _check_gate(table: object, where: str) -> None:
             f'ask must be a table like {{approvers = ["ana"]}}, got {show(ask)}', argument="ask", where=where
         )
     _check_ask(ask, ASK, f"{where}: ask")
+    audit = table.get("audit", {})
+    if isinstance(audit, dict):
+        check_keys(audit, AUDIT, f"{where}: audit")
+    elif not is_finite(audit):
+        raise UsageError(
+            f"audit must be a share like 0.02, or a table like {{share = 0.02, promise = 0.1}}, got {show(audit)}",
+            argument="audit",
+            where=where,
+        )
 
 
 def _check_ask(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str) -> None:

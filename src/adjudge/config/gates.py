@@ -17,8 +17,10 @@ from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.config.modules import find_code, importing
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
+from adjudge.guards.audit import Audit
 from adjudge.guards.gate import Gate
 from adjudge.judges.chain import list_judges
+from adjudge.ledger.signature import is_public_key
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import as_rule
@@ -100,18 +102,26 @@ _ASKING = ("on_failed", "on_rule", "on_undecided", "on_tampering")
 
 _POLICIES = (*_ASKING, "mode", "sample")
 
+_BARS = ("allow_unsigned", "max_age", "min_sensitivity", "min_specificity")
+
 
 def open_gate(
-    name: str, config: Config, *, recorder: CommandRecorder | None = None, approvals: Approvals | None = None
+    name: str,
+    config: Config,
+    *,
+    recorder: CommandRecorder | None = None,
+    approvals: Approvals | None = None,
+    demanded: Mapping[str, Any] | None = None,
 ) -> Gate:
     """Open the gate of this name in the file; raises ``UsageError`` naming the table for what is wrong with it.
 
     ``recorder`` keeps its decisions, and beside its ledger people are asked; ``None`` is for a gate that is only
     looked at. It never waits for a person: what it held back is resumed. ``approvals`` are those that are open already.
+    ``demanded`` is what a command line demands of a certificate, over what the table does.
     """
-    table = config.gates.get(name)
-    if table is None:
+    if name not in config.gates:
         raise UsageError(_explain_missing(name, config))
+    table = {**config.gates[name], **(demanded or {})}
     where = f"{config.path}: [gates.{flatten(name, 120)}]"
     try:
         rubric = _open_rubric(table.get("rubric"), config)
@@ -123,8 +133,10 @@ def open_gate(
             ledger=recorder if recorder is not None and recorder.ledger is not None else None,
             config=config.digest,
             wait=False,
+            audit=_open_audit(table),
             **_open_asking(table, config, recorder, approvals),
             **{key: table[key] for key in _POLICIES if key in table},
+            **_read_demand(table, config),
         )
     except UsageError as error:
         raise error if str(error).startswith(str(config.path)) else error.within(where) from None
@@ -157,8 +169,8 @@ async def close_gate(gate: Gate) -> None:
 def _open_asking(
     table: Mapping[str, Any], config: Config, recorder: CommandRecorder | None, approvals: Approvals | None
 ) -> dict[str, Any]:
-    """Open what a gate needs to ask people, as arguments of ``Gate``; none where no policy asks."""
-    if "ask" not in [table.get(key) for key in _ASKING]:
+    """Open what a gate needs to ask people, as arguments of ``Gate``; none where nobody is asked."""
+    if "ask" not in [table.get(key) for key in _ASKING] and not {"audit", "require_certificate"} & set(table):
         if "ask" in table:
             raise UsageError('ask says who is asked, and nothing is; write on_failed = "ask", or take it out')
         return {}
@@ -167,10 +179,31 @@ def _open_asking(
         raise UsageError(
             "it asks people, and requests are kept beside a ledger; write url under [ledger], or give --ledger"
         )
-    terms = read_terms(config, table.get("ask", {}))
+    terms = read_terms(config, _find_audit_approvers(table) | table.get("ask", {}))
     shows = terms.pop("show_content", False)
     opened = approvals if approvals is not None else open_approvals(config, ledger, quiet=False)
     return {"approvals": opened, "ask": terms, "show_content": shows}
+
+
+def _read_demand(table: Mapping[str, Any], config: Config) -> dict[str, Any]:
+    """Read what a gate demands of a certificate, as arguments of ``Gate``; files are named from the configuration."""
+    demand: dict[str, Any] = {name: table[name] for name in _BARS if name in table}
+    files = [name for name in ("require_certificate", "release_policy", "certificate_key") if name in table]
+    demand |= {name: config.resolve_path(table[name]) for name in files}
+    key = table.get("certificate_key")
+    return demand | {"certificate_key": key} if key is not None and is_public_key(key) else demand
+
+
+def _open_audit(table: Mapping[str, Any]) -> float | Audit | None:
+    audit = table.get("audit")
+    return Audit(**audit) if isinstance(audit, dict) else audit
+
+
+def _find_audit_approvers(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Find who answers audits, where they are named and nobody else is asked: then no others need to be named."""
+    audit = table.get("audit")
+    approvers = audit.get("approvers") if isinstance(audit, dict) else None
+    return {"approvers": approvers} if approvers and "ask" not in [table.get(key) for key in _ASKING] else {}
 
 
 def _open_rubric(name: str | None, config: Config) -> Rubric | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.erasure.choice import Choice
 from adjudge.erasure.report import Findings, NamedText
+from adjudge.guards.approval.listed import OPEN
 from adjudge.guards.approval.store import ApprovalTransaction, erase_request, load
 from adjudge.guards.approval.tables import APPROVALS, APPROVERS, PENDING, PENDING_VOTES, REQUEST_COLUMNS, VOTES
 from adjudge.guards.approval.tables import make_tables as make_approval_tables
@@ -32,7 +33,8 @@ TABLES = (KEY, ENTRY_COLUMNS, ENTRY_NAMES, SEARCH_TEXTS, APPROVALS, APPROVERS, P
           VOTES)  # fmt: skip
 
 KEPT = ("genesis", "erasure", "anchor", "certificate", "key.created", "key.rotated", "key.revoked", "run.reopened",
-        "call.passed", "call.ran", "call.unchecked")  # fmt: skip
+        "call.passed", "call.ran", "call.unchecked", "audit.closed", "audit.failed", "model.changed",
+        "monitor.reset", "gate.enforced")  # fmt: skip
 """Kinds of entries that hold no text of what was judged."""
 
 _AT_ONCE = 200
@@ -90,7 +92,7 @@ def find_chosen(connection: Connection, choice: Choice, findings: Findings, answ
         approvals=tuple(requests),
         answers=tuple(answered),
         words=_count_words(connection, entries),
-        opened=sum(status == "open" for status in requests.values()),
+        opened=sum(status in OPEN for status in requests.values()),
     )
 
 
@@ -157,7 +159,7 @@ def _find_requests(
             continue
         members = _read(body)
         if is_known or choice.is_subject(members.get("subject")) or any(map(choice.matches, _list_metadata(members))):
-            if status == "open" or members.get("message") or members.get("metadata"):
+            if status in OPEN or members.get("message") or members.get("metadata"):
                 found[ident] = status
             findings.approvals.add(ident)
             findings.subjects.add(str(members.get("subject")))
@@ -347,7 +349,7 @@ def _list_kinds(entries: Mapping[int, str]) -> str:
     """List of which kinds some entries are, like ``41 results, 14 decisions, 8 of approvals``."""
     counts: dict[tuple[str, str], int] = {}
     for kind in entries.values():
-        other = "of approvals" if kind.startswith(("approval.", "override")) else f"of kind {kind}"
+        other = "of approvals" if kind.startswith(("approval.", "audit.", "override")) else f"of kind {kind}"
         words = _KINDS.get(kind, (other, other))
         counts[words] = counts.get(words, 0) + 1
     return ", ".join(f"{count:,} {one if count == 1 else several}" for (one, several), count in counts.items())

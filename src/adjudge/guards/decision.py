@@ -22,7 +22,7 @@ class Blocked(AdjudgeError):
         self.decision = decision
 
 
-Mode = Literal["enforce", "observe"]
+Mode = Literal["enforce", "observe", "enforce_when_certified"]
 
 
 _CHOICES = {"decided_by": get_args(DecidedBy), "mode": get_args(Mode)}
@@ -97,6 +97,7 @@ class Decision:
     detail: str = ""
     """One sentence: which policy decided, who approved, or what went wrong."""
     mode: Mode = "enforce"
+    """The gate's mode; of ``enforce_when_certified``, whether it enforced or observed this time."""
     would_allow: bool | None = None
     """The decision of ``mode="enforce"`` without a person; ``None`` if nothing was judged."""
     sampled: bool = True

@@ -12,15 +12,26 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar, get_args
 
 from adjudge.agents.run import AgentRun
 from adjudge.content import check_extent, copy_plain, digest_text, read_content, write_plain
 from adjudge.errors import AdjudgeError, Argument, FunctionError, RequestExists, UsageError
 from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_functions, check_share, read_options
+from adjudge.formats.durations import read_duration
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
 from adjudge.guards.approval_digest import CONTEXT, describe_terms, digest_request, find_other, make_basis
+from adjudge.guards.audit import Audit, Auditor, read_audit
+from adjudge.guards.certificate.demand import (
+    CertificateDemand,
+    CertificateSource,
+    CertificateTerms,
+    ReleasePolicySource,
+)
+from adjudge.guards.certificate.enforcement import Enforcement
+from adjudge.guards.certificate.qualification import Bars, Qualification
 from adjudge.guards.decision import (
     ApprovalAnswer,
     Asker,
@@ -38,6 +49,7 @@ from adjudge.guards.decision import (
 from adjudge.guards.decorator import GuardingGate, make_guard
 from adjudge.guards.gate_policy import Policy, choose_step, was_failed_by_rule
 from adjudge.guards.held_request import HeldRequest, keep_described
+from adjudge.guards.monitor import Monitor
 from adjudge.guards.pending_store import PendingStore
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
@@ -45,6 +57,8 @@ from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
 from adjudge.ledger.judged import describe_judged
+from adjudge.ledger.payload import check_text
+from adjudge.ledger.signature import render_public_key
 from adjudge.result import DecidedBy, JudgeResult, RuleResult
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric
@@ -56,12 +70,24 @@ from adjudge.sync import make_sync_method
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Status
     from adjudge.judges.evaluate import EvaluateArguments
+    from adjudge.ledger.signature import PublicKey
 
 
 class Check:
     """One check under way: what was asked and since when. It lives as long as the call."""
 
-    __slots__ = ("asks_always", "content", "context", "digests", "gate", "metadata", "request", "started", "subject")
+    __slots__ = (
+        "asks_always",
+        "content",
+        "context",
+        "digests",
+        "gate",
+        "metadata",
+        "observes",
+        "request",
+        "started",
+        "subject",
+    )
 
     def __init__(
         self,
@@ -80,6 +106,8 @@ class Check:
         """Task, context and reference; plain data once ``run`` has read them, like the content."""
         self.digests: dict[str, str] = {}
         self.metadata = metadata
+        self.observes = gate.mode == "observe"
+        """True if it lets everything through."""
         self.started = time.perf_counter()
         self.subject: str | None = None
         self.content: object = None
@@ -112,8 +140,9 @@ class Check:
 
     async def refuse(self, why: str) -> Decision:
         """Make and record the decision about what could not be read."""
-        if self.gate.mode == "observe":
-            decision = self._make("policy", allowed=True, detail=f"observed: {why}", would_allow=False)
+        await self._settle_mode(None)
+        if self.observes:
+            decision = self._make("policy", allowed=True, detail=f"{self._observed}: {why}", would_allow=False)
         else:
             decision = self._make("policy", detail=why, would_allow=False)
         return await self._record(decision)
@@ -228,32 +257,73 @@ class Check:
     # ------------------------------------------------------------ deciding
 
     async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
+        qualification = await self._qualify(result)
+        await self._settle_mode(qualification)
+        if qualification is not None:
+            result = replace(result, qualification=qualification.kind)
         await notify(self.gate.on_result, result, name="on_result")
         await self._notify("judged", detail=result.outcome)
-        return await self._record(await self._decide(result, readable=readable))
+        decision = await self._record(await self._decide(result, qualification, readable=readable))
+        if self.gate.auditor is not None:
+            await self.gate.auditor.follow(decision, self._read_shown)
+        return decision
 
-    async def _decide(self, result: JudgeResult, *, readable: bool) -> Decision:
+    async def _settle_mode(self, qualification: Qualification | None) -> None:
+        """Settle whether a gate that enforces once it is certified observes still."""
+        if self.gate.enforcement is not None:
+            self.observes = await self.gate.enforcement.settle(qualification) == "observe"
+
+    @property
+    def _observed(self) -> str:
+        """The beginning of the detail of what is let through to be observed."""
+        return "observed" if self.gate.enforcement is None else "observed, since no certificate held yet"
+
+    async def _qualify(self, result: JudgeResult) -> Qualification | None:
+        """Find whether a certificate speaks for a result; ``None`` where none is demanded, and if a rule failed it."""
+        demand = self.gate.demand
+        if demand is None or was_failed_by_rule(result):
+            return None
+        qualification, error = await call_safely(demand.qualify, result)
+        if not isinstance(qualification, Qualification):
+            return Qualification(
+                kind="unqualified", reason=self._report(error, "the certificate could not be compared")
+            )
+        return qualification
+
+    async def _decide(self, result: JudgeResult, qualification: Qualification | None, *, readable: bool) -> Decision:
         gate = self.gate
         step, by = choose_step(result, gate.policy, readable=readable)
-        if step == "allow" and self.asks_always and gate.mode == "enforce":
+        withheld = qualification.withheld if qualification is not None and step == "allow" else None
+        if withheld is not None:
+            return await self._withhold(result, withheld)
+        if step == "allow" and self.asks_always and not self.observes:
             return await self._ask(self._make("policy", result=result, would_allow=True), result)
         if step == "allow":
-            detail = "on_undecided='allow'" if not result.passed else ""
+            details = ["on_undecided='allow'"] if not result.passed else []
+            details += [qualification.reason] if qualification is not None else []
+            detail = "; ".join(details)
             return self._make(by, allowed=True, result=result, detail=detail, would_allow=True)
-        if gate.mode == "observe":
-            detail = f"observed: enforce would {step}"
+        if self.observes:
+            detail = f"{self._observed}: enforce would {step}"
             return self._make("policy", allowed=True, result=result, detail=detail, would_allow=False)
         blocked = self._make(by, result=result, would_allow=False)
         return blocked if step == "block" else await self._ask(blocked, result)
 
-    async def _ask(self, blocked: Decision, result: JudgeResult) -> Decision:
+    async def _withhold(self, result: JudgeResult, reason: str) -> Decision:
+        """Ask people about what would be let through, because no certificate speaks for it."""
+        if self.observes:
+            detail = f"{self._observed}: enforce would ask: {reason}"
+            return self._make("policy", allowed=True, result=result, detail=detail, would_allow=False)
+        return await self._ask(self._make("policy", result=result, would_allow=False), result, because=reason)
+
+    async def _ask(self, blocked: Decision, result: JudgeResult, *, because: str = "") -> Decision:
         gate = self.gate
         if gate.approvals is None:  # a gate with "ask" has them; without this line a mistake elsewhere would raise
-            return replace(blocked, detail="nobody can be asked")
+            return replace(blocked, detail=_join("nobody can be asked", because))
         if self.subject is None:
             # Without a digest an approval is bound to nothing, and could be used for anything else that has none.
             return replace(blocked, detail="nobody was asked: content that cannot be read cannot be told apart")
-        message = f"gate {gate.name!r} held this back: {result.explain()}"
+        message = f"gate {gate.name!r} held this back: {_join(because, result.explain())}"
         shown = await self._read_shown()
         basis = self._make_basis(self.digests)
         limits: dict[str, Any] = {}
@@ -261,19 +331,19 @@ class Check:
             basis[self.request.kind] = self.request.describe(gate.name)
             most_open = self.request.limit_open()
             limits = {"most_open": most_open} if most_open else {}
-        detail = f"{_ASKED}: on_rule='ask'" if was_failed_by_rule(result) else _ASKED
+        detail = _join(_ASKED, "on_rule='ask'" if was_failed_by_rule(result) else because)
         # Plain, as it will be read back: an object that says something else later would make another request of it.
         blocked = replace(blocked, metadata=to_plain(blocked.metadata), basis=basis, detail=detail)
         try:
             blocked = replace(blocked, request=self._digest(blocked))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - metadata of somebody's own may be anything
-            return replace(blocked, detail=self._report(error, "nobody could be asked"))
+            return replace(blocked, detail=_join(self._report(error, "nobody could be asked"), because))
         approval_id, error = await call_safely(gate.approvals.request, blocked, message, **shown, **limits, **gate.ask)
         if isinstance(error, RequestExists) and self.request is not None and self.request.joins:
             # Checked twice at once, or on two machines. One approval holds both; neither goes on before it is used.
             return replace(blocked, pending=True, approval_id=error.approval_id, detail=_ASKED_ALREADY)
         if error is not None or not isinstance(approval_id, str) or not approval_id:
-            return replace(blocked, detail=self._report(error, "nobody could be asked"))
+            return replace(blocked, detail=_join(self._report(error, "nobody could be asked"), because))
         await self._notify("asked", detail=approval_id)
         pending = replace(blocked, pending=True, approval_id=approval_id)
         return await self._apply_answer(pending) if gate.wait or await self._is_answered(approval_id) else pending
@@ -434,8 +504,9 @@ class Check:
         logger.error("gate %r: decision %s was %s", self.gate.name, decision.id, problem)
         await self._notify("unrecorded", detail=problem)
         detail = f"{problem}; {decision.detail}" if decision.detail else problem
-        allowed = self.gate.mode == "observe"
-        return replace(decision, allowed=allowed, pending=False, decided_by="policy", would_allow=False, detail=detail)
+        return replace(
+            decision, allowed=self.observes, pending=False, decided_by="policy", would_allow=False, detail=detail
+        )
 
     def _report(self, error: BaseException | None, problem: str) -> str:
         """Log an error, and return the problem without its text: a database's error quotes what it was given."""
@@ -465,7 +536,7 @@ class Check:
             decided_by=by,
             result=result,
             detail=detail,
-            mode=self.gate.mode,
+            mode="observe" if self.observes else "enforce",
             would_allow=would_allow,
             sampled=sampled,
             config=self.gate.config,
@@ -500,6 +571,11 @@ def _repeat(result: RuleResult) -> Rule:
         return result
 
     return Rule(name=result.name, evaluate=repeat, severity=result.severity)
+
+
+def _join(first: str, second: str) -> str:
+    """Join two clauses, of which each may be empty."""
+    return ": ".join([clause for clause in (first, second) if clause])
 
 
 _ASKED = "a person was asked"
@@ -595,7 +671,9 @@ class Gate(ReadOnly):
         on_undecided: What to do with undecided content: ``block``, ``ask`` a person, or ``allow`` it, by policy, if no
             judge objected.
         on_tampering: What to do with content that was tampered with: ``block``, or ``ask`` a person.
-        mode: ``enforce``, or ``observe``: decide and record, ask no person, and let everything through.
+        mode: ``enforce``, or ``observe``: decide and record, ask no person, and let everything through; or
+            ``enforce_when_certified``: observe until a certificate holds, and from then on enforce. That it has
+            enforced is recorded in the ledger, and it never observes again.
         sample: The share of contents that the judge is asked about, in 0 to 1. Rules check all of them. The rest is let
             through, by policy. One gate always treats the same content alike, and its author cannot know how.
         seed: Fixes which contents are sampled, for a repeatable experiment; by default a secret of this process does.
@@ -613,6 +691,20 @@ class Gate(ReadOnly):
             reference.
         on_result: Called with every result; sync or async. What it raises is logged and not raised.
         on_event: Called with every event; sync or async. What it raises is logged and not raised.
+        audit: The share of what the judge lets through that people are asked about afterwards, drawn at random, or an
+            ``Audit`` with what is promised of it; ``read_monitor`` says whether the answers bear it out. No call waits
+            for an answer. It needs ``Approvals``, and ``show_content`` or a ledger that keeps what is ``held``.
+        require_certificate: A ``Certificate``, or the path of its file, which is read anew for every result. What the
+            judge passes goes through only if the certificate is signed and was made for exactly this judge and rubric,
+            the same model answers, the bars below are met, and the alarm of ``audit``, which it needs, is quiet. A
+            person is asked otherwise; ``JudgeResult.qualification`` and the decision's detail say why.
+        certificate_key: The public key that signs certificates; ``None`` for that of the ledger.
+        allow_unsigned: Accept a certificate without a signature, which anybody who can write the file can make.
+        max_age: The most time since the certificate's first content was judged: a ``timedelta``, or ``30d``, ``12h``.
+        min_sensitivity: The least that the lower limit of the certificate's sensitivity may be, in 0 to 1.
+        min_specificity: The same of its specificity.
+        release_policy: A ``ReleasePolicy`` that the certificate names, or the path of its file. A person is asked about
+            what the judge passes and the policy does not release.
         config: Digest of the configuration file this gate was read from; copied to every decision.
     """
 
@@ -638,6 +730,14 @@ class Gate(ReadOnly):
         redact: Callable[[Any], Any] | None = None,
         on_result: Callable[[JudgeResult], Any] | None = None,
         on_event: Callable[[GateEvent], Any] | None = None,
+        audit: float | Audit | None = None,
+        require_certificate: CertificateSource | None = None,
+        certificate_key: PublicKey | None = None,
+        allow_unsigned: bool = False,
+        max_age: timedelta | str | None = None,
+        min_sensitivity: float | None = None,
+        min_specificity: float | None = None,
+        release_policy: ReleasePolicySource | None = None,
         config: str | None = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
@@ -670,9 +770,25 @@ class Gate(ReadOnly):
         self.redact = redact
         self.on_result = on_result
         self.on_event = on_event
+        self.audit: Audit | None = read_audit(audit, where=f"gate {name!r}")
+        self.require_certificate = require_certificate
+        self.certificate_key = certificate_key
+        self.allow_unsigned = allow_unsigned
+        self.max_age: timedelta | None = (
+            None if max_age is None else read_duration("max_age", max_age, where=f"gate {name!r}")
+        )
+        self.min_sensitivity = min_sensitivity
+        self.min_specificity = min_specificity
+        self.release_policy = release_policy
         self.config = config
         self._secret = secrets.token_bytes(32) if seed is None else str(seed).encode()
         _check_options(self)
+        self.auditor: Auditor | None = _make_auditor(self)
+        """Audits what the judge lets through; ``None`` without ``audit``."""
+        self.demand: CertificateDemand | None = _make_demand(self)
+        """The demand for a certificate; ``None`` without ``require_certificate``."""
+        self.enforcement: Enforcement | None = _make_enforcement(self)
+        """Whether it enforces by now; ``None`` without ``mode="enforce_when_certified"``."""
         self._is_made = True
 
     def replace(self, **changes: Any) -> Self:
@@ -752,10 +868,30 @@ class Gate(ReadOnly):
         """
         return make_guard(GuardingGate(name=self.name, check=self.check, withdraw=self._withdraw), argument)
 
+    async def read_monitor(self) -> Monitor:
+        """Return what the audits of this gate show: whether the judge lets through what was promised.
+
+        It reads only the ledger's entries since the last look, by any process. Raises ``UsageError`` for a gate without
+        ``audit``, and ``LedgerError`` when the ledger cannot be read.
+        """
+        if self.auditor is None:
+            raise UsageError(
+                "nothing is audited, so there is nothing to monitor; give ",
+                Argument("audit"),
+                argument="audit",
+                where=f"gate {self.name!r}",
+            )
+        return await self.auditor.read()
+
     async def aclose(self) -> None:
         """Close the connections of the judge's models."""
         if self.judge is not None:
             await self.judge.aclose()
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person may have to be asked before something goes through."""
+        return self.policy.asks or self.require_certificate is not None
 
     @property
     def shows_content(self) -> bool:
@@ -860,6 +996,7 @@ def _check_options(gate: Gate) -> None:
         raise UsageError("'ask' needs somebody to ask; give ", Argument("approvals"), argument="ask", where=where)
     _check_stores(gate, where)
     _check_ask(gate, where)
+    _check_audit(gate, where)
     check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
 
 
@@ -883,7 +1020,7 @@ def _check_ask(gate: Gate, where: str) -> None:
         raise UsageError(
             f"ask must be a mapping of arguments, got {type(gate.ask).__name__}", argument="ask", where=where
         )
-    if gate.pending_store is None or not gate.policy.asks:
+    if gate.pending_store is None or not gate.asks:
         return
     try:
         gate.pending_store.check_request(has_content=gate.shows_content, **gate.ask)
@@ -891,3 +1028,140 @@ def _check_ask(gate: Gate, where: str) -> None:
         raise error.within(f"{where}: ask") from None
     except TypeError as error:
         raise UsageError(f"ask: {error}", argument="ask", where=where) from None
+
+
+def _check_audit(gate: Gate, where: str) -> None:
+    """Refuse an audit that nobody could ever answer, or whose answers nobody would find again."""
+    if gate.audit is None:
+        return
+    if gate.judge is None:
+        raise UsageError(
+            "audit is for what a judge lets through, and this gate has none; leave it out",
+            argument="audit",
+            where=where,
+        )
+    if gate.pending_store is None:
+        raise UsageError(
+            "audit asks people; give ", Argument("approvals"), ", made by Approvals", argument="audit", where=where
+        )
+    if not gate.shows_content:
+        raise UsageError(
+            "audit needs people to read what was let through; give ",
+            Argument("show_content", "True"),
+            ", or a ledger with store_content='held'",
+            argument="audit",
+            where=where,
+        )
+    check_text("name", gate.name)
+    approvers = gate.audit.approvers or gate.ask.get("approvers", ())
+    try:
+        gate.pending_store.check_request(has_content=True, approvers=approvers, expires_in=gate.audit.expires_in)
+    except UsageError as error:
+        raise error.within(f"{where}: audit") from None
+
+
+def _make_auditor(gate: Gate) -> Auditor | None:
+    if gate.audit is None:
+        return None
+    return Auditor(gate.name, gate.audit, gate.approvals, gate.ask.get("approvers", ()))  # type: ignore[arg-type]
+
+
+def _make_enforcement(gate: Gate) -> Enforcement | None:
+    """Make what remembers whether a gate has enforced; raises ``UsageError`` where no certificate could begin it."""
+    if gate.mode != "enforce_when_certified":
+        return None
+    if gate.demand is None or gate.pending_store is None:
+        raise UsageError(
+            "mode='enforce_when_certified' begins to enforce when a certificate holds; give ",
+            Argument("require_certificate"),
+            argument="mode",
+            where=f"gate {gate.name!r}",
+        )
+    return Enforcement(gate.name, gate.pending_store.ledger)
+
+
+_TERMS = ("certificate_key", "max_age", "min_sensitivity", "min_specificity", "release_policy")
+"""Arguments that say something of a certificate, and mean nothing where none is demanded."""
+
+
+def _make_demand(gate: Gate) -> CertificateDemand | None:
+    """Make the demand for a certificate; raises ``UsageError`` for one that could never be met, or means nothing."""
+    source, auditor = gate.require_certificate, gate.auditor
+    where = f"gate {gate.name!r}"
+    if source is None:
+        given = next((name for name in _TERMS if getattr(gate, name) is not None), None)
+        if given is not None or gate.allow_unsigned:
+            name = given or "allow_unsigned"
+            raise UsageError(
+                f"{name} is for a certificate, and none is demanded; give ",
+                Argument("require_certificate"),
+                argument=name,
+                where=where,
+            )
+        return None
+    _check_demand(gate, where)
+    key = _find_public_key(gate)
+    if auditor is None:
+        raise UsageError(
+            "require_certificate relies on what was measured once, so people have to look at some of what goes "
+            "through; give ",
+            Argument("audit"),
+            argument="require_certificate",
+            where=where,
+        )
+    if key is None and not gate.allow_unsigned:
+        raise UsageError(
+            "require_certificate needs to know whose signature counts; give a ledger with a key, or ",
+            Argument("certificate_key"),
+            argument="require_certificate",
+            where=where,
+        )
+    terms = CertificateTerms(
+        source=source,
+        key=key,
+        allow_unsigned=gate.allow_unsigned,
+        bars=Bars(max_age=gate.max_age, min_sensitivity=gate.min_sensitivity, min_specificity=gate.min_specificity),
+        release_policy=gate.release_policy,
+    )
+    return CertificateDemand(terms, judge=gate.judge, rubric=gate.rubric, rules=gate.rules, read_monitor=auditor.read)
+
+
+def _check_demand(gate: Gate, where: str) -> None:
+    """Refuse a gate that would let through what neither a certificate nor a person speaks for, or has no judge."""
+    check_flag("allow_unsigned", gate.allow_unsigned, where=where)
+    for name in ("min_sensitivity", "min_specificity"):
+        if getattr(gate, name) is not None:
+            check_share(name, getattr(gate, name), where=where)
+    if gate.judge is None:
+        raise UsageError(
+            "require_certificate is for a judge, and this gate has none; leave it out",
+            argument="require_certificate",
+            where=where,
+        )
+    openings = {
+        "sample": gate.sample < 1,
+        "ask": gate.ask.get("first") is not None or gate.ask.get("on_expiry", "deny") != "deny",
+    }
+    for name, opens in openings.items():
+        if opens:
+            option = {"ask": "ask with first or on_expiry='approve'"}.get(name, f"{name} below 1")
+            raise UsageError(
+                f"{option} lets something through that neither a certificate nor a person speaks for; leave it out "
+                "where require_certificate is given",
+                argument=name,
+                where=where,
+            )
+
+
+def _find_public_key(gate: Gate) -> str | None:
+    """Find the key that signs a gate's certificates: the stated one, else its ledger's, else that of its approvals."""
+    if gate.certificate_key is not None:
+        try:
+            return render_public_key(gate.certificate_key)
+        except UsageError as error:
+            raise error.within(f"gate {gate.name!r}: certificate_key") from None
+    ledger = getattr(gate.ledger, "ledger", gate.ledger)  # one that records for a command holds a ledger
+    if ledger is None and gate.pending_store is not None:
+        ledger = gate.pending_store.ledger
+    key = getattr(ledger, "public_key", None)
+    return key if isinstance(key, str) else None

@@ -55,7 +55,7 @@ async def check_request(
 
 def can_repeat(gate: Gate) -> bool:
     """Return whether a request that this gate holds back can be sent again: its approvals store pending decisions."""
-    return gate.mode == "enforce" and gate.policy.asks and gate.pending_store is not None
+    return gate.mode != "observe" and gate.asks and gate.pending_store is not None
 
 
 async def find_repeated(gate: Gate, request: HeldRequest) -> str | None:

@@ -426,7 +426,7 @@ class _Admission:
         """Return ``None`` to let the request through, otherwise the response."""
         ids = _list_values(self._scope["headers"], _APPROVAL)
         # A gate that observes lets everything through and holds nothing back, so it ignores ids.
-        if ids and self._middleware.gate.mode == "enforce":
+        if ids and self._middleware.gate.mode != "observe":
             is_valid = can_repeat(self._middleware.gate) and len(ids) == 1 and _ID.fullmatch(ids[0])
             return await self._read(ids[0].decode()) if is_valid and self._raw else _UNKNOWN
         return await self._read(None) if self._raw else None

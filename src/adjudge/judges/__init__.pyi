@@ -2,6 +2,8 @@ from adjudge.errors import Reason as Reason
 from adjudge.judges.chain import JudgeChain as JudgeChain
 from adjudge.judges.chain_outcome import Strategy as Strategy
 from adjudge.judges.compare import Criteria as Criteria
+from adjudge.judges.description import JudgeIdentity as JudgeIdentity
+from adjudge.judges.description import identify_judge as identify_judge
 from adjudge.judges.evaluate import EvaluateArguments as EvaluateArguments
 from adjudge.judges.evaluate import JudgeLike as JudgeLike
 from adjudge.judges.evaluate import RubricSource as RubricSource

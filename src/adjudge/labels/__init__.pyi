@@ -1,6 +1,7 @@
 from adjudge.labels.agreement import LabelAgreement as LabelAgreement
 from adjudge.labels.agreement import compute_label_agreement as compute_label_agreement
 from adjudge.labels.case_list import write_case_list as write_case_list
+from adjudge.labels.looks import CalibrationLook as CalibrationLook
 from adjudge.labels.looks import Look as Look
 from adjudge.labels.looks import load_looks as load_looks
 from adjudge.labels.plan import LabelPlan as LabelPlan

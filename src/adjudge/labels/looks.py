@@ -25,11 +25,31 @@ _LARGEST = 500_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationLook:
+    """The part of a look at which thresholds were tested. What is equal is the same look, however often it is taken."""
+
+    promise: str
+    """The promise that was tested, such as ``wrong_pass<=0.05``."""
+    confidence: float
+    """The share of calibrations in which it is kept."""
+    grid: str
+    """SHA-256 of the thresholds, which were fixed before any label was read."""
+    labels: str
+    """SHA-256 of the labelled cases and what people found of each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return write_record(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """One look at what the labels of a run come to."""
 
     schema: ClassVar[str] = "adjudge/look/1"
-    _layout: ClassVar[Layout] = Layout(last=("added",), computed={"at": lambda look: look.at.astimezone(UTC)})
+    _layout: ClassVar[Layout] = Layout(
+        last=("added",), omitted=("calibration",), computed={"at": lambda look: look.at.astimezone(UTC)}
+    )
 
     at: datetime
     by: str
@@ -52,6 +72,8 @@ class Look:
     """The bar that the lower limit had to reach, where somebody asked."""
     outcome: str | None = None
     """The outcome of that."""
+    calibration: CalibrationLook | None = None
+    """The test of thresholds, if the look was one."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as a row of the record."""
@@ -121,3 +143,11 @@ def count_earlier_draws(looks: Sequence[Look], draw: str) -> int:
     names = list(dict.fromkeys(look.draw for look in looks))
     before = names[: names.index(draw)] if draw in names else names
     return len(set(before) - {find_first_plan(looks)})
+
+
+def find_calibration(looks: Sequence[Look], calibration: CalibrationLook) -> tuple[int, bool]:
+    """Find the number of a test of thresholds among those of a run, from 1, and whether it was recorded before."""
+    earlier = list(dict.fromkeys(look.calibration for look in looks if look.calibration is not None))
+    if calibration in earlier:
+        return earlier.index(calibration) + 1, True
+    return len(earlier) + 1, False

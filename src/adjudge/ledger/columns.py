@@ -295,7 +295,7 @@ def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
         cost_usd=None,
     )
     noted = _list_noted(kind, members)
-    text = _make_request_text(columns, members) if kind == "approval.requested" else None
+    text = _make_request_text(columns, members) if kind in ("approval.requested", AUDIT_REQUESTED) else None
     if inner is None and about.results is None and not noted:
         return Derived(columns, text, ())
     values = [] if inner is None else _list_contradictions(members, about)
@@ -317,6 +317,20 @@ RUN_REOPENED = "run.reopened"
 
 CALL_PASSED, CALL_RAN, CALL_UNCHECKED = "call.passed", "call.ran", "call.unchecked"
 """The kinds of entry that say of an agent's call that it was let pass, that it was made then, or made without that."""
+
+
+AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED = "audit.requested", "audit.closed", "audit.failed"
+"""The kinds of entry that say that people were asked about a content that went through, what came of it, or that they
+could not be asked."""
+
+MODEL_CHANGED, MONITOR_RESET = "model.changed", "monitor.reset"
+"""The kinds of entry that say that a gate's judge is another model, and that its audits begin anew."""
+
+AUDIT_KINDS = (AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED, MODEL_CHANGED, MONITOR_RESET)
+"""All from which the state of a gate's audits follows."""
+
+AUDITED = "audited"
+"""What the name of a gate is among the names of these entries."""
 
 
 def name_call(run: str, call: str) -> str:
@@ -393,7 +407,9 @@ def _list_run_of(decision: DecidedMembers) -> list[tuple[str, object]]:
 
 
 def _list_noted(kind: str, members: OtherMembers) -> list[tuple[str, object]]:
-    """The run that an entry about an approval, or about a run itself, says something of."""
+    """List the run that an entry about an approval or a run says something of, or the gate of an entry about audits."""
+    if kind in AUDIT_KINDS:
+        return [(AUDITED, members.gate)]
     if kind == "approval.requested":
         return [("run", name) for name in _list_asked(members.metadata)]
     run = find_run({"call": {"run_id": members.run}})
@@ -515,6 +531,15 @@ def write_condition(name: str) -> str:
     """
     named = f"SELECT seq FROM {ENTRY_NAMES} WHERE value = ? AND name = '{name}'"  # noqa: S608 - the names are ours, the values are bound
     return f"(c.{name} = ? OR c.seq IN ({named}))" if name in ALL_COLUMNS else f"c.seq IN ({named})"
+
+
+def write_audited_condition() -> str:
+    """The condition that an entry behind a place is about the audits of a gate: asked for are the place and the gate.
+
+    A gate asks with each call, and most often nothing is new. So the few entries behind the place are looked at, and
+    not the thousands of its audits: a value that is computed is not looked for in the index of values.
+    """
+    return f"c.seq IN (SELECT seq FROM {ENTRY_NAMES} WHERE seq > ? AND value || '' = ? AND name = '{AUDITED}')"  # noqa: S608 - as above
 
 
 def insert_columns(statements: Statements, derived: Iterable[tuple[int, str, Derived | None]]) -> None:

@@ -42,12 +42,19 @@ Kind = Literal[
     "key.rotated",
     "key.revoked",
     "run",
+    "calibration",
     "certificate",
     "erasure",
     "anchor",
     "call.passed",
     "call.ran",
     "call.unchecked",
+    "audit.requested",
+    "audit.closed",
+    "audit.failed",
+    "model.changed",
+    "monitor.reset",
+    "gate.enforced",
 ]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -20,7 +20,7 @@ from adjudge.ledger.database import DamagedError
 from adjudge.ledger.entry import Entry, Head, Row, format_time, read_entry
 from adjudge.ledger.export import read_head, write_export
 from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep, keep_judged, make_draft
-from adjudge.ledger.signature import find_check, open_check, open_signer
+from adjudge.ledger.signature import find_check, mark_document, open_check, open_signer
 from adjudge.ledger.store import PAGE, Store, Transaction, check_place, explain_missing
 from adjudge.ledger.upgrade import LedgerUpgrade, upgrade_tables
 from adjudge.ledger.verification import Chain, Verification, find_columns_changed, hand_on
@@ -83,6 +83,16 @@ class Ledger:
     def public_key(self) -> str | None:
         """The public key of this ledger's signatures, in hexadecimal; ``None`` if it is not signed."""
         return self._signer.public_key if self._signer else None
+
+    def sign(self, schema: str, digest: str) -> str:
+        """Sign a document of a schema by its digest with this ledger's key; the signature in hexadecimal.
+
+        The schema is signed too, so that the signature stands for no entry and no other document. Raises ``UsageError``
+        for a ledger without a key.
+        """
+        if self._signer is None:
+            raise UsageError(f"{self!r} has no key to sign with; give ", Argument("key"), argument="key")
+        return self._signer.sign(mark_document(schema, digest))
 
     @property
     def store_content(self) -> StoreContent:
@@ -206,6 +216,7 @@ class Ledger:
         execution: str | None = None,
         kind: str | None = None,
         run: str | None = None,
+        audited: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         after: int = 0,
@@ -215,10 +226,10 @@ class Ledger:
         ``after`` is the place of an entry; only those behind it are looked at.
 
         ``outcome`` and ``judge`` are those of the recorded result, or of a decision's result; ``judge`` also finds a
-        seat of a chain. ``run`` is an agent's run, whose calls a ``ToolGuard`` checked. Raises ``UsageError`` if there
-        is no ledger.
+        seat of a chain. ``run`` is an agent's run, whose calls a ``ToolGuard`` checked, and ``audited`` a gate whose
+        audits they are about. Raises ``UsageError`` if there is no ledger.
         """
-        wanted: dict[str, Any] = {"kind": kind, "subject": subject, "run": run}
+        wanted: dict[str, Any] = {"kind": kind, "subject": subject, "run": run, "audited": audited}
         wanted |= {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution}
         for name, text in wanted.items():
             if text is not None:

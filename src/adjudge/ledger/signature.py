@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.files import open_regular
+from adjudge.ledger.entry import SCHEMA
 from adjudge.ledger.verification import SignatureCheck
 
 if TYPE_CHECKING:
@@ -88,6 +89,18 @@ def open_check(key: PublicKey) -> SignatureCheck:
     return check
 
 
+def render_public_key(key: PublicKey) -> str:
+    """Write a public key in hexadecimal, in lower case; raises ``UsageError`` for what is none."""
+    return _render_public(_read_public(key))
+
+
+def mark_document(schema: str, digest: str) -> bytes:
+    """Return what is signed for a document: its digest, marked with its schema, so that it stands for nothing else."""
+    if schema == SCHEMA:
+        raise UsageError("an entry of a ledger is signed when it is recorded, and by nothing else")
+    return f"{schema}\n{digest}".encode()
+
+
 def find_check(public_key: str) -> SignatureCheck | None:
     """A check with the key that a ledger itself names; ``None`` where cryptography is not installed."""
     try:
@@ -100,10 +113,15 @@ def find_check(public_key: str) -> SignatureCheck | None:
         return lambda *_: False  # a ledger that names a key which is none was not begun by us
 
 
+def is_public_key(key: str) -> bool:
+    """Return whether a text is a public key in hexadecimal, and no path."""
+    return len(key) == 64 and not key.strip("0123456789abcdefABCDEF")
+
+
 def _read_public(key: PublicKey) -> Ed25519PublicKey:
     ed25519, serialization = _load()
     loaded: Any = key
-    if isinstance(key, str) and len(key) == 64 and not key.strip("0123456789abcdefABCDEF"):
+    if isinstance(key, str) and is_public_key(key):
         loaded = bytes.fromhex(key)
     elif isinstance(key, str | os.PathLike):
         loaded = _read_file(key)

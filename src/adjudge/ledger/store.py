@@ -21,6 +21,7 @@ from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.sqlite import UNUSABLE, create_private, open_sqlite
 from adjudge.formats.text import clean, show
 from adjudge.ledger.columns import (
+    AUDITED,
     ENTRY_COLUMNS,
     delete_columns,
     derive,
@@ -29,6 +30,7 @@ from adjudge.ledger.columns import (
     find_stray,
     insert_columns,
     make_column_tables,
+    write_audited_condition,
     write_condition,
     write_search_text,
 )
@@ -564,6 +566,10 @@ def list_rows(statements: Statements, *, after: int = 0, count: int = PAGE, **wa
     select, conditions, values = _ROWS, ["e.seq > ?"], [after]
     filters: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     for name, value in filters.items():
+        if name == AUDITED and after:
+            conditions.append(write_audited_condition())
+            values += [after, value]
+            continue
         condition = _CONDITIONS.get(name) or write_condition(name)
         conditions.append(condition)
         values += [value] * condition.count("?")

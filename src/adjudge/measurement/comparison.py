@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import msgspec
 
 from adjudge.content import content_text
 from adjudge.dataset.case import Case
-from adjudge.dataset.contents import ContentSet, ContentTally, ErasedContent
+from adjudge.dataset.contents import ContentSet, ContentTally, ErasedContent, digest_content
 from adjudge.dataset.label import LabelDesign
 from adjudge.errors import UsageError
 from adjudge.judges.pair import PairResult
 from adjudge.measurement.compute import MeasurementOptions, compute_measurement
 from adjudge.measurement.draw import Origin, Planned
-from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, find_verdict
+from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, find_verdict, read_stated_truth
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.properties import TextProperties, read_properties
 from adjudge.measurement.tally import NO_TIME, MeasurementTally
 from adjudge.result import JudgeResult
+from adjudge.runs.folder import Run
 
 
 class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -78,6 +80,21 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         pair = isinstance(content, dict) and set(content) == {"a", "b"}
         sides = (content["a"], content["b"]) if pair else (content,)
         return tuple([read_properties(_read_text(side), self.case.metadata) for side in sides])
+
+
+def list_judged_cases(run: Run) -> Iterator[JudgedCase]:
+    """Yield the cases of a run in their order, each with all of its judgements."""
+    for _, together in groupby(run.items(), key=lambda item: item.place):
+        items = list(together)
+        case = items[0].case
+        yield JudgedCase(
+            id=case.id,
+            place=items[0].place,
+            case=case,
+            subject=digest_content(case.content),
+            results=tuple([item.result for item in items]),
+            stated_truth=read_stated_truth(case),
+        )
 
 
 class Comparison:
@@ -147,6 +164,27 @@ class Comparison:
             return None
         return verdict.verdict == ("passed" if truth.heap == "good" else "failed")
 
+    def find_origin(
+        self,
+        *,
+        planned: Planned | None = None,
+        problem: str = "",
+        distrusted: str | None = None,
+        is_whole: bool = True,
+        recorded: ContentSet | None = None,
+    ) -> Origin:
+        """Find what the labels may be drawn from; the arguments are those of ``finish``."""
+        contents = self._contents.finish() if self._contents is not None and is_whole else None
+        if recorded is not None and contents is not None and recorded != contents:
+            contents, problem = None, "the run holds other contents than it recorded, so one of its files was changed"
+        return Origin(
+            contents=contents,
+            planned=planned,
+            problem=problem,
+            distrusted=distrusted,
+            broken=self._list_broken(),
+        )
+
     def finish(
         self,
         *,
@@ -165,17 +203,9 @@ class Comparison:
         ``is_whole`` whether all contents are there that will be, and ``recorded`` the contents as they were recorded
         when they were judged.
         """
-        contents = self._contents.finish() if self._contents is not None and is_whole else None
-        if recorded is not None and contents is not None and recorded != contents:
-            contents, problem = None, "the run holds other contents than it recorded, so one of its files was changed"
-        origin = Origin(
-            contents=contents,
-            planned=planned,
-            problem=problem,
-            distrusted=distrusted,
-            broken=self._list_broken(),
+        self.origin = origin = self.find_origin(
+            planned=planned, problem=problem, distrusted=distrusted, is_whole=is_whole, recorded=recorded
         )
-        self.origin = origin
         compute = partial(
             compute_measurement,
             options=self._options,

@@ -11,7 +11,7 @@ from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.draw import Origin, Planned
 from adjudge.measurement.measurement import Measurement, MeasurementKind
-from adjudge.measurement.rate import Sampling, compute_rate, count_other_draws, find_strata
+from adjudge.measurement.rate import Sampling, compute_rate, count_other_draws, find_sampling, find_strata
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
 from adjudge.trust.agreement import Agreement, make_agreement
 from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternative_test
@@ -58,6 +58,8 @@ class MeasurementOptions:
     epsilon: float = EPSILON
     most_disagreements: int = MOST
     """The number of each sort that is kept."""
+    drawn_only: bool = False
+    """True if labels that somebody picked beside the draw count for nothing."""
 
 
 @dataclass(slots=True)
@@ -116,6 +118,10 @@ def compute_measurement(
     strata = find_strata(tally, sampling, origin)
     work.strata = strata if strata is not None and len(strata.sizes) > 1 else None
     _keep_drawn(work)
+    if options.drawn_only:
+        _, sampled, _ = find_sampling(tally, origin, said_random=options.said_random, lost=lost)
+        drawn = frozenset(sampled)
+        work.places = [at for at in work.places if at in drawn]
     repeated = tally.repeated
     return Measurement(
         judge=judge,

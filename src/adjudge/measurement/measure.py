@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import PurePath
 
-from adjudge.dataset.contents import digest_content
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.labels.looks import load_looks
 from adjudge.labels.plan import read_plan
-from adjudge.measurement.comparison import Comparison, JudgedCase
+from adjudge.measurement.comparison import Comparison, list_judged_cases
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
-from adjudge.measurement.judged_case import read_stated_truth
 from adjudge.measurement.limit import RatedRun, find_limit
 from adjudge.measurement.measurement import ErrorsElsewhere, Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.run_labels import read_plan_file, read_queue
 from adjudge.runs.folder import Run, open_run
-from adjudge.runs.item import RunItem
 from adjudge.trust.corrected_rate import Refusal
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
@@ -78,6 +74,16 @@ def make_measurement(
         return _measure(opened, labels, options, measured_on)
 
 
+def measure_sample(run: Run, labels: Sequence[Label], *, labels_are_random: bool = False) -> Measurement:
+    """Measure the judge of a run on the labels alone that are a random sample of it, for all contents like these.
+
+    Labels that somebody picked beside the draw are in no figure. Needs ``adjudge[trust]``.
+    """
+    check_extra()
+    options = MeasurementOptions(said_random=labels_are_random, target="system", most_disagreements=0, drawn_only=True)
+    return _compare_with_people(run, labels, options)
+
+
 def _measure(
     run: Run,
     labels: Iterable[Label] | None,
@@ -94,7 +100,7 @@ def _compare_with_people(run: Run, labels: Sequence[Label], options: Measurement
     """Compare the verdicts of a run with people's labels, in the light of the plan that drew the labelled cases."""
     plan = read_plan_file(run, labels)
     comparison = _join(run, PeopleLabels(labels, options.criterion, plan.planned), options)
-    judge, data = _name_judge_and_data(run)
+    judge, data = name_judge_and_data(run)
     measurement = comparison.finish(
         run=run.id,
         judge=judge,
@@ -139,26 +145,9 @@ def _add_limit(
 
 def _join(run: Run, labels: PeopleLabels, options: MeasurementOptions) -> Comparison:
     comparison = Comparison(labels, options)
-    for run_items in _group_items(run.items()):
-        first = run_items[0]
-        stated_truth = read_stated_truth(first.case)
-        results = tuple(run_item.result for run_item in run_items)
-        subject = digest_content(first.case.content)
-        judged = JudgedCase(
-            id=first.case.id,
-            place=first.place,
-            case=first.case,
-            subject=subject,
-            results=results,
-            stated_truth=stated_truth,
-        )
+    for judged in list_judged_cases(run):
         comparison.add(judged)
     return comparison
-
-
-def _group_items(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
-    for _, together in groupby(items, key=lambda item: item.place):
-        yield list(together)
 
 
 def _measure_other(source: Run | str | os.PathLike[str], run: Run, options: MeasurementOptions) -> ErrorsElsewhere:
@@ -181,7 +170,8 @@ def _measure_other(source: Run | str | os.PathLike[str], run: Run, options: Meas
     return ErrorsElsewhere(name=source.folder.name, measurement=measurement)
 
 
-def _name_judge_and_data(run: Run) -> tuple[str, str]:
+def name_judge_and_data(run: Run) -> tuple[str, str]:
+    """Name the judge and the data set of a run."""
     dataset, judge = (
         member if isinstance(member := run.manifest.get(name), dict) else {} for name in ("dataset", "judge")
     )

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.concurrency import stop_tasks
 from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.hooks import notify
+from adjudge.judges.description import describe_judge, digest_description, digest_judge
 from adjudge.judges.layers import close_others
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
@@ -37,7 +38,7 @@ from adjudge.runs.folder import (
     write_manifest,
 )
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.judging import Assignment, describe_judge, digest_description, digest_judge, resolve_question
+from adjudge.runs.judging import Assignment, resolve_question
 from adjudge.runs.layers import RunLayers
 from adjudge.runs.options import Plan, Progress, draw_places
 from adjudge.runs.pool import Finish

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +12,9 @@ from adjudge.concurrency import count_cancellations, describe_error
 from adjudge.dataset.case import Case
 from adjudge.errors import FunctionError, UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.formats.plain import encode, to_plain
-from adjudge.judges.chain import JudgeChain
+from adjudge.formats.plain import to_plain
 from adjudge.judges.compare import check_pair_case, choose_rubric, compare_case_as, make_nothing_better, prepare_pair
+from adjudge.judges.description import describe_rules
 from adjudge.judges.evaluate import (
     EvaluateArguments,
     RubricSource,
@@ -28,10 +25,10 @@ from adjudge.judges.evaluate import (
     prepare,
     since,
 )
-from adjudge.judges.judge import Judge, asks_as
+from adjudge.judges.judge import Judge
 from adjudge.judges.pair import OnConflict, PairResult
 from adjudge.judges.run_parts import digest_wordings
-from adjudge.models.model import UNBOUND, Call, Model, find_function
+from adjudge.models.model import UNBOUND, Call
 from adjudge.models.open import asks_nobody
 from adjudge.question.question import Question, digest_question
 from adjudge.result import JudgeResult
@@ -196,7 +193,7 @@ async def resolve_contents(
     described = {
         # The wording is adjudge's as well as the rubric's: with another version of either, another thing is asked.
         "wording": digest_wordings(question),
-        "rules": [{"name": rule.name, "severity": rule.severity, **rule.spec} for rule in rules],
+        "rules": describe_rules(rules),
         **{name: _describe_value(value) for name, value in options.items() if value is not None},
     }
     return Assignment(
@@ -261,123 +258,6 @@ def _resolve_pairs(
     )
 
 
-def digest_description(described: Mapping[str, Any] | None) -> str | None:
-    """Compute the SHA-256 of plain data, in hexadecimal."""
-    return None if described is None else hashlib.sha256(encode(to_plain(described))).hexdigest()
-
-
 def _describe_value(value: Any) -> Any:
     name = getattr(value, "__qualname__", None)
     return f"{value.__module__}.{name}" if name is not None else to_plain(value)
-
-
-MakeModel = Callable[[Mapping[str, Any], int], Model]
-"""Makes a model from a described one, and from the number of seats before this one that have the same."""
-
-
-_JUDGE = ("timeout", "reask", "structured", "token", "scoring", "logprobs", "reader", "temperature", "seed",
-          "max_output_tokens")  # fmt: skip
-
-_IF_SET = ("reader_labels", "reader_passes")
-"""Options that are described only where they are set: other manifests do not name them."""
-
-_CHAIN = ("strategy", "timeout", "deadline", "fail_open", "quorum", "hedge_after", "escalate_below", "abstain_below",
-          "stop_early")  # fmt: skip
-
-
-def describe_judge(judge: Any) -> dict[str, Any]:
-    """Describe a judge with every parameter that bears on its outcomes, its seats included, in JSON's types.
-
-    ``kind`` is ``judge``, ``chain`` or ``other``; of another kind of judge only its name and type are known.
-    """
-    name = str(getattr(judge, "name", type(judge).__name__))
-    if asks_as(judge, JudgeChain):
-        seats = [describe_judge(seat) | {"name": seat_name} for seat_name, seat in judge.seats]
-        return {"kind": "chain", "name": name, **_read_options(judge, _CHAIN), "seats": seats}
-    if asks_as(judge, Judge):
-        rubric = judge_rubric.to_dict() if (judge_rubric := judge._get_default_rubric()) is not None else None  # noqa: SLF001 - as evaluate does
-        return {
-            "kind": "judge",
-            "name": name,
-            "model": _describe_model(judge.model),
-            **_read_options(judge, _JUDGE),
-            **_read_options(judge, tuple(name for name in _IF_SET if getattr(judge, name))),
-            "rubric": rubric,
-        }
-    return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
-
-
-def digest_judge(described: Mapping[str, Any]) -> str:
-    """Compute the SHA-256 of a described judge, in hexadecimal."""
-    import msgspec
-
-    plain = to_plain(described)
-    try:
-        encoded = msgspec.json.encode(plain, order="sorted")
-    except UnicodeEncodeError:  # a name with half of a surrogate pair
-        encoded = json.dumps(plain, sort_keys=True).encode()
-    return hashlib.sha256(encoded).hexdigest()
-
-
-def rebuild_judge(described: Mapping[str, Any], make_model: MakeModel) -> Any:
-    """Rebuild the judge that ``describe_judge`` described, on the models that ``make_model`` makes.
-
-    Nothing the description names is opened or imported, so one from a stranger's file is safe to rebuild. A judge of
-    another kind comes back as an object of its name that cannot be asked. Raises ``UsageError`` for what is no
-    description, and for parameters that make no judge.
-    """
-    try:
-        return _rebuild_seat(described, make_model, Counter())
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        problem = f"{type(error).__name__}: {error}"[:200]
-        raise UsageError(f"this does not describe a judge ({problem}); name a folder of `adjudge run`") from None
-
-
-def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, seen: Counter[str]) -> Any:
-    if described["kind"] == "chain":
-        # Each seat is given the name it had, so that it is known again among the results.
-        seats = [_rebuild_seat(seat, make_model, seen) for seat in described["seats"]]
-        return JudgeChain(seats, name=described["name"], **_select_members(described, _CHAIN))
-    if described["kind"] == "judge":
-        name = str(described["model"]["name"])
-        seen[name] += 1
-        model = make_model(described["model"], seen[name] - 1)
-        options = {"name": described["name"], "rubric": described.get("rubric")}
-        return Judge(model, **options, **_select_members(described, (*_JUDGE, *_IF_SET)))
-    if described["kind"] == "other":
-        return UnknownJudge(name=str(described["name"]), type=str(described.get("type", "")))
-    raise UsageError(f"a judge is of the kind judge, chain or other, not {described['kind']!r}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownJudge:
-    """A stand-in for a judge of somebody's own, of which only the name is known."""
-
-    name: str
-    type: str = ""
-
-    async def ask(self, _question: Any, /) -> JudgeResult:
-        """Raise ``UsageError``."""
-        raise UsageError(f"{self.name!r} is a judge of your own ({self.type}), which a description cannot bring back")
-
-
-def _select_members(described: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: described[name] for name in names if name in described}
-
-
-def _describe_model(model: Any) -> dict[str, Any]:
-    function = find_function(model)
-    # Only where there is one: a model is described, and its run goes on, as before there were judges in code.
-    which = {} if function is None else {"function": function.to_dict()}
-    return {
-        "name": str(model.name),
-        "hosts": [str(host) for host in getattr(model, "hosts", ())],
-        # Whether the form was sent, and so what replies look like.
-        "structured": bool(getattr(model, "structured", False)),
-        "max_input_characters": getattr(model, "max_input_characters", None),
-        **which,
-    }
-
-
-def _read_options(judge: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: to_plain(getattr(judge, name)) for name in names}

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from adjudge.dataset.case import Case
 from adjudge.errors import Reason, UsageError
+from adjudge.judges.description import digest_description
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_judge
@@ -17,7 +18,7 @@ from adjudge.models.price import Prices
 from adjudge.rubric.rubric import Rubric
 from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.folder import Run
-from adjudge.runs.judging import digest_description, resolve_question
+from adjudge.runs.judging import resolve_question
 from adjudge.runs.launch import Running, run
 from adjudge.runs.terms import read_terms
 

@@ -24,11 +24,13 @@ from adjudge.server.api.runs import router as runs_api
 from adjudge.server.api.tools import router as tools_api
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
+from adjudge.server.pages.audits import router as audits_router
 from adjudge.server.pages.compare import router as compare_router
 from adjudge.server.pages.decisions import router as decisions_router
 from adjudge.server.pages.errors import add_page_handlers
 from adjudge.server.pages.labels import router as labels_router
 from adjudge.server.pages.ledger import router as ledger_router
+from adjudge.server.pages.monitors import router as monitors_router
 from adjudge.server.pages.overview import router as overview_router
 from adjudge.server.pages.preferences import router as preferences_router
 from adjudge.server.pages.result import router as result_router
@@ -62,9 +64,11 @@ ROUTERS = (
     waiting_router,
     decisions_router,
     approvals_router,
+    audits_router,
     stopped_run_router,
     labels_router,
     overview_router,
+    monitors_router,
     results_router,
     result_router,
     ledger_router,

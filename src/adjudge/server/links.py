@@ -29,21 +29,22 @@ _BYTES = 32
 _LIFETIME = timedelta(days=7)
 
 
-async def make_link(ledger: Ledger, base_url: str, ident: str, *, until: datetime) -> str:
-    """Make the address of a request's page, signed, which can be opened until a time.
+async def make_link(ledger: Ledger, base_url: str, approval: Approval, *, until: datetime) -> str:
+    """Make the address of the page of a request or an audit, signed, which can be opened until a time.
 
     The secret is in the server's own tables, and is made with the first link.
     """
     stamp = int(until.timestamp())
-    signature = _sign(await _find_secret(ledger), ident, stamp)
-    return f"{base_url}/approvals/{ident}?until={stamp}&link={signature}"
+    signature = _sign(await _find_secret(ledger), approval.id, stamp)
+    path = "audits" if approval.audit else "approvals"
+    return f"{base_url}/{path}/{approval.id}?until={stamp}&link={signature}"
 
 
 def make_linker(ledger: Ledger, base_url: str) -> MakeLink:
     """Make a function that makes the link of a request, for a webhook: until it expires, else for 7 days."""
 
     async def make(approval: Approval) -> str:
-        return await make_link(ledger, base_url, approval.id, until=find_end(approval, datetime.now(UTC)))
+        return await make_link(ledger, base_url, approval, until=find_end(approval, datetime.now(UTC)))
 
     return make
 

@@ -341,7 +341,7 @@ def make_mcp_server(tools: AgentTools, identify: IdentifyCaller) -> MCPServer:
         _add_evaluate(server, tools, identify)
     if tools.gates:
         _add_check(server, tools, identify)
-    if any(gate.policy.asks for gate in tools.gates.values()):
+    if any(gate.asks for gate in tools.gates.values()):
         _add_wait(server, tools, identify)
     return server
 

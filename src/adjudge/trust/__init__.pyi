@@ -48,6 +48,7 @@ from adjudge.trust.difference import find_grouped_difference as find_grouped_dif
 from adjudge.trust.difference import find_paired_difference as find_paired_difference
 from adjudge.trust.difference import find_stratified_difference as find_stratified_difference
 from adjudge.trust.double_sampling import Target as Target
+from adjudge.trust.e_process import ShareTest as ShareTest
 from adjudge.trust.intervals import Estimate as Estimate
 from adjudge.trust.intervals import IntervalMethod as IntervalMethod
 from adjudge.trust.intervals import Share as Share
@@ -85,4 +86,15 @@ from adjudge.trust.strata import allocate_labels as allocate_labels
 from adjudge.trust.strata import allocate_pilot as allocate_pilot
 from adjudge.trust.strata import group_scores as group_scores
 from adjudge.trust.strata import score_signals as score_signals
+from adjudge.trust.threshold import LabelledStep as LabelledStep
+from adjudge.trust.threshold import Risk as Risk
+from adjudge.trust.threshold import ThresholdSearch as ThresholdSearch
+from adjudge.trust.threshold import ThresholdStep as ThresholdStep
+from adjudge.trust.threshold import ThresholdTest as ThresholdTest
+from adjudge.trust.threshold import count_labelled as count_labelled
+from adjudge.trust.threshold import find_fewest_labels as find_fewest_labels
+from adjudge.trust.threshold import find_first_step as find_first_step
+from adjudge.trust.threshold import find_look_level as find_look_level
+from adjudge.trust.threshold import make_threshold_steps as make_threshold_steps
+from adjudge.trust.threshold import search_threshold as search_threshold
 from adjudge.trust.weighting import weigh_agreement as weigh_agreement

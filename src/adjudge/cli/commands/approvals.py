@@ -172,7 +172,10 @@ def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
     yield "expires", _describe_expiry(approval)
     more = {"gate": approval.gate, "execution": approval.execution, "message": approval.message}
     yield from ((name, text) for name, text in more.items() if text)
-    yield "result", f"{approval.reason or approval.outcome} [by {approval.judge}, {approval.result_id}]"
+    if approval.audit:
+        yield "audit", "approve: it was right to let this through; deny: it should have been stopped"
+    else:
+        yield "result", f"{approval.reason or approval.outcome} [by {approval.judge}, {approval.result_id}]"
     yield "subject", approval.subject
     if approval.result is not None:
         yield from _list_judgement(approval.result)
@@ -282,6 +285,9 @@ Reason = Annotated[str, name_option("reason", "Why; it explains the decision lat
 def list_approvals(
     status: Annotated[str, name_option("status", "Only open, approved or denied; or all.")] = "open",
     approver: Annotated[str | None, name_option("approver", "Only what this person may decide.")] = None,
+    audits: Annotated[
+        bool, typer.Option("--audits", help="Audits in their place: of what went through, and nothing waits for them.")
+    ] = False,
     ledger: Place = None,
     key: Key = None,
     config: option.ConfigFile = None,
@@ -296,7 +302,9 @@ def list_approvals(
     if status not in _STATUSES:
         raise UsageError(f"--status is one of {', '.join(_STATUSES)}, got {quote(status)}")
     only_status: Any = None if status == "all" else status
-    approvals = _use(ledger, config, key, lambda store: store.list(status=only_status, approver=approver))
+    approvals = _use(
+        ledger, config, key, lambda store: store.list(status=only_status, approver=approver, audits=audits)
+    )
     if as_json:
         write_json({"schema": "adjudge/approvals/1", "approvals": [approval.to_dict() for approval in approvals]})
     elif approvals:
@@ -304,7 +312,8 @@ def list_approvals(
     else:
         whose = "" if approver is None else f", for {quote(approver)} to decide"
         which = "" if status == "all" else f" that are {status}"
-        note(f"no requests{which}{whose}" + ("; --status all shows every one" if which else ""))
+        what = "audits" if audits else "requests"
+        note(f"no {what}{which}{whose}" + ("; --status all shows every one" if which else ""))
 
 
 def show_approval(
@@ -448,7 +457,7 @@ def link(
         approval = await approvals.get(await approvals.find(ident))
         now = datetime.now(UTC)
         until = find_end(approval, now) if hours is None else now + timedelta(hours=hours)
-        return await make_link(approvals.ledger, settings.base_url, approval.id, until=until)
+        return await make_link(approvals.ledger, settings.base_url, approval, until=until)
 
     print_line(_use(ledger, config, key, work))
 

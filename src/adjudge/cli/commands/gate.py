@@ -80,6 +80,7 @@ def check_gate(
     name: Annotated[str, typer.Argument(metavar="NAME", hidden=True)],
     material: option.MaterialOptions,
     recording: option.LedgerOptions,
+    certified: option.CertificateOptions,
     paths: option.Contents = None,
     as_json: option.AsJson = False,
     concurrency: option.Concurrency = 8,
@@ -95,6 +96,9 @@ def check_gate(
 
     With --ledger, or [ledger] in adjudge.toml, every decision is recorded. Content is blocked if that fails.
 
+    With --require-certificate, or require_certificate in adjudge.toml, a person is asked about what the judge passes
+    unless the certificate speaks for it; the decision says why.
+
     If a gate asks a person, the command prints the approval's id. Decide with `adjudge approvals approve`, then
     continue with `adjudge gate resume`.
 
@@ -105,7 +109,7 @@ def check_gate(
     check_whole_number("concurrency", concurrency, least=1)
     configuration = read_config(config)
     recorder = open_recorder(configuration, recording.ledger, off=recording.no_ledger)
-    gate = open_gate(name, configuration, recorder=recorder)
+    gate = open_gate(name, configuration, recorder=recorder, demanded=certified.list_given())
     texts = read_material(material)
     inputs = list_inputs(paths)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.

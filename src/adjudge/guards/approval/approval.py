@@ -69,7 +69,7 @@ class Approval:
 
     schema: ClassVar[str] = "adjudge/approval/1"
     _layout: ClassVar[Layout] = Layout(
-        readers={"result": read_result, "first": read_result}, omitted=("answer", "texts")
+        readers={"result": read_result, "first": read_result}, omitted=("answer", "texts", "audit")
     )
 
     id: str
@@ -122,6 +122,12 @@ class Approval:
     """The reason that they gave."""
     answer: str = ""
     """What the one who denied has the agent told; a ``ToolGuard`` passes it on with ``pass_answers``."""
+    audit: Mapping[str, float] = field(default_factory=dict)
+    """What an audit tests: its ``share``, ``promise`` and ``confidence``. Empty for a request that something waits for.
+
+    An audit asks about a content that went through already: ``approved`` says that this was right, ``denied`` by a
+    person that it should have been stopped, and neither changes anything for the content. It has no ``result``, because
+    people answer without the judge."""
     seq: int | None = None
     """Where the ledger holds the request."""
     closed_seq: int | None = None
@@ -164,8 +170,10 @@ class Approval:
 
     @property
     def overrides(self) -> bool:
-        """True if people overruled the judge: approved a failed or undecided result, or denied a pass."""
-        return self.decided_by == "human" and (self.status == "approved") != (self.outcome == "passed")
+        """True if people overruled the judge: approved what it did not pass, or denied a pass; never in an audit."""
+        return (
+            not self.audit and self.decided_by == "human" and (self.status == "approved") != (self.outcome == "passed")
+        )
 
     def explain(self) -> str:
         """Explain the state in one line; a reason given by a person may quote the content."""

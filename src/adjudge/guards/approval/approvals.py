@@ -31,7 +31,7 @@ from adjudge.guards.approval.approval import (
 from adjudge.guards.approval.completeness import Gap, digest_shown, find_gaps
 from adjudge.guards.approval.decided import find_decided, find_reasons
 from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
-from adjudge.guards.approval.listed import RequestFilters
+from adjudge.guards.approval.listed import RequestFilters, find_listed_status
 from adjudge.guards.approval.pending import (
     PendingDecision,
     find_by_key,
@@ -90,7 +90,7 @@ from adjudge.guards.approval.store import (
 )
 from adjudge.guards.approval.tables import make_tables
 from adjudge.guards.approval.voting import find_final_vote
-from adjudge.guards.approval.webhook import DeliveryQueue, Event, MakeLink, Webhook
+from adjudge.guards.approval.webhook import DeliveryQueue, MakeLink, Webhook, find_event
 from adjudge.guards.decision import ApprovalAnswer, Decision
 from adjudge.hooks import logger
 from adjudge.judges.evaluate import JudgeLike
@@ -242,6 +242,7 @@ class Approvals:
         texts: Mapping[str, object] | None = None,
         metadata: Mapping[str, Any] | None = None,
         most_open: Mapping[str, int] | None = None,
+        audit: Mapping[str, float] | None = None,
     ) -> str:
         """Ask people about a result, or about a decision that holds content back; return the id of the request.
 
@@ -253,7 +254,9 @@ class Approvals:
         pass at a confidence of at least 0.7; it cannot deny. It is not asked if the result says ``tampering`` or
         ``contradiction``. ``most_open`` refuses the request where as many are open: of its ``gate``, of the agent's
         ``run`` that its metadata name, or of all runs of the ``key`` of a server that this run belongs to. They are
-        counted in the transaction that makes the request.
+        counted in the transaction that makes the request. ``audit`` asks about a decision that let a content through,
+        whether that was right: it is the ``share``, ``promise`` and ``confidence`` of the gate's ``Audit``. Nothing
+        waits for the answer, so ``wait`` and ``use`` refuse it, and it is in no queue but that of audits.
 
         Raises ``UsageError`` at once for a request that could never be decided, and ``LedgerError`` when the store
         fails.
@@ -267,12 +270,14 @@ class Approvals:
             execution=execution,
             metadata=metadata or {},
         )
-        approval, result = make_approval(about, message, content, terms, self._time(), texts=texts or {})
+        approval, result = make_approval(
+            about, message, content, terms, self._time(), texts=texts or {}, audit=audit or {}
+        )
         judged = await self._ask_first(approval, result, terms)
         pending = make_pending_row(self.ledger, about, judged)
         approval = await self._change(lambda step: step.open(judged, result, pending, most_open or {}))
         logger.info("approval %s was requested: %s", approval.id, approval.status)
-        self._announce("approval.requested" if approval.status == "open" else "approval.closed", approval)
+        self._announce_state(approval)
         await self._notice_time()
         return approval.id
 
@@ -389,6 +394,8 @@ class Approvals:
             left = pause
             try:
                 approval = await self.get(id)
+                if approval.audit:
+                    raise UsageError(f"{approval.id} is an audit, whose answer opens nothing; nobody waits for it")
             except LedgerError:  # hours may be waited for, and a server started anew meanwhile
                 failures += 1
                 if failures > _MOST_FAILURES:
@@ -447,13 +454,19 @@ class Approvals:
         """Return whether a request still waits for a person. Raises ``UsageError`` for an unknown id."""
         return (await self.get(id)).status == "open"
 
-    async def list(self, *, status: Status | None = "open", approver: str | None = None) -> tuple[Approval, ...]:
-        """List requests in the order in which they were made, by status (``None``: all) and approver."""
+    async def list(
+        self, *, status: Status | None = "open", approver: str | None = None, audits: bool = False
+    ) -> tuple[Approval, ...]:
+        """List requests in the order in which they were made, by status (``None``: all) and approver.
+
+        ``audits`` lists audits in their place, for whose answers nothing waits.
+        """
         if status is not None:
             check_choice("status", status, STATUSES)
         name = read_name(approver, "approver") if approver is not None else None
         await self.close_due()
-        return tuple([approval async for approval in self._walk(status=status, approver=name)])
+        statuses = _list_statuses(status, audits=audits)
+        return tuple([approval async for approval in self._walk(statuses=statuses, approver=name)])
 
     async def find_requests(
         self,
@@ -467,20 +480,22 @@ class Approvals:
         gate: str | None = None,
         words: str = "",
         most: int = 100,
+        audits: bool = False,
     ) -> tuple[tuple[str, ...], int]:
         """Return the ids of the requests that match, the oldest first and at most ``most``, and how many match.
 
         None of them is read for it. ``gates`` finds those of these gates alone, ``gate`` those of one of them; ``None``
         finds all, those of no gate included. ``title`` is a part of the title, ``agent`` and ``customer`` are what the
         metadata say. ``words`` is what a person would type into the search of the queue, such as ``refund
-        customer:C-20931``.
+        customer:C-20931``. ``audits`` finds audits in their place.
         """
         filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
         if status is not None:
             check_choice("status", status, STATUSES)
         name = read_name(approver, "approver") if approver is not None else None
         await self.close_due()
-        work = partial(find_requests, filters=filters, status=status, approver=name, gates=gates, most=most)
+        statuses = _list_statuses(status, audits=audits)
+        work = partial(find_requests, filters=filters, statuses=statuses, approver=name, gates=gates, most=most)
         ids, total = await self._look_up(work) or ([], 0)
         return tuple(ids), total
 
@@ -833,11 +848,11 @@ class Approvals:
             )
 
     async def _walk(
-        self, *, status: str | None = None, overrides: bool = False, approver: str | None = None
+        self, *, statuses: Collection[str] | None = None, overrides: bool = False, approver: str | None = None
     ) -> AsyncIterator[Approval]:
         after = ""
         while True:
-            work = partial(load_many, after=after, status=status, overrides=overrides, approver=approver)
+            work = partial(load_many, after=after, statuses=statuses, overrides=overrides, approver=approver)
             approvals = await self._look_up(work) or []
             for approval in approvals:
                 yield approval
@@ -864,11 +879,11 @@ class Approvals:
 
     def _announce_end(self, approval: Approval) -> None:
         logger.info("approval %s was %s by %s", approval.id, approval.status, approval.decided_by)
-        self._announce("approval.closed", approval)
+        self._announce_state(approval)
 
-    def _announce(self, event: Event, approval: Approval) -> None:
+    def _announce_state(self, approval: Approval) -> None:
         if self._courier is not None:
-            self._courier.send(event, approval)
+            self._courier.send(find_event(approval), approval)
 
     async def _find_time(self, approval: Approval) -> datetime:
         now = self._time()
@@ -899,6 +914,11 @@ def _read_filters(*, words: str = "", **texts: str | None) -> RequestFilters:
         if text is not None:
             check_words(name, text, 1_000)
     return RequestFilters(query=read_query(words), **texts)
+
+
+def _list_statuses(status: Status | None, *, audits: bool) -> tuple[str, ...]:
+    """List how the table has a status, or all of them: of requests that something waits for, or of audits."""
+    return tuple(find_listed_status(each, is_audit=audits) for each in (STATUSES if status is None else (status,)))
 
 
 def _keep_storable(ids: Iterable[str]) -> Sequence[str]:

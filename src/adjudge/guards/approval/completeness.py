@@ -57,7 +57,7 @@ def find_gaps(
     judged it with; ``None`` where no gate asks.
     """
     gaps = [_find_content_gap(approval), *_list_text_gaps(approval, judged_with or {})]
-    if approval.result is None:
+    if approval.result is None and not approval.audit:
         problem = "The judge's result could not be kept, so its reasons are missing."
         gaps.append(Gap(kind="missing", what=problem, remedy=_AGAIN))
     if approval.reason.endswith(_CUT):
@@ -87,7 +87,8 @@ def _find_content_gap(approval: Approval) -> Gap | None:
     if approval.content is None:
         problem = "The content is not kept with the request, so nobody can read what would be approved."
         return Gap(kind="missing", what=problem, remedy="Set show_content = true for the gate, and ask again.")
-    if digest_text(approval.content) != approval.subject:
+    # What an audit shows redacted is what the judge read too, and nothing is let through by the answer.
+    if not approval.audit and digest_text(approval.content) != approval.subject:
         problem = "What is shown is not exactly what was judged: it was redacted, or changed since."
         return Gap(kind="changed", what=problem, remedy="Decide it where the original can be read, or deny it.")
     return None

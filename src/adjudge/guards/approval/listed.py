@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adjudge.formats.text import clean, flatten
 from adjudge.guards.approval.tables import APPROVALS, APPROVERS, REQUEST_COLUMNS, make_tables
-from adjudge.ledger.columns import LONGEST_TITLE, find_columns
+from adjudge.ledger.columns import AUDIT_CLOSED, AUDIT_REQUESTED, LONGEST_TITLE, find_columns
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import MOST_SUBJECT, can_store
@@ -41,6 +41,18 @@ class RequestColumns(NamedTuple):
     title: str | None
     agent: str | None
     customer: str | None
+
+
+OPEN = ("open", "audit.open")
+"""How the table of requests has those that are open."""
+
+
+def find_listed_status(status: str, *, is_audit: bool) -> str:
+    """Find how the table of requests has a status.
+
+    That of an audit is another one, so that no queue, limit or count takes an audit for what waits for a decision.
+    """
+    return f"audit.{status}" if is_audit else status
 
 
 _EVERYTHING = SearchQuery()
@@ -70,7 +82,9 @@ class RequestFilters:
         from sqlalchemy import select
 
         entries = find_columns()
-        kinds = entries.c.kind.in_(("approval.requested", "decision")) & entries.c.approval.is_not(None)
+        kinds = entries.c.kind.in_(("approval.requested", AUDIT_REQUESTED, "decision")) & entries.c.approval.is_not(
+            None
+        )
         matches = match_entries(connection, self.query, entries.c.seq, among=select(entries.c.seq).where(kinds))
         matching = select(entries.c.approval).where(kinds, matches)
         return approval.in_(matching)
@@ -195,6 +209,7 @@ def rebuild_listed(connection: Connection) -> None:
 class _EntryOfRequest:
     seq: int
     listed: ListedRequest
+    is_audit: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +238,12 @@ def _read_entries(connection: Connection) -> _Entries:
     from sqlalchemy import select
 
     table = make_ledger_table()
-    kinds = ("approval.requested", "approval.closed")
-    statement = select(table.c.seq, table.c.payload).where(table.c.kind.in_(kinds)).order_by(table.c.seq)
+    kinds = ("approval.requested", AUDIT_REQUESTED, "approval.closed", AUDIT_CLOSED)
+    statement = select(table.c.seq, table.c.kind, table.c.payload).where(table.c.kind.in_(kinds)).order_by(table.c.seq)
     requests: dict[str, _EntryOfRequest] = {}
     ends: dict[str, str] = {}
     erased: set[int] = set()
-    for seq, payload in connection.execute(statement.execution_options(yield_per=_READ_AT_ONCE)):
+    for seq, kind, payload in connection.execute(statement.execution_options(yield_per=_READ_AT_ONCE)):
         if payload is None:
             erased.add(seq)
             continue
@@ -237,7 +252,8 @@ def _read_entries(connection: Connection) -> _Entries:
             if members["schema"] == CLOSING_SCHEMA:
                 ends[members["approval"]] = members["status"]
             elif members["schema"] == REQUEST_SCHEMA:
-                requests[members["approval"]] = _EntryOfRequest(seq, derive_request(members))
+                request = _EntryOfRequest(seq, derive_request(members), kind == AUDIT_REQUESTED)
+                requests[members["approval"]] = request
         except (AttributeError, KeyError, TypeError, ValueError):
             continue  # anybody's: a program may record an entry of this kind by itself
     return _Entries(requests, ends, frozenset(erased))
@@ -283,10 +299,17 @@ def _find_listed(connection: Connection, row: _StoredRequest, entries: _Entries)
 
 def _find_status(connection: Connection, row: _StoredRequest, entries: _Entries) -> str:
     """Find how a request ended, as the ledger has it; as its table has it where that entry is erased."""
-    ended = entries.ends.get(row.id)
-    if ended is not None or row.status == "open":
-        return ended or "open"
-    return row.status if _read_body(connection, row.id).get("closed_seq") in entries.erased else "open"
+    ended, request = entries.ends.get(row.id), entries.requests.get(row.id)
+    is_audit = _is_audit(connection, row) if request is None else request.is_audit
+    if ended is not None or row.status in OPEN:
+        return find_listed_status(ended or "open", is_audit=is_audit)
+    is_erased = _read_body(connection, row.id).get("closed_seq") in entries.erased
+    return row.status if is_erased else find_listed_status("open", is_audit=is_audit)
+
+
+def _is_audit(connection: Connection, row: _StoredRequest) -> bool:
+    """Return whether a request is an audit, as it says itself, since its entry is erased."""
+    return bool(_read_body(connection, row.id).get("audit"))
 
 
 def _read_body(connection: Connection, ident: str) -> Mapping[str, Any]:

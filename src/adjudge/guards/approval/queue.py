@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from adjudge.errors import LedgerError, Reason
 from adjudge.formats.typed import read_typed, read_typed_json
 from adjudge.guards.approval.approval import Status, Vote
-from adjudge.guards.approval.listed import RequestFilters
+from adjudge.guards.approval.listed import RequestFilters, find_listed_status
 from adjudge.guards.approval.store import READ_AT_ONCE, list_votes, read_votes
 from adjudge.guards.approval.tables import (
     APPROVALS,
@@ -71,6 +71,8 @@ class QueueReader:
     """False where they see only what they are asked."""
     gates: frozenset[str] | None = None
     """The gates whose requests they see; ``None`` is all, requests of no gate included."""
+    audits: bool = False
+    """True for the queue of audits, which is another one: nothing waits for their answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,8 @@ class RequestSummary:
     outcome: Outcome
     status: Status
     required: int
+    audit: Mapping[str, float] = field(default_factory=dict)
+    """What an audit tests; empty for a request that something waits for."""
     expires_at: datetime | None = None
     undecided_because: Reason | None = None
     score: float | None = None
@@ -210,7 +214,8 @@ def _list_visible(reader: QueueReader, now: datetime) -> list[ColumnElement[bool
 
     tables = make_tables().tables
     table, listed, approvers = (tables[name] for name in (APPROVALS, REQUEST_COLUMNS, APPROVERS))
-    conditions = [table.c.status == "open", table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now))]
+    status = find_listed_status("open", is_audit=reader.audits)
+    conditions = [table.c.status == status, table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now))]
     if reader.gates is not None:
         conditions.append(listed.c.gate.in_(sorted(reader.gates)))
     if not reader.sees_all and reader.name is None:

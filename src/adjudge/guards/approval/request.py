@@ -191,6 +191,7 @@ def make_approval(
     now: datetime,
     *,
     texts: Mapping[str, object],
+    audit: Mapping[str, float],
 ) -> tuple[Approval, JudgeResult]:
     """Make an open request and return it with the result it is about; raise ``UsageError`` for what cannot be asked."""
     result = about.result if isinstance(about, Decision) else about
@@ -200,6 +201,8 @@ def make_approval(
         raise UsageError(
             f"people are asked about a result or a decision, got {type(result).__name__}", argument="about"
         )
+    if audit:
+        _check_audit(about)
     check_words("message", message, LONGEST_TEXT)
     if not message.strip():
         raise UsageError("a request needs a message: what the people are asked", argument="message")
@@ -222,21 +225,28 @@ def make_approval(
         outcome=result.outcome,
         undecided_because=result.undecided_because,
         judge=result.judge,
-        score=result.score,
-        threshold=result.threshold,
-        reason=_cut(result.explain()),
-        result=_make_readable(result),
+        score=None if audit else result.score,
+        threshold=None if audit else result.threshold,
+        # Nothing that the judge said is stored with an audit, so that nothing can show it before the answer.
+        reason="" if audit else _cut(result.explain()),
+        result=None if audit else _make_readable(result),
         # Something to find the entries by, where nobody knows what was judged.
         subject=decision_subject or result.subject or (approval_id if text is None else digest_text(text)),
         content=text,
         texts=_read_texts(texts),
         gate=about.gate if isinstance(about, Decision) else None,
-        request=_digest(about, terms) if isinstance(about, Decision) else None,
+        request=_digest(about, terms) if isinstance(about, Decision) and not audit else None,
         execution=terms.execution,
         metadata={**about.metadata, **(terms.metadata or {})},
+        audit=dict(audit),
     )
     # A number of somebody's that JSON has not (a threshold that is NaN) would make a request nobody can read again.
     return Approval.from_dict(approval.to_dict()), result
+
+
+def _check_audit(about: JudgeResult | Decision) -> None:
+    if not isinstance(about, Decision) or not about.allowed:
+        raise UsageError("an audit is about a decision that let a content through; leave audit out", argument="audit")
 
 
 def _read_texts(texts: Mapping[str, object]) -> dict[str, str]:

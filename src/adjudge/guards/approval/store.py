@@ -15,10 +15,12 @@ from adjudge.guards.approval.approval import Approval, Vote, expire, is_due
 from adjudge.guards.approval.completeness import digest_shown, find_gaps
 from adjudge.guards.approval.listed import (
     CLOSING_SCHEMA,
+    OPEN,
     REQUEST_SCHEMA,
     ListedRequest,
     RequestFilters,
     derive_request,
+    find_listed_status,
     insert_columns,
 )
 from adjudge.guards.approval.pending import (
@@ -43,6 +45,8 @@ from adjudge.guards.approval.voting import count_vote, drop_pending, find_final_
 from adjudge.guards.decision import Decision
 from adjudge.guards.held_request import is_single_use
 from adjudge.ledger.columns import (
+    AUDIT_CLOSED,
+    AUDIT_REQUESTED,
     ENTRY_COLUMNS,
     ENTRY_NAMES,
     find_columns,
@@ -87,12 +91,15 @@ class ApprovalEntry:
 def make_requested_entry(approval: Approval, result: JudgeResult, pending: PendingRow | None) -> ApprovalEntry:
     """Make the entry for a new request: who is asked, about which result, and the digest of the pending decision."""
     names = ("approvers", "required", "created_at", "expires_at", "on_expiry", "metadata")
-    payload = {"schema": REQUEST_SCHEMA, **_describe_request(approval), "result": result.to_dict()}
+    # The decision's own entry has the result of what is audited; here it would only be shown before the answer.
+    about = {"audit": dict(approval.audit)} if approval.audit else {"result": result.to_dict()}
+    payload = {"schema": REQUEST_SCHEMA, **_describe_request(approval), **about}
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
     payload |= {"request": approval.request, "has_content": approval.content is not None}
     payload |= {"pending": pending.digest} if pending is not None else {}
     payload |= {"shown": digest_shown(approval)}
-    return ApprovalEntry(kind="approval.requested", payload=payload, quoting={"message": approval.message})
+    kind = AUDIT_REQUESTED if approval.audit else "approval.requested"
+    return ApprovalEntry(kind=kind, payload=payload, quoting={"message": approval.message})
 
 
 def make_voted_entry(approval: Approval, vote: Vote, refused: str | None) -> ApprovalEntry:
@@ -144,6 +151,11 @@ def make_closed_entry(approval: Approval) -> ApprovalEntry:
     names = ("status", "decided_by", "closed_at", "closed_by", "closed_because")
     payload = {"schema": CLOSING_SCHEMA, **_describe_request(approval)}
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
+    if approval.audit:
+        # Without any text, so that it can stay when what it was about is erased: an alarm must not go with that.
+        del payload["closed_because"]
+        about = {"audit": dict(approval.audit), "requested": approval.seq}
+        return ApprovalEntry(kind=AUDIT_CLOSED, payload=payload | about)
     run = None if is_part(approval.metadata) else find_run(approval.metadata)
     payload |= {} if run is None else {"run": run}  # so that a run whose calls people denied can be found
     return ApprovalEntry(kind="approval.closed", payload=payload | _write_answer(approval.answer))
@@ -356,6 +368,8 @@ class ApprovalTransaction:
         """
         connection, ident = self.transaction.connection, decision.approval_id or ""
         approval, row = load(connection, ident), load_pending(connection, ident)
+        if approval.audit:
+            raise UsageError(f"approval {ident} is an audit, whose answer opens nothing")
         if approval.status != "approved":
             raise UsageError(f"approval {ident} is {approval.status}, so it cannot be used; wait until it is approved")
         is_unused = row is not None and row.used_at is None
@@ -454,7 +468,7 @@ def update(connection: Connection, approval: Approval, vote: Vote | None = None)
         values: dict[str, Any] = {"approval": approval.id, "by": vote.by, "seq": vote.seq}
         values |= {"approved": int(vote.approved), "at": format_time(vote.at), "reason": vote.reason}
         connection.execute(make_tables().tables[VOTES].insert().values(**values))
-    where = (table.c.id == approval.id) & (table.c.status == "open")
+    where = (table.c.id == approval.id) & table.c.status.in_(OPEN)
     if connection.execute(table.update().where(where).values(**_to_row(approval))).rowcount != 1:
         raise LedgerError(f"approval {approval.id} was closed by something that is not adjudge; nothing was changed")
 
@@ -525,7 +539,8 @@ def read_shown(connection: Connection, approval: Approval) -> str | None:
     from sqlalchemy import select
 
     table = make_ledger_table()
-    where = (table.c.seq == (approval.seq or 0)) & (table.c.kind == "approval.requested")
+    kind = AUDIT_REQUESTED if approval.audit else "approval.requested"
+    where = (table.c.seq == (approval.seq or 0)) & (table.c.kind == kind)
     payload = connection.execute(select(table.c.payload).where(where)).scalar_one_or_none()
     members = json.loads(payload) if payload is not None else {}
     # Title, tool and declared effects are read from them, and the digest does not cover them. Compared as an entry has
@@ -570,15 +585,15 @@ def load_many(
     connection: Connection,
     *,
     after: str = "",
-    status: str | None = None,
+    statuses: Collection[str] | None = None,
     overrides: bool = False,
     approver: str | None = None,
 ) -> list[Approval]:
     """Load the next requests in the order in which they were made; with ``approver``, those that ask somebody."""
     table = _approvals()
     statement = table.select().where(table.c.id > after).order_by(table.c.id).limit(PAGE)
-    if status is not None:
-        statement = statement.where(table.c.status == status)
+    if statuses is not None:
+        statement = statement.where(table.c.status.in_(statuses))
     if overrides:
         statement = statement.where(table.c.overrides == 1)
     if approver is not None:
@@ -598,21 +613,21 @@ def find_requests(
     connection: Connection,
     filters: RequestFilters,
     *,
-    status: str | None,
+    statuses: Collection[str],
     approver: str | None,
     gates: Collection[str] | None,
     most: int,
 ) -> tuple[list[str], int]:
-    """Find the ids of the requests that match, the oldest first and at most so many; and how many match.
+    """Find the ids of the requests with these statuses that match, the oldest first and at most so many; and how many.
 
-    ``approver``, ``status`` and ``gates`` each limit them where they are not ``None``.
+    ``approver`` and ``gates`` each limit them where they are not ``None``.
     """
     from sqlalchemy import func, select
 
     table, listed = _approvals(), make_tables().tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)
     conditions = filters.make_conditions(connection)
-    conditions += [] if status is None else [table.c.status == status]
+    conditions.append(table.c.status.in_(statuses))
     conditions += [] if gates is None else [listed.c.gate.in_(sorted(gates))]
     conditions += [] if approver is None else [table.c.id.in_(select_asked(approver))]
     ids = select(table.c.id).select_from(joined).where(*conditions).order_by(table.c.id).limit(most)
@@ -719,7 +734,7 @@ def find_due(connection: Connection, now: datetime) -> list[str]:
     from sqlalchemy import select
 
     table = _approvals()
-    where = (table.c.status == "open") & (table.c.expires_at <= format_time(now))
+    where = table.c.status.in_(OPEN) & (table.c.expires_at <= format_time(now))
     return list(connection.execute(select(table.c.id).where(where).order_by(table.c.id)).scalars())
 
 
@@ -734,9 +749,9 @@ def find_kept_texts(
 
     table, columns = _approvals(), make_column_tables().tables[ENTRY_COLUMNS]
     # No request has an empty message but one that was forgotten; in a text the quotation marks have a backslash.
-    kept = (table.c.status != "open") & table.c.body.not_like('%"message": ""%')
+    kept = table.c.status.not_in(OPEN) & table.c.body.not_like('%"message": ""%')
     statement = select(table.c.id).join(columns, columns.c.approval == table.c.id)
-    statement = statement.where(columns.c.kind == "approval.closed", kept).order_by(columns.c.seq)
+    statement = statement.where(columns.c.kind.in_(("approval.closed", AUDIT_CLOSED)), kept).order_by(columns.c.seq)
     if recorded is not None:
         statement = statement.where(columns.c.at <= format_time(recorded)).limit(most)
     ids = list(dict.fromkeys(connection.execute(statement).scalars()))
@@ -767,9 +782,9 @@ def find_passed(connection: Connection, now: datetime) -> list[str]:
     latest, current = find_latest(connection), format_time(now)
     if latest is None or latest <= current:
         return []
-    expired = table.select().where((table.c.status == "open") & table.c.expires_at.between(current, latest))
+    expired = table.select().where(table.c.status.in_(OPEN) & table.c.expires_at.between(current, latest))
     final = select(pending.c.approval).where(pending.c.final_at.between(current, latest))
-    voted = table.select().where((table.c.status == "open") & table.c.id.in_(final))
+    voted = table.select().where(table.c.status.in_(OPEN) & table.c.id.in_(final))
     requests = {request.id: request for query in (expired, voted) for request in _fetch(connection, query)}
     return sorted(ident for ident, request in requests.items() if find_time(connection, request, now) > now)
 
@@ -799,7 +814,7 @@ def _to_row(approval: Approval) -> dict[str, Any]:
     body = approval.to_dict()
     del body["votes"], body["pending_votes"]
     return {
-        "status": approval.status,
+        "status": find_listed_status(approval.status, is_audit=bool(approval.audit)),
         "expires_at": None if approval.expires_at is None else format_time(approval.expires_at),
         "overrides": int(approval.overrides),
         # In ASCII: NUL and halves of characters in somebody's metadata are escapes then, which every store can hold.
@@ -838,7 +853,8 @@ def _read(row: Any, votes: Iterable[Any], pending: Iterable[Any]) -> Approval:
         names = ("by", "seq", "at", "reason")
         votes_read = {"votes": read_votes(votes, names), "pending_votes": read_votes(pending, (*names, "final_at"))}
         approval = Approval.from_dict({**body, **votes_read})
-        if (approval.id, approval.status) != (row.id, row.status):
+        status = find_listed_status(approval.status, is_audit=bool(approval.audit))
+        if (approval.id, status) != (row.id, row.status):
             raise UsageError("its columns say otherwise")
     except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise LedgerError(

@@ -31,7 +31,8 @@ from adjudge.models.retry import LONGEST_WAIT, back_off, may_retry, read_wait
 
 SCHEMA = "adjudge/webhook/1"
 
-Event = Literal["approval.requested", "approval.closed"]
+Event = Literal["approval.requested", "approval.closed", "audit.requested", "audit.closed"]
+"""Audits have names of their own: whoever pages people for a request that something waits for must not for an audit."""
 
 TOLERANCE = 300.0
 """Seconds by which a delivery's time may differ from the receiver's."""
@@ -123,6 +124,13 @@ MakeLink = Callable[[Approval], Awaitable[str]]
 """Makes the address of the page on which people decide a request."""
 
 
+def find_event(approval: Approval) -> Event:
+    """Find what is told of a request in its current state."""
+    if approval.audit:
+        return "audit.requested" if approval.status == "open" else "audit.closed"
+    return "approval.requested" if approval.status == "open" else "approval.closed"
+
+
 def render_event(event: Event, approval: Approval, link: str | None = None) -> bytes:
     """Render the body: who is asked, about which result, and its state; no text that can quote the content.
 
@@ -187,7 +195,7 @@ class DeliveryQueue:
 
     async def _find_link(self, event: Event, approval: Approval) -> str | None:
         """Find where people decide an open request; ``None`` where that is not known, which holds up no delivery."""
-        if self._make_link is None or event != "approval.requested":
+        if self._make_link is None or not event.endswith(".requested"):
             return None
         try:
             return await self._make_link(approval)

@@ -811,7 +811,7 @@ def _check_gates(gates: Collection[Gate], unsafe: Collection[str]) -> None:
     for gate in gates:
         if names.setdefault(gate.name, gate) is not gate:
             raise UsageError(f"two gates are called {show(gate.name)}; an approval of one would look like the other's")
-        if gate.policy.asks and gate.pending_store is None:
+        if gate.asks and gate.pending_store is None:
             raise UsageError(f"gate {show(gate.name)} asks people who keep no pending decisions; give it Approvals")
         for option, risk in _list_risks(gate):
             if f"{gate.name}.{option}" not in unsafe:
@@ -825,9 +825,9 @@ def _check_gates(gates: Collection[Gate], unsafe: Collection[str]) -> None:
 def _list_risks(gate: Gate) -> list[tuple[str, str]]:
     risks = [("sample", f"sample={gate.sample:g}")] if gate.sample < 1 else []
     risks += [("on_undecided", "on_undecided='allow'")] if gate.on_undecided == "allow" else []
-    risks += [("mode", "mode='observe'")] if gate.mode == "observe" else []
+    risks += [("mode", f"mode={gate.mode!r}")] if gate.mode != "enforce" else []
     risks += [("on_expiry", "on_expiry='approve'")] if gate.ask.get("on_expiry") == "approve" else []
-    return risks + ([("show_content", "show_content=False")] if gate.policy.asks and not gate.show_content else [])
+    return risks + ([("show_content", "show_content=False")] if gate.asks and not gate.show_content else [])
 
 
 def _find_ledger(gates: Collection[Gate], given: Ledger | None) -> Ledger | None:

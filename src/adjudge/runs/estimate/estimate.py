@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.record import Layout, write_record
+from adjudge.judges.description import describe_judge, digest_description, digest_judge
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
 from adjudge.judges.judge import Judge, ModelSource, asks_as
 from adjudge.judges.layers import wrap_models
@@ -29,7 +30,7 @@ from adjudge.runs.estimate.kept_estimate import SCHEMA
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.estimate.recorded_usage import RecordedUsage, SeatKey, SeatUsage
 from adjudge.runs.estimate.seat_share import SeatShare, list_shares
-from adjudge.runs.judging import Assignment, describe_judge, digest_description, digest_judge, resolve_question
+from adjudge.runs.judging import Assignment, resolve_question
 from adjudge.runs.options import DataSource, check_amounts, draw_places, make_source
 
 OUTPUT_TOKENS = 80.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adjudge.errors import UsageError
+from adjudge.judges.description import rebuild_judge
 from adjudge.judges.layers import wrap_models
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.replies.row import RECORDING, RowUsage, decode_prompt
@@ -16,7 +17,7 @@ from adjudge.models.token_count import CHARACTER_UNCERTAINTY, CharacterCounter, 
 from adjudge.runs.batch.session import make_patient
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.folder import Run
-from adjudge.runs.judging import rebuild_judge, resolve_question
+from adjudge.runs.judging import resolve_question
 from adjudge.runs.successor import read_question
 
 SeatKey = tuple[str, int]

@@ -11,11 +11,11 @@ from adjudge.formats.arguments import check_choice, check_share
 from adjudge.formats.plain import to_plain
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.chain_outcome import Strategy
+from adjudge.judges.description import UnknownJudge, rebuild_judge
 from adjudge.judges.evaluate import RubricSource
 from adjudge.judges.judge import Judge
 from adjudge.models.model import FunctionIdentity, Reply, Request
 from adjudge.rubric.file import load_rubric
-from adjudge.runs.judging import UnknownJudge, rebuild_judge
 from adjudge.runs.recorded_rubric import rebuild_rubric
 from adjudge.runs.redecision.question import Reading, make_reading
 

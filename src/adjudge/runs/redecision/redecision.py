@@ -21,6 +21,7 @@ from adjudge.formats.plain import to_plain
 from adjudge.formats.record import write_record
 from adjudge.formats.sqlite_file import PAGE
 from adjudge.judges.chain_outcome import Strategy
+from adjudge.judges.description import describe_judge, digest_description, digest_judge
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
 from adjudge.models.replies.kept import read_row
 from adjudge.models.replies.key import make_place
@@ -28,7 +29,6 @@ from adjudge.models.replies.row import Row
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, make_manifest, open_run, write_manifest
 from adjudge.runs.item import RunItem
-from adjudge.runs.judging import describe_judge, digest_description, digest_judge
 from adjudge.runs.redecision.policy import RedecisionPolicy, read_policy
 from adjudge.runs.redecision.question import Reading, find_result, make_reading
 from adjudge.runs.redecision.replay import ReplayedResult, Replayer, renew_result

@@ -79,6 +79,8 @@ async def list_approvals(  # noqa: PLR0917 - each is a member of the query
     gate: Word = None,
     q: Annotated[str, Query(max_length=LONGEST_QUERY, description=SEARCHED)] = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+    *,
+    audits: Annotated[bool, Query(description="Audits in their place: of what went through.")] = False,
 ) -> Response:
     """Requests, the oldest first: those of the caller as an approver, or all of their gates with the scope ``read``.
 
@@ -87,21 +89,29 @@ async def list_approvals(  # noqa: PLR0917 - each is a member of the query
     """
     filters = {"title": title, "agent": agent, "customer": customer, "gate": gate}
     with explaining_usage():
-        if status == "open":
+        if status == "open" and not audits:
             await state.approvals.close_due(most=MOST_CLOSED)
             # Only those that are given are read in full: a queue that was flooded has thousands.
             queue = await state.approvals.list_queue(**filters, words=q)
             ids = sorted(request.id for request in queue if can_see(request, caller))
             total = len(ids)
         else:
-            ids, total = await _find_ended(state, caller, None if status == "all" else status, filters, q, limit)
+            wanted = None if status == "all" else status
+            ids, total = await _find_listed(state, caller, wanted, filters, q, limit, audits=audits)
     approvals = await state.approvals.load_several(ids[:limit])
     rows = [approval.to_dict() for approval in approvals]
     return answer({"schema": "adjudge/approvals/1", "approvals": rows, "total": total})
 
 
-async def _find_ended(  # noqa: PLR0917 - each is a part of the request
-    state: ServerState, caller: Caller, status: Status | None, filters: Mapping[str, str | None], q: str, limit: int
+async def _find_listed(  # noqa: PLR0917 - each is a part of the request
+    state: ServerState,
+    caller: Caller,
+    status: Status | None,
+    filters: Mapping[str, str | None],
+    q: str,
+    limit: int,
+    *,
+    audits: bool,
 ) -> tuple[Sequence[str], int]:
     """Find what ``can_see`` shows the caller, without reading the others: the ids of the oldest, and how many."""
     reads = caller.may("read")
@@ -109,7 +119,7 @@ async def _find_ended(  # noqa: PLR0917 - each is a part of the request
         return (), 0
     approver = None if reads else caller.approver
     return await state.approvals.find_requests(
-        status=status, approver=approver, gates=caller.permissions.gates, most=limit, words=q, **filters
+        status=status, approver=approver, gates=caller.permissions.gates, most=limit, words=q, audits=audits, **filters
     )
 
 

@@ -122,7 +122,7 @@ def find_gate(name: str, state: ServerState) -> Gate:
 
 def _describe(gate: Gate) -> dict[str, Any]:
     names = ("name", "mode", "on_failed", "on_undecided", "on_tampering")
-    return {name: getattr(gate, name) for name in names} | {"on_rule": gate.policy.on_rule, "asks": gate.policy.asks}
+    return {name: getattr(gate, name) for name in names} | {"on_rule": gate.policy.on_rule, "asks": gate.asks}
 
 
 def _name_caller(metadata: dict[str, Any], caller: Caller) -> dict[str, Any]:

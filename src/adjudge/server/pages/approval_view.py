@@ -187,6 +187,8 @@ class Reader:
     """The parts of transcripts that are opened, as the address says."""
     filters: tuple[tuple[str, str], ...] = ()
     """The members of the address that filter the queue, which links of the page keep."""
+    path: str = "/approvals"
+    """The address below which its page is."""
 
 
 # ---------------------------------------------------------------- the queue
@@ -350,7 +352,7 @@ def _show(
 
 
 def _make_opened(approval: Approval, reader: Reader) -> Opened:
-    path, form = f"/approvals/{quote_segment(approval.id)}", (("json", "true"),) if reader.shows_json else ()
+    path, form = f"{reader.path}/{quote_segment(approval.id)}", (("json", "true"),) if reader.shows_json else ()
     return read_opened(path, reader.opened, whole=reader.shows_all, query=(*form, *reader.filters))
 
 

@@ -439,7 +439,8 @@ async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
         approval = await state.approvals.get(ident)
     except UsageError:
         approval = None
-    if approval is None or not can_see(approval, caller):
+    # Audits have a page of their own, /audits/ID, which asks something else.
+    if approval is None or approval.audit or not can_see(approval, caller):
         raise Problem(404, "there is no such request for approval, or it is not for you", code="unknown")
     return approval
 
@@ -573,7 +574,8 @@ async def _list_undoable(
     if reader.approver is None:
         return []
     ids = await state.approvals.list_undoable(reader.approver)
-    requests = [request for request in await state.approvals.summarise(ids) if can_see(request, caller)]
+    summaries = await state.approvals.summarise(ids)
+    requests = [request for request in summaries if can_see(request, caller) and not request.audit]
     return list_undoable(requests, reader, now)
 
 

@@ -42,6 +42,8 @@ class DecidedRequest:
     """One decision of the reader, beside what the judge and others said; only votes that count are shown so."""
 
     id: str
+    is_audit: bool
+    """Whether it was asked about something that had gone through."""
     title: str
     gate: str
     vote: Vote
@@ -105,6 +107,7 @@ def make_decided(summary: RequestSummary, name: str) -> DecidedRequest | None:
     judged = {"passed": True, "failed": False}.get(summary.outcome)
     return DecidedRequest(
         id=summary.id,
+        is_audit=bool(summary.audit),
         title=make_title(summary),
         gate=summary.gate or "no gate",
         vote=vote,

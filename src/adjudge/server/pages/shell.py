@@ -22,6 +22,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ..
         (
             ("/approvals", "Approvals", "a", ("approve", "read")),
             ("/labels", "Labels", "l", ("label", "adjudicate")),
+            ("/audits", "Audits", "d", ("approve",)),
         ),
     ),
     (
@@ -32,7 +33,13 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ..
             ("/runs", "Runs", "u", ("read",)),
         ),
     ),
-    ("Why believe it", (("/ledger", "Ledger", "k", ("read",)),)),
+    (
+        "Why believe it",
+        (
+            ("/monitors", "Monitors", "m", ("read",)),
+            ("/ledger", "Ledger", "k", ("read",)),
+        ),
+    ),
 )
 
 _OVERVIEW = "/"
@@ -44,7 +51,7 @@ _URGENT = frozenset({"/approvals"})
 
 _COUNTED = frozenset({"/approvals", "/labels"})
 
-_OF_APPROVERS = frozenset({"/approvals/mine", "/approvals/deny"})
+_OF_APPROVERS = frozenset({"/approvals/mine", "/approvals/deny", "/audits"})
 """Pages about what somebody decides by their own name, and not for those who only look."""
 
 THEME = "theme"
@@ -141,7 +148,7 @@ def choose_page(permissions: Permissions, target: str) -> str:
 
 def _may_open(permissions: Permissions, path: str, scopes: Iterable[PermissionScope]) -> bool:
     """Return whether somebody may open a page. One of no gate is closed to accounts that are limited to gates."""
-    by_gate = path == _OVERVIEW or path.startswith(("/approvals", "/results", "/ledger/"))
+    by_gate = path == _OVERVIEW or path.startswith(("/approvals", "/audits", "/monitors", "/results", "/ledger/"))
     names_rater = not path.startswith("/labels/") or permissions.rater is not None
     names_approver = path not in _OF_APPROVERS or permissions.approver is not None
     is_named = names_rater and names_approver

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adjudge import Judge, JudgeChain, UsageError, load_rubric, open_model
-from adjudge.runs.judging import describe_judge, digest_judge, rebuild_judge
+from adjudge.judges.description import describe_judge, digest_judge, rebuild_judge
 from adjudge.testing import ScriptedModel
 from kit.judges import Seat
 

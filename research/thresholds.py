@@ -1,0 +1,372 @@
+#!/usr/bin/env python3
+"""Whether thresholds keep their promises, and are of use, for recorded judges whose truth is known for every case.
+
+``--data DIR`` holds ``triviaqa_judges.jsonl.gz`` (UMass-Meta-LLM-Eval/llm_eval), ``rb2_scores_{base,criteria}_both_k8``
+(composo-ai/llm-judge-criteria-ensembling) and ``llmbar_{items,pairwise}`` (princeton-nlp/LLMBar), all ``.jsonl.gz``.
+Each draw takes the labels of random cases without replacement, and gives them to the functions that ``adjudge
+calibrate`` uses, at the first look. *Broken* is the share of draws whose threshold does not keep the promise on all
+cases. The exit status is 1 when a bound below is not kept (less what chance explains with fewer than 500 draws).
+``--write`` puts the tables into docs/coverage.md.
+
+What stands for the score of a judge: for TriviaQA the share of six judges that passed an answer; for RewardBench 2 the
+distance of the best of four answers to the next, in means of eight scores; for LLMBar that both orders of a pair led to
+one verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+import common
+import numpy as np
+import suite
+
+sys.path.insert(0, str(suite.SOURCE))
+from real_judges import read_rows
+
+from adjudge.trust import Risk, count_labelled, find_look_level, make_threshold_steps, search_threshold
+from adjudge.trust.threshold import compute_p_value
+
+PAGE = common.BENCH.parent / "docs" / "coverage.md"
+BEGIN, END = "<!-- begin: written by research/thresholds.py -->", "<!-- end: written by research/thresholds.py -->"
+SEED, CONFIDENCE, MOST_BROKEN, LEAST_REFUSED = 20261128, 0.95, 0.07, 0.93
+VOTERS = ("GPT-4", "Llama-13B", "Llama-7B", "Mistral-7B", "Llama3-8B", "Gemma-2B")
+PRICES = {"full": (2.5, 15.0), "mini": (0.75, 4.5)}
+"""Dollars for a million tokens in and out."""
+PROMPTS = ("Vanilla", "CoT", "Metrics", "Reference")
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a judge and people said of the same cases."""
+
+    name: str
+    score: Array
+    """NaN where the judge did not pass the case."""
+    wrong: Array
+    strong: Array | None = None
+    """Whether the strong judge of a cascade is right."""
+    price: float = 0.0
+    """The price of the cheap judge, in prices of the strong one."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A promise, how many labels, and what has to come of it."""
+
+    risk: Risk
+    bound: float
+    labels: int
+    most_refused: dict[str, float]
+    """By the beginning of the judge's name."""
+    least_released: float = 0.0
+
+
+GOALS = (
+    Goal("wrong_pass", 0.05, 200, {"RewardBench": 0.05, "TriviaQA": 0.30}, 0.40),
+    Goal("wrong_given_pass", 0.10, 500, {"RewardBench": 0.05, "TriviaQA": 0.05}, 0.54),
+    Goal("wrong_given_pass", 0.05, 1000, {}),
+)
+
+
+def main() -> None:
+    """Draw, print, and say whether the bounds are kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="the folder with the files")
+    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/coverage.md")
+    options = parser.parse_args()
+    judges = [read_votes(options.data), *read_scores(options.data)]
+    alone = [measure(judge, goal, options.draws) for goal in GOALS for judge in judges]
+    pairs = [
+        measure(judge, Goal("wrong_given_pass", 0.10, 200, {}), options.draws) for judge in read_pairs(options.data)
+    ]
+    cascades = [measure(judge, Goal("lost", 0.05, 500, {}), options.draws) for judge in read_cascades(options.data)]
+    looks = [measure_looks(read_votes(options.data), every, options.draws) for every in (25, 100)]
+    common.print_table(HEAD, [show(row) for row in alone])
+    common.print_table(PAIR_HEAD, [show_pair(row) for row in pairs])
+    common.print_table(CASCADE_HEAD, [show_cascade(row) for row in cascades])
+    common.print_table(LOOKS_HEAD, [show_looks(row) for row in looks])
+    if options.write:
+        write_page(alone, pairs, cascades, looks, options.draws)
+    missed = list(list_missed(alone, pairs, cascades, options.draws))
+    missed += [f"looks: broken in {row['broken']:.3f}" for row in looks if row["broken"] > MOST_BROKEN]
+    figures = {"broken": max(row["broken"] for row in (*alone, *pairs, *cascades, *looks)), "missed": missed}
+    common.print_verdict("thresholds", figures, met=not missed)
+
+
+def list_missed(
+    alone: Sequence[dict[str, Any]], pairs: Sequence[dict[str, Any]], cascades: Sequence[dict[str, Any]], draws: int
+) -> Iterator[str]:
+    """Yield what is not as it has to be."""
+    slack = 3 * math.sqrt(0.05 * 0.95 / draws) * (draws < 500)
+    for row in (*alone, *pairs, *cascades):
+        if row["broken"] > MOST_BROKEN + slack:
+            yield f"{row['judge']}, {row['promise']}: broken in {row['broken']:.3f}"
+    for row in alone:
+        most = next((most for name, most in row["goal"].most_refused.items() if row["judge"].startswith(name)), 1.0)
+        if row["refused"] > most + slack or row["released"] < row["goal"].least_released - slack:
+            yield f"{row['judge']}, {row['promise']}: refused in {row['refused']:.3f}, releases {row['released']:.3f}"
+    for row in pairs:
+        if not row["possible"] and row["refused"] < LEAST_REFUSED - slack:
+            yield f"{row['judge']}: refused in {row['refused']:.3f}"
+
+
+# ---------------------------------------------------------------- the judges
+
+
+def read_votes(folder: Path) -> Recorded:
+    """Answers of exam takers: the share of six judges that passed each; more than half is a pass."""
+    rows = [row for row in read_rows(folder / "triviaqa_judges.jsonl.gz") if row["human"] is not None]
+    rows = [row for row in rows if None not in (row["judges"][name] for name in VOTERS)]
+    score = np.asarray([np.mean([row["judges"][name] for name in VOTERS]) for row in rows])
+    wrong = np.asarray([not row["human"] for row in rows])
+    return Recorded("TriviaQA, GPT-4 and five small ones", np.where(score > 0.5, score, np.nan), wrong)
+
+
+def read_scores(folder: Path) -> Iterator[Recorded]:
+    """The best of four answers by each judge, which is wrong unless it is the right one."""
+    for prompt in ("base", "criteria"):
+        rows = list(read_rows(folder / f"rb2_scores_{prompt}_both_k8.jsonl.gz"))
+        for slot, model in (("full", "gpt-5.4"), ("mini", "gpt-5.4-mini")):
+            choices = [choice for row in rows if (choice := choose(row, slot)) is not None]
+            yield Recorded(
+                f"RewardBench 2, {model}, {prompt}",
+                np.asarray([margin for margin, _ in choices]),
+                np.asarray([not right for _, right in choices]),
+            )
+
+
+def choose(row: dict[str, Any], slot: str) -> tuple[float, bool] | None:
+    """The distance of the best answer to the next, from 0 to 1, and whether it is the right one; ties are wrong."""
+    scores = [[score for score in answer if score is not None] for answer in row[f"{slot}_scores"]]
+    if not all(scores):
+        return None
+    means = [float(np.mean(answer)) for answer in scores]
+    first, second = sorted(means, reverse=True)[:2]
+    return (first - second) / 10, means[0] > max(means[1:])
+
+
+def read_pairs(folder: Path) -> Iterator[Recorded]:
+    """Pairs of answers, released where both orders led to one verdict."""
+    labels = {row["item_id"]: int(row["label"]) for row in read_rows(folder / "llmbar_items.jsonl.gz")}
+    winners: dict[tuple[str, str], dict[str, dict[str, int | None]]] = {}
+    for row in read_rows(folder / "llmbar_pairwise.jsonl.gz"):
+        if row["item_id"] in labels and row["prompt"] in PROMPTS and row["phase"] == "final":
+            items = winners.setdefault((row["judge"], row["prompt"]), {})
+            items.setdefault(row["item_id"], {})[row["order"]] = row["winner"]
+    for (judge, prompt), items in sorted(winners.items()):
+        both = {item: (orders.get("AB"), orders.get("BA")) for item, orders in items.items()}
+        yield Recorded(
+            f"LLMBar, {judge}, {prompt}",
+            np.asarray([1.0 if one is not None and one == other else np.nan for one, other in both.values()]),
+            np.asarray([one != labels[item] for item, (one, _) in both.items()]),
+        )
+
+
+def read_cascades(folder: Path) -> Iterator[Recorded]:
+    """The small model of RewardBench 2 first, and the large one where it is not sure."""
+    for prompt in ("base", "criteria"):
+        rows = list(read_rows(folder / f"rb2_scores_{prompt}_both_k8.jsonl.gz"))
+        both = [(row, choose(row, "mini"), choose(row, "full")) for row in rows]
+        known = [(row, cheap, strong) for row, cheap, strong in both if cheap is not None and strong is not None]
+        cheap_price, strong_price = (
+            sum(
+                row["cost"][f"{slot}_{side}_tokens"] * price
+                for row, _, _ in known
+                for side, price in zip(("input", "output"), PRICES[slot], strict=True)
+            )
+            for slot in ("mini", "full")
+        )
+        strong = np.asarray([right for _, _, (_, right) in known])
+        yield Recorded(
+            f"RewardBench 2, gpt-5.4-mini, else gpt-5.4, {prompt}",
+            np.asarray([margin for _, (margin, _), _ in known]),
+            np.asarray([not right for _, (_, right), _ in known]) & strong,
+            strong=strong,
+            price=cheap_price / strong_price,
+        )
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
+    """How often a promise is refused and broken, and how much is released."""
+    rng = np.random.default_rng(SEED)
+    cases = len(judge.score)
+    steps = make_threshold_steps(judge.score[~np.isnan(judge.score)].tolist())
+    risks = [find_risk(judge, step.threshold, goal.risk) for step in steps]
+    kept = [step.released for step, risk in zip(steps, risks, strict=True) if risk <= goal.bound]
+    broken, released, said, needed = 0, [], 0, []
+    for _ in range(draws):
+        places = rng.choice(cases, goal.labels, replace=False)
+        places = places[~np.isnan(judge.score[places])]
+        labelled = zip(judge.score[places].tolist(), judge.wrong[places].tolist(), strict=True)
+        search = search_threshold(
+            steps,
+            count_labelled(steps, labelled),
+            goal.risk,
+            bound=goal.bound,
+            level=find_look_level(CONFIDENCE, 1),
+            cases=cases,
+            labels=goal.labels,
+        )
+        released.append(0 if search.certified is None else search.certified.released)
+        said += search.impossible
+        if search.needed is not None:
+            needed.append(search.needed)
+        if search.certified is not None:
+            broken += find_risk(judge, search.certified.threshold, goal.risk) > goal.bound
+    share = float(np.mean(released)) / cases
+    return {
+        "judge": judge.name,
+        "goal": goal,
+        "promise": f"{goal.risk}<={goal.bound:g}",
+        "labels": goal.labels,
+        "cases": cases,
+        "wrong": float(np.mean(judge.wrong[~np.isnan(judge.score)])),
+        "possible": max(kept, default=0) / cases,
+        "released": share,
+        "refused": float(np.mean([number == 0 for number in released])),
+        "none can": said / draws,
+        "broken": broken / draws,
+        "saves": share - judge.price if judge.strong is not None else 0.0,
+    }
+
+
+def measure_looks(judge: Recorded, every: int, draws: int, most: int = 500) -> dict[str, Any]:
+    """How often somebody who looks after so many labels each time certifies a threshold that breaks the promise.
+
+    The promise is a little less than the risk of the tightest threshold, so that every threshold breaks it.
+    """
+    rng = np.random.default_rng(SEED)
+    steps = make_threshold_steps(judge.score[~np.isnan(judge.score)].tolist())
+    bound = find_risk(judge, steps[0].threshold, "wrong_pass") - 1e-6
+    broken = {"broken": 0, "without": 0}
+    for _ in range(draws):
+        order = rng.permutation(len(judge.score))[:most]
+        certified = dict.fromkeys(broken, False)
+        for look, labels in enumerate(range(every, most + 1, every), 1):
+            places = order[:labels]
+            places = places[~np.isnan(judge.score[places])]
+            counts = count_labelled(steps, zip(judge.score[places].tolist(), judge.wrong[places].tolist(), strict=True))
+            p_value = compute_p_value(counts[0].wrong, labels, bound)
+            certified["broken"] |= p_value <= 1 - find_look_level(CONFIDENCE, look)
+            certified["without"] |= p_value <= 1 - CONFIDENCE
+        for name, value in certified.items():
+            broken[name] += value
+    return {"every": every, "looks": most // every, **{name: number / draws for name, number in broken.items()}}
+
+
+def find_risk(judge: Recorded, threshold: float, risk: Risk) -> float:
+    """The risk on all cases."""
+    released = judge.score >= threshold
+    wrong = int((released & judge.wrong).sum())
+    return wrong / (int(released.sum()) if risk == "wrong_given_pass" else len(judge.score))
+
+
+# ---------------------------------------------------------------- for the page
+
+HEAD = ["judge", "promise", "labels", "possible", "released", "refused", "broken"]
+PAIR_HEAD = ["judge", "released", "wrong of these", "refused", "none can", "broken"]
+CASCADE_HEAD = ["cascade", "possible", "decided by the cheap one", "refused", "saves", "broken"]
+
+
+LOOKS_HEAD = ["a look every", "looks", "broken", "without"]
+
+
+def show_looks(row: dict[str, Any]) -> list[str]:
+    """A row of the last table."""
+    return [f"{row['every']} labels", str(row["looks"]), f"{row['broken']:.3f}", f"{row['without']:.3f}"]
+
+
+def show(row: dict[str, Any]) -> list[str]:
+    """A row of the first table."""
+    named = (row[name] for name in ("possible", "released", "refused", "broken"))
+    return [row["judge"], row["promise"], f"{row['labels']:,}", *(f"{value:.3f}" for value in named)]
+
+
+def show_pair(row: dict[str, Any]) -> list[str]:
+    """A row of the second."""
+    return [row["judge"], *(f"{row[name]:.3f}" for name in ("released", "wrong", "refused", "none can", "broken"))]
+
+
+def show_cascade(row: dict[str, Any]) -> list[str]:
+    """A row of the third."""
+    return [row["judge"], *(f"{row[name]:.3f}" for name in ("possible", "released", "refused", "saves", "broken"))]
+
+
+TEXT = """## Thresholds with a promise
+
+{draws} calibrations each, at the first look, with 95 % confidence. *Possible* is the share of cases that could be
+released if the truth were known for all of them, *released* the mean share that was, with nothing where the promise was
+*refused*. *Broken* is the share of calibrations whose threshold does not keep the promise on all cases: at most 0.05 is
+promised.
+
+```sh
+nice -n 10 .venv/bin/python research/thresholds.py --data DIR --write
+```
+
+| judge | promise | labels | possible | released | refused | broken |
+|---|---|---|---|---|---|---|
+{alone}
+
+A share of the released cases of at most 5 % takes 1,000 labels and more.
+
+Pairs of LLMBar, released where both orders led to one verdict; `wrong_given_pass<=0.1` with 200 labels of 239. *None
+can* is the share of calibrations that said so. Where the share that is wrong is near the promise, the labels cannot
+tell, and the command says how many could.
+
+| judge | released | wrong of these | refused | none can | broken |
+|---|---|---|---|---|---|
+{pairs}
+
+Cascades: `lost<=0.05` with 500 labels. *Saves* is of the price of asking the strong judge alone.
+
+| cascade | possible | decided by the cheap one | refused | saves | broken |
+|---|---|---|---|---|---|
+{cascades}
+
+Looking again and again, up to 500 labels, at a promise that every threshold breaks by a hair: how often some look
+certifies one. *Without* is the same with all of the 5 % at every look.
+
+| a look every | looks | broken | without |
+|---|---|---|---|
+{looks}
+"""
+
+
+def write_page(
+    alone: list[dict[str, Any]],
+    pairs: list[dict[str, Any]],
+    cascades: list[dict[str, Any]],
+    looks: list[dict[str, Any]],
+    draws: int,
+) -> None:
+    """Put the tables between the two marks of the page."""
+    tables = {
+        name: "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        for name, rows in (
+            ("alone", map(show, alone)),
+            ("pairs", map(show_pair, pairs)),
+            ("cascades", map(show_cascade, cascades)),
+            ("looks", map(show_looks, looks)),
+        )
+    }
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{TEXT.format(draws=draws, **tables)}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

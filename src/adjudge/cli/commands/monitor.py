@@ -1,0 +1,95 @@
+"""``adjudge monitor``: what the audits of gates show, and beginning anew after an alarm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.ledger import Key, Place, find_user, use_ledger
+from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json
+from adjudge.errors import UsageError
+from adjudge.formats.numbers import NOTHING, format_rate
+from adjudge.formats.text import show
+from adjudge.guards.monitor import Monitor, MonitorVerdict, list_audited, read_monitor, reset_monitor
+
+if TYPE_CHECKING:
+    from adjudge.ledger.ledger import Ledger
+
+_COLOURS: dict[MonitorVerdict, str] = {
+    "quiet": "green",
+    "too few labels": "yellow",
+    "unanswered": "yellow",
+    "model changed": "yellow",
+    "alarm": "red",
+}
+
+_UNKNOWN = 3
+
+
+def monitor(
+    gate: Annotated[str | None, typer.Argument(metavar="GATE", hidden=True)] = None,
+    reset: Annotated[
+        str | None,
+        typer.Option("--reset", metavar="REASON", help="Begin the audits of GATE anew, and record why."),
+    ] = None,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Say whether gates with an audit still let through what they promise.
+
+    $ adjudge monitor
+
+    GATE is the name of a gate; without it, all that the ledger has audits of are shown. People answer audits on the
+    server's page, or with `adjudge approvals list --audits`. After an alarm, measure the judge again, or change it;
+    then --reset lets the audits begin anew, in the name of this system's user.
+
+    Exit status: 0 quiet, 1 an alarm, 2 wrong usage, or no such audits, 3 nothing can be said: too few labels, audits
+    that were not answered, or another model.
+    """
+    if reset is not None and gate is None:
+        raise UsageError("--reset begins the audits of one gate anew; name it")
+    monitors = use_ledger(ledger, config, lambda opened: _read(opened, gate, reset), key=key, writes=reset is not None)
+    if as_json:
+        write_json({"schema": "adjudge/monitors/1", "monitors": [_describe(each) for each in monitors]})
+    else:
+        _draw(monitors)
+    verdicts = {each.verdict for each in monitors}
+    return 1 if "alarm" in verdicts else 0 if verdicts == {"quiet"} else _UNKNOWN
+
+
+async def _read(ledger: Ledger, gate: str | None, reset: str | None) -> list[Monitor]:
+    gates = await list_audited(ledger)
+    if gate is not None and gate not in gates:
+        known = f"; it has some of {', '.join(map(show, gates))}" if gates else ""
+        raise UsageError(f"the ledger has no audits of gate {show(gate)}{known}")
+    if not gates:
+        raise UsageError("the ledger has no audits; give a gate audit = 0.02, so that people look at some of its calls")
+    if gate is not None and reset is not None:
+        seq = await reset_monitor(ledger, gate, by=find_user(), reason=reset)
+        note(f"recorded as entry {seq}")
+    return [await read_monitor(ledger, name) for name in (gates if gate is None else (gate,))]
+
+
+def _describe(monitor: Monitor) -> dict[str, object]:
+    return {**monitor.to_dict(), "says": monitor.explain(), "advice": monitor.advice}
+
+
+def _draw(monitors: list[Monitor]) -> None:
+    for each in monitors:
+        print_line(f"{each.explain()}.")
+        if each.advice:
+            print_line(f"  What to do: {each.advice}.")
+    if not draws():
+        return
+    table = make_table(
+        "", ("gate", "state", "promise", "audits", "answered", "bad", "open", "not answered", "evidence")
+    )
+    for each in monitors:
+        promise = NOTHING if each.promise is None else format_rate(each.promise)
+        counts = [f"{count:,}" for count in (each.audits, each.labels, each.bad, each.open, each.unanswered)]
+        add_row(table, each.gate, each.verdict, promise, *counts, f"{each.wealth:.3g}", style=_COLOURS[each.verdict])
+    show_drawing(table)

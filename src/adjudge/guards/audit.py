@@ -1,0 +1,178 @@
+"""Audits: a gate sends a random share of what its judge let through to people afterwards, and holds no call for it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.arguments import check_functions, check_seconds, check_share, is_finite
+from adjudge.formats.text import flatten, show
+from adjudge.guards.decision import Decision
+from adjudge.guards.monitor import MOST_MODELS, Monitor, MonitorReader
+from adjudge.hooks import call_safely, logger, notify
+from adjudge.ledger.columns import AUDIT_FAILED, MODEL_CHANGED
+from adjudge.result import JudgeChainResult, JudgeResult
+
+if TYPE_CHECKING:
+    from adjudge.guards.approval.approvals import Approvals
+
+AUDIT_EXPIRES_IN = 7 * 86_400.0
+"""Seconds that people have for the answer to an audit, unless somebody says."""
+
+LONGEST_AUDIT = 366 * 86_400.0
+
+_random = secrets.SystemRandom()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """How a gate is audited: which share of what its judge lets through people look at afterwards, and why.
+
+    Raises ``UsageError`` for a share that is not above 0, a promise or a confidence that is not between 0 and 1, and
+    what is no function.
+    """
+
+    share: float = 0.02
+    """The share of what the judge let through, drawn at random, that people are asked about."""
+    promise: float = 0.10
+    """The largest share of bad ones, among what the judge lets through, that is promised."""
+    confidence: float = 0.95
+    """One minus the probability of an alarm, ever, where the promise is kept."""
+    approvers: tuple[str, ...] = ()
+    """The people who are asked; empty for those of the gate's ``ask``."""
+    expires_in: float = AUDIT_EXPIRES_IN
+    """Seconds that they have; without an answer until then, the audit counts as not answered."""
+    on_change: Callable[[Monitor], Any] | None = None
+    """Called with the ``Monitor`` when its verdict changes; sync or async. What it raises is logged and not raised."""
+
+    def __post_init__(self) -> None:
+        where = "an audit"
+        check_share("share", self.share, where=where)
+        if self.share == 0:
+            raise UsageError("share must be above 0; leave audit out where nothing is audited", argument="share")
+        for name in ("promise", "confidence"):
+            value = getattr(self, name)
+            if not is_finite(value) or not 0 < value < 1:
+                raise UsageError(
+                    f"{name} must be a number above 0 and below 1, got {show(value)}", argument=name, where=where
+                )
+        if isinstance(self.approvers, str) or not isinstance(self.approvers, Iterable):
+            raise UsageError(
+                f"approvers must be a list of names, got {show(self.approvers)}", argument="approvers", where=where
+            )
+        object.__setattr__(self, "approvers", tuple(self.approvers))
+        check_seconds("expires_in", self.expires_in, most=LONGEST_AUDIT, where=where)
+        check_functions(where, on_change=self.on_change)
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """What is promised, as the ledger's entries about an audit have it."""
+        return {"share": float(self.share), "promise": float(self.promise), "confidence": float(self.confidence)}
+
+    def draws(self) -> bool:
+        """Return, at random, whether the next one is audited. Nothing that its author writes can have a say in it."""
+        return self.share >= 1 or _random.random() < self.share
+
+
+def read_audit(value: float | Audit | None, *, where: str) -> Audit | None:
+    """Return what a gate's ``audit`` means: a number is the share."""
+    if value is None or isinstance(value, Audit):
+        return value
+    return Audit(share=check_share("audit", value, where=where))
+
+
+LONGEST_MODEL = 200
+"""Characters of a model's name that are compared: it is what a server says of itself."""
+
+Shown = Callable[[], Coroutine[Any, Any, Mapping[str, Any]]]
+"""Reads what people are shown of a content: the arguments ``content`` and ``texts`` of ``Approvals.request``."""
+
+
+class Auditor:
+    """Asks people about some of what the judge of one gate lets through, and notices when its model changes."""
+
+    def __init__(self, gate: str, audit: Audit, approvals: Approvals, approvers: Iterable[str]) -> None:
+        self._gate, self._audit, self._approvals = gate, audit, approvals
+        self._approvers = audit.approvers or tuple(approvers)
+        self._reader = MonitorReader(approvals.ledger, gate)
+        self._is_prepared = False
+        self._verdict = "quiet"
+
+    async def read(self) -> Monitor:
+        """Return what the audits show, after telling ``on_change`` if that is not what they showed before."""
+        if not self._is_prepared:
+            await self._approvals.ledger.prepare()
+            self._is_prepared = True
+        monitor = await self._reader.read()
+        before, self._verdict = self._verdict, monitor.verdict
+        # That there are few labels yet is not news at the first look.
+        if monitor.verdict not in (before, "too few labels" if before == "quiet" else before):
+            logger.warning("gate %r: %s", self._gate, monitor.explain())
+            await notify(self._audit.on_change, monitor, name="on_change")
+        return monitor
+
+    async def follow(self, decision: Decision, read_shown: Shown) -> None:
+        """Note the model that judged, and ask people about the decision if it is drawn.
+
+        The decision is recorded, and nothing here changes it: what goes wrong is recorded where that is possible, as an
+        audit that nobody answered, and logged.
+        """
+        if decision.result is None or decision.result.decided_by != "judge":
+            return
+        monitor, error = await call_safely(self._note_models, decision.result)
+        if error is not None:
+            self._log(error, "its monitor could not be read")
+        at_once = isinstance(monitor, Monitor) and monitor.draws_at_once > 0
+        was_let_through = decision.allowed and decision.decided_by == "judge" and decision.approval_id is None
+        if not was_let_through or not (at_once or self._audit.draws()):
+            return
+        _, error = await call_safely(self._ask, decision, read_shown)
+        if error is not None:
+            self._log(error, "nobody could be asked about a decision that was drawn for an audit")
+            _, error = await call_safely(self._record_failure, decision, error)
+        if error is not None:
+            self._log(error, "an audit that failed was not recorded")
+
+    async def _note_models(self, result: JudgeResult) -> Monitor:
+        """Record the models that were not seen before, and return the state after that."""
+        monitor = await self.read()
+        models = dict.fromkeys(flatten(model, LONGEST_MODEL) for model in _list_models(result))
+        new = [model for model in models if model not in monitor.models][: MOST_MODELS - len(monitor.models)]
+        for model in new:
+            payload = {"schema": "adjudge/model-changed/1", "gate": self._gate, "model": model, "result": result.id}
+            await self._approvals.ledger.append(payload, kind=MODEL_CHANGED, subject=result.subject or "")
+        return await self.read() if new else monitor
+
+    async def _ask(self, decision: Decision, read_shown: Shown) -> None:
+        shown = await read_shown()
+        if "content" not in shown:
+            raise AdjudgeError("the redaction of the content failed, so people cannot read it")
+        await self._approvals.request(
+            decision,
+            f"gate {self._gate!r} let this through",
+            approvers=self._approvers,
+            expires_in=self._audit.expires_in,
+            audit=self._audit.terms,
+            **shown,
+        )
+
+    async def _record_failure(self, decision: Decision, error: Exception) -> None:
+        payload: dict[str, Any] = {"schema": "adjudge/audit-failed/1", "gate": self._gate, "audit": self._audit.terms}
+        payload |= {"decision": decision.id, "problem": type(error).__name__}
+        await self._approvals.ledger.append(payload, kind=AUDIT_FAILED, subject=decision.subject or "")
+
+    def _log(self, error: Exception, problem: str) -> None:
+        logger.error("gate %r: %s: %s", self._gate, problem, type(error).__name__)
+        logger.debug("gate %r: %s", self._gate, problem, exc_info=error)
+
+
+def _list_models(result: JudgeResult) -> Iterator[str]:
+    """List the models that answered, as they reported themselves, in every seat that passed or failed."""
+    if result.model and result.outcome != "undecided":
+        yield result.model
+    if isinstance(result, JudgeChainResult):
+        for seat in result.results:
+            yield from _list_models(seat)

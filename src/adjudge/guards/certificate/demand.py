@@ -1,0 +1,167 @@
+"""A gate's demand for a certificate: its file, the key that signs it, and the bars that it has to reach.
+
+The file is read anew for every result, because it may be deleted or replaced while the gate is in use. Whatever is
+wrong with it is a reason to ask people, and never an exception.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.numbers import format_score
+from adjudge.formats.text import flatten
+from adjudge.guards.certificate.certificate import Certificate, parse_certificate
+from adjudge.guards.certificate.certificate_file import read_bytes
+from adjudge.guards.certificate.qualification import Bars, Qualification, qualify
+from adjudge.guards.certificate.signing import find_signature_problem
+from adjudge.guards.monitor import Monitor, MonitorVerdict
+from adjudge.guards.release_policy import ReleasePolicy, find_release_score, read_release_policy
+from adjudge.hooks import call_safely
+from adjudge.judges.description import JudgeIdentity, identify_judge
+from adjudge.result import JudgeResult
+from adjudge.rubric.rubric import Rubric
+from adjudge.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from adjudge.ledger.signature import PublicKey
+
+CertificateSource = Certificate | str | os.PathLike[str]
+"""A certificate, or the path of its file."""
+
+ReleasePolicySource = ReleasePolicy | str | os.PathLike[str]
+"""A release policy, or the path of its file."""
+
+
+_DISTRUSTED: tuple[MonitorVerdict, ...] = ("alarm", "unanswered")
+"""Verdicts of the audits under which nothing rests on the certificate. An alarm that nobody can raise, because nobody
+answers, is none that is quiet; that another model answers is compared with the certificate itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """The certificate of the file's bytes, or why there is none."""
+
+    raw: bytes | None = None
+    certificate: Certificate | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateTerms:
+    """What a gate demands of a certificate."""
+
+    source: CertificateSource
+    key: PublicKey | None
+    """The public key that has to sign it; ``None`` where nobody's signature is known."""
+    allow_unsigned: bool
+    bars: Bars
+    release_policy: ReleasePolicySource | None = None
+
+
+class CertificateDemand:
+    """A gate's demand for a certificate of its judge; it keeps what it read of the file."""
+
+    def __init__(
+        self,
+        terms: CertificateTerms,
+        *,
+        judge: Any,
+        rubric: Rubric | None,
+        rules: Iterable[Rule],
+        read_monitor: Callable[[], Awaitable[Monitor]],
+    ) -> None:
+        self.terms = terms
+        self._judge, self._rubric, self._rules = judge, rubric, tuple(rules)
+        self._read_monitor = read_monitor
+        self._identity: JudgeIdentity | None = None
+        self._read: _Reading | None = None
+
+    async def qualify(self, result: JudgeResult) -> Qualification:
+        """Find the qualification of a result, with certificate, release policy and audits as they are now."""
+        reading = await self._read_now()
+        certificate = reading.certificate
+        if certificate is None:
+            return Qualification(kind="unqualified", reason=reading.problem)
+        if self._identity is None:
+            self._identity = await identify_judge(self._judge, self._rubric, self._rules)
+        qualification = qualify(
+            certificate, result, identity=self._identity, bars=self.terms.bars, now=datetime.now(UTC)
+        )
+        if qualification.kind != "qualified":
+            return qualification
+        alarm = await self._find_alarm()
+        if alarm is not None:
+            return Qualification(kind="stale", reason=alarm)
+        return await self._apply_policy(qualification, certificate, result)
+
+    async def _find_alarm(self) -> str | None:
+        """Say why the audits speak against the judge; ``None`` where they do not."""
+        monitor, error = await call_safely(self._read_monitor)
+        if error is not None or not isinstance(monitor, Monitor):
+            return f"the audits cannot be read: {type(error).__name__}"
+        return monitor.explain() if monitor.verdict in _DISTRUSTED else None
+
+    async def _apply_policy(
+        self, qualification: Qualification, certificate: Certificate, result: JudgeResult
+    ) -> Qualification:
+        """Withhold what the release policy does not release; a policy that the certificate does not name counts not."""
+        source = self.terms.release_policy
+        if source is None:
+            return qualification
+        try:
+            policy = (
+                source if isinstance(source, ReleasePolicy) else await asyncio.to_thread(read_release_policy, source)
+            )
+        except UsageError as error:
+            return Qualification(kind="unqualified", reason=f"the release policy does not count: {error}")
+        if policy.digest != certificate.release_policy:
+            return Qualification(kind="unqualified", reason="the certificate does not name this release policy")
+        if not result.passed or policy.releases(result):
+            return qualification
+        found = find_release_score(result)
+        score = "no score" if found is None else f"a score of {format_score(found)}"
+        unreleased = f"it has {score}, and the judge decides alone from {format_score(policy.threshold)} on"
+        return replace(qualification, unreleased=unreleased)
+
+    async def _read_now(self) -> _Reading:
+        source = self.terms.source
+        if isinstance(source, Certificate):
+            if self._read is None:
+                self._read = self._check(None, source)
+            return self._read
+        try:
+            raw = await asyncio.to_thread(read_bytes, Path(source))
+        except OSError as error:
+            return _Reading(problem=self._name(f"cannot be read: {error.strerror}"))
+        except UsageError as error:
+            return _Reading(problem=self._name(str(error)))
+        if self._read is None or self._read.raw != raw:
+            self._read = self._parse(raw)
+        return self._read
+
+    def _parse(self, raw: bytes) -> _Reading:
+        try:
+            return self._check(raw, parse_certificate(raw))
+        except UsageError as error:
+            return _Reading(raw=raw, problem=self._name(f"does not count: {error}"))
+
+    def _check(self, raw: bytes | None, certificate: Certificate) -> _Reading:
+        """Check who signed a certificate: without a known signer, anybody may have written it."""
+        if certificate.signature is None and self.terms.allow_unsigned:
+            return _Reading(raw=raw, certificate=certificate)
+        problem = find_signature_problem(certificate, self.terms.key)
+        if problem is None:
+            return _Reading(raw=raw, certificate=certificate)
+        return _Reading(raw=raw, problem=self._name(f"does not count: {problem}"))
+
+    def _name(self, problem: str) -> str:
+        source = self.terms.source
+        where = "" if isinstance(source, Certificate) else f" {flatten(Path(source).name, 120)}"
+        return f"the certificate{where} {problem}"

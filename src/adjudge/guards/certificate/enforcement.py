@@ -1,0 +1,53 @@
+"""From observing to enforcing: a gate that enforces from its first certified result on, and never observes again.
+
+That it has enforced is an entry of the ledger, so that every process, and a gate that is made anew, knows it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from adjudge.content import digest_text
+from adjudge.guards.certificate.qualification import Qualification
+from adjudge.hooks import call_safely
+from adjudge.ledger.ledger import Ledger
+
+GATE_ENFORCED = "gate.enforced"
+"""The kind of the entry with which a gate begins to enforce."""
+
+
+class Enforcement:
+    """Whether one gate with ``mode="enforce_when_certified"`` enforces by now."""
+
+    def __init__(self, gate: str, ledger: Ledger) -> None:
+        self._gate, self._ledger = gate, ledger
+        self._has_begun = self._is_prepared = False
+
+    async def settle(self, qualification: Qualification | None) -> Literal["enforce", "observe"]:
+        """Return what the gate does with a result, and begin to enforce with the first that is qualified.
+
+        What cannot be read or recorded enforces: nobody knows then that the gate never did.
+        """
+        if not self._has_begun:
+            found, error = await call_safely(self._find)
+            if error is not None:
+                return "enforce"
+            self._has_begun = found is True
+        if not self._has_begun:
+            if qualification is None or qualification.kind != "qualified":
+                return "observe"
+            _, error = await call_safely(self._record, qualification)
+            self._has_begun = error is None
+        return "enforce"
+
+    async def _find(self) -> bool:
+        if not self._is_prepared:
+            await self._ledger.prepare()
+            self._is_prepared = True
+        async for _ in self._ledger.query(kind=GATE_ENFORCED, subject=digest_text(self._gate)):
+            return True
+        return False
+
+    async def _record(self, qualification: Qualification) -> None:
+        payload = {"schema": "adjudge/gate-enforced/1", "gate": self._gate, "because": qualification.reason}
+        await self._ledger.append(payload, kind=GATE_ENFORCED, subject=digest_text(self._gate))

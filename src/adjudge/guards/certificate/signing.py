@@ -1,0 +1,44 @@
+"""Signatures of certificates, with the key of a ledger: Ed25519 over schema and digest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from adjudge.errors import UsageError
+from adjudge.guards.certificate.certificate import Certificate
+from adjudge.ledger.signature import mark_document, open_check, render_public_key
+
+if TYPE_CHECKING:
+    from adjudge.ledger.ledger import Ledger
+    from adjudge.ledger.signature import PublicKey
+
+
+def sign_certificate(certificate: Certificate, ledger: Ledger) -> Certificate:
+    """Return a certificate with the signature of a ledger's key; one that is not signed if the ledger has none."""
+    if ledger.public_key is None:
+        return replace(certificate, public_key=None, signature=None)
+    signature = ledger.sign(certificate.schema, certificate.digest)
+    return replace(certificate, public_key=ledger.public_key, signature=signature)
+
+
+def find_signature_problem(certificate: Certificate, key: PublicKey | None = None) -> str | None:
+    """Say why a certificate is not known to be signed by ``key``; ``None`` where it is.
+
+    Without a key the one that the certificate names is taken: then the signature shows that nothing was changed since,
+    and not who made it. Needs the extra ``sign``; raises ``UsageError`` for a key that is none.
+    """
+    if certificate.public_key is None or certificate.signature is None:
+        return "it is not signed"
+    expected = certificate.public_key if key is None else render_public_key(key)
+    if certificate.public_key != expected:
+        return f"it is signed by another key ({certificate.public_key[:16]}...) than {expected[:16]}..."
+    try:
+        check = open_check(expected)
+    except UsageError as error:
+        if key is not None:
+            raise
+        return str(error)
+    if not check(certificate.signature, mark_document(certificate.schema, certificate.digest)):
+        return "its signature is not one of what it says"
+    return None

@@ -1,0 +1,198 @@
+"""A release policy: from which score on a judge may decide alone, and the promise that was tested on people's labels.
+
+A policy makes a judge stricter and never laxer: what the rubric does not pass is not released at any score.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.arguments import check_digest, check_share, check_whole_number
+from adjudge.formats.files import read_text
+from adjudge.formats.json import read_json
+from adjudge.formats.private_file import write_private
+from adjudge.formats.record import Layout, read_record, write_record
+from adjudge.judges.chain_outcome import COUNTING
+from adjudge.ledger.payload import encode_payload
+from adjudge.result import JudgeChainResult, JudgeResult
+
+ReleaseRisk = Literal["wrong_pass", "wrong_given_pass"]
+"""What is promised to be rare: cases that are released and wrong, as a share of all cases or of the released ones."""
+
+LabelSample = Literal["census", "random order", "plan", "said random"]
+"""The sample of labels: every case, the random order of ``adjudge label``, a plan without strata, or a sample that the
+user says is random."""
+
+_DIGESTS = ("grid_digest", "judge_digest", "asked_digest", "contents_digest", "labels_digest")
+
+_COUNTS = ("cases", "released", "labels", "labels_released", "wrong")
+
+_ROUNDING = 1e-9
+
+_TIMES = ("measured_from", "measured_to", "labelled_from", "labelled_to", "at")
+
+
+def _write_time(name: str, policy: ReleasePolicy) -> datetime | None:
+    moment = getattr(policy, name)
+    return None if moment is None else moment.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasePolicy:
+    """A score from which a judge may decide alone, with the promise it keeps and what that was measured on.
+
+    It speaks of the contents and the dates it was measured on. ``calibrate`` makes one, ``read_release_policy`` reads
+    one. Raises ``UsageError`` for figures that contradict each other.
+    """
+
+    schema: ClassVar[str] = "adjudge/release-policy/1"
+    _layout: ClassVar[Layout] = Layout(
+        strict=True,
+        computed={name: partial(_write_time, name) for name in _TIMES},
+    )
+
+    risk: ReleaseRisk
+    bound: float
+    """The promise: the risk is at most this share."""
+    confidence: float
+    """The share of calibrations, over all looks at the run, in which the promise is kept."""
+    level: float
+    """The confidence of the tests of this look; above ``confidence`` if the run was calibrated before."""
+    threshold: float
+    """The least score, in 0 to 1, of a passed result that is released (``find_release_score``)."""
+    cases: int
+    """Cases of the run."""
+    released: int
+    """Those of them that the threshold releases."""
+    labels: int
+    """Labelled cases that count."""
+    labels_released: int
+    """Those of them that the threshold releases."""
+    wrong: int
+    """Those of ``labels_released`` that people did not find good."""
+    p_value: float
+    """The exact binomial p-value of the threshold: at most 1 - ``level``."""
+    grid_digest: str
+    """SHA-256 of the thresholds that were tested, which were fixed before any label was read."""
+    judge: str
+    """The judge's name."""
+    judge_digest: str
+    """SHA-256 of the judge, as its run recorded it."""
+    rubric_digest: str | None
+    """SHA-256 of the rubric; ``None`` if each case has its own."""
+    asked_digest: str
+    """SHA-256 of the question and its wording."""
+    contents_digest: str
+    """SHA-256 of all contents that were judged, as ``ContentSet`` has it."""
+    labels_digest: str
+    """SHA-256 of the labelled cases and what people found of each."""
+    sample: LabelSample
+    run: str
+    """The run's id."""
+    measured_from: datetime
+    """When the first case was judged."""
+    measured_to: datetime
+    """When the last case was judged."""
+    labelled_from: datetime | None
+    """When the first label was given; ``None`` if a label has no time."""
+    labelled_to: datetime | None
+    at: datetime
+    """When the policy was made."""
+
+    def __post_init__(self) -> None:
+        for name in ("bound", "confidence", "level", "threshold", "p_value"):
+            check_share(name, getattr(self, name), where="release policy")
+        for name in _COUNTS:
+            check_whole_number(name, getattr(self, name), least=0, where="release policy")
+        for name in _DIGESTS:
+            check_digest(name, getattr(self, name), where="release policy")
+        if self.rubric_digest is not None:
+            check_digest("rubric_digest", self.rubric_digest, where="release policy")
+        problem = self._find_problem()
+        if problem is not None:
+            raise UsageError(f"the figures of this release policy contradict each other: {problem}; calibrate again")
+
+    def _find_problem(self) -> str | None:
+        """Find a contradiction among the figures; what the labels come to is computed again by who has the labels."""
+        if not self.wrong <= self.labels_released <= min(self.labels, self.released):
+            return "more labels are wrong than released, or more released than there are"
+        if not max(self.labels, self.released) <= self.cases:
+            return "more cases are labelled or released than the run has"
+        if not 0 < self.bound < 1 or not 0.5 <= self.confidence < 1 or self.level < self.confidence - _ROUNDING:
+            return "the promise is none"
+        if self.p_value > 1 - self.level + _ROUNDING:
+            return "the p-value does not reach the level"
+        if self.measured_from > self.measured_to:
+            return "the last case was judged before the first"
+        return None
+
+    @property
+    def promise(self) -> str:
+        """The promise as ``--promise`` takes it, such as ``wrong_pass<=0.05``."""
+        return f"{self.risk}<={self.bound:g}"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the policy says, as canonical JSON (RFC 8785): a certificate names it by this."""
+        return sha256(encode_payload(self.to_dict())).hexdigest()
+
+    def releases(self, result: JudgeResult) -> bool:
+        """Return whether the judge may decide this case alone; otherwise a person decides it.
+
+        True for a result that passed with at least the policy's score. What decided may be a judge or a rule, but not
+        the policy of a chain that fails open. Whether the result is of the judge, the rubric and the contents that were
+        measured is for the caller to find out.
+        """
+        score = find_release_score(result)
+        return score is not None and score >= self.threshold
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data, as the file holds it."""
+        return write_record(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what ``to_dict`` wrote; raises ``UsageError`` for anything else, also for an unknown member."""
+        return read_record(cls, data)
+
+
+def find_release_score(result: object) -> float | None:
+    """Find the score by which a result may be released; ``None`` if no threshold releases it.
+
+    It is the score of a result that passed. Of a chain that counts votes it is the share of its seats that passed,
+    because its score is that of one seat.
+    """
+    if not isinstance(result, JudgeResult) or not result.passed or result.decided_by == "policy":
+        return None
+    if isinstance(result, JudgeChainResult) and result.strategy in COUNTING:
+        return result.confidence
+    return result.score
+
+
+def write_release_policy(policy: ReleasePolicy, path: str | os.PathLike[str]) -> Path:
+    """Write a policy as a JSON file in one step, readable by its owner alone. Raises ``AdjudgeError``."""
+    file = Path(path)
+    try:
+        write_private(file, json.dumps(policy.to_dict(), indent=2).encode() + b"\n")
+    except OSError as error:
+        raise AdjudgeError(f"the release policy {file} cannot be written: {error.strerror}") from None
+    return file
+
+
+def read_release_policy(path: str | os.PathLike[str]) -> ReleasePolicy:
+    """Read a policy from its file. Raises ``UsageError`` for a file that is none, and for one whose figures are off."""
+    file = Path(path)
+    text = read_text(file, noun="a release policy")
+    try:
+        return ReleasePolicy.from_dict(read_json(text))
+    except (ValueError, UsageError) as error:
+        raise UsageError(f"{file} is no release policy: {error}; write one with adjudge calibrate") from None

@@ -1,0 +1,174 @@
+"""Judges as plain data: every parameter that bears on their outcomes, and digests by which two judges are compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.plain import encode, to_plain
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.evaluate import prepare
+from adjudge.judges.judge import Judge, asks_as
+from adjudge.judges.run_parts import digest_wordings
+from adjudge.models.model import Model, find_function
+from adjudge.result import JudgeResult
+from adjudge.rubric.rubric import Rubric
+from adjudge.rules.rule import Rule
+
+
+def digest_description(described: Mapping[str, Any] | None) -> str | None:
+    """Compute the SHA-256 of plain data, in hexadecimal."""
+    return None if described is None else hashlib.sha256(encode(to_plain(described))).hexdigest()
+
+
+def describe_rules(rules: Iterable[Rule]) -> list[dict[str, Any]]:
+    """Describe rules by name, severity and what they were made of."""
+    return [{"name": rule.name, "severity": rule.severity, **rule.spec} for rule in rules]
+
+
+MakeModel = Callable[[Mapping[str, Any], int], Model]
+"""Makes a model from a described one, and from the number of seats before this one that have the same."""
+
+
+_JUDGE = ("timeout", "reask", "structured", "token", "scoring", "logprobs", "reader", "temperature", "seed",
+          "max_output_tokens")  # fmt: skip
+
+_IF_SET = ("reader_labels", "reader_passes")
+"""Options that are described only where they are set: other manifests do not name them."""
+
+_CHAIN = ("strategy", "timeout", "deadline", "fail_open", "quorum", "hedge_after", "escalate_below", "abstain_below",
+          "stop_early")  # fmt: skip
+
+
+def describe_judge(judge: Any) -> dict[str, Any]:
+    """Describe a judge with every parameter that bears on its outcomes, its seats included, in JSON's types.
+
+    ``kind`` is ``judge``, ``chain`` or ``other``; of another kind of judge only its name and type are known.
+    """
+    name = str(getattr(judge, "name", type(judge).__name__))
+    if asks_as(judge, JudgeChain):
+        seats = [describe_judge(seat) | {"name": seat_name} for seat_name, seat in judge.seats]
+        return {"kind": "chain", "name": name, **_read_options(judge, _CHAIN), "seats": seats}
+    if asks_as(judge, Judge):
+        rubric = judge_rubric.to_dict() if (judge_rubric := judge._get_default_rubric()) is not None else None  # noqa: SLF001 - as evaluate does
+        return {
+            "kind": "judge",
+            "name": name,
+            "model": _describe_model(judge.model),
+            **_read_options(judge, _JUDGE),
+            **_read_options(judge, tuple(name for name in _IF_SET if getattr(judge, name))),
+            "rubric": rubric,
+        }
+    return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
+
+
+def digest_judge(described: Mapping[str, Any]) -> str:
+    """Compute the SHA-256 of a described judge, in hexadecimal."""
+    import msgspec
+
+    plain = to_plain(described)
+    try:
+        encoded = msgspec.json.encode(plain, order="sorted")
+    except UnicodeEncodeError:  # a name with half of a surrogate pair
+        encoded = json.dumps(plain, sort_keys=True).encode()
+    return hashlib.sha256(encoded).hexdigest()
+
+
+def rebuild_judge(described: Mapping[str, Any], make_model: MakeModel) -> Any:
+    """Rebuild the judge that ``describe_judge`` described, on the models that ``make_model`` makes.
+
+    Nothing the description names is opened or imported, so one from a stranger's file is safe to rebuild. A judge of
+    another kind comes back as an object of its name that cannot be asked. Raises ``UsageError`` for what is no
+    description, and for parameters that make no judge.
+    """
+    try:
+        return _rebuild_seat(described, make_model, Counter())
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        problem = f"{type(error).__name__}: {error}"[:200]
+        raise UsageError(f"this does not describe a judge ({problem}); name a folder of `adjudge run`") from None
+
+
+def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, seen: Counter[str]) -> Any:
+    if described["kind"] == "chain":
+        # Each seat is given the name it had, so that it is known again among the results.
+        seats = [_rebuild_seat(seat, make_model, seen) for seat in described["seats"]]
+        return JudgeChain(seats, name=described["name"], **_select_members(described, _CHAIN))
+    if described["kind"] == "judge":
+        name = str(described["model"]["name"])
+        seen[name] += 1
+        model = make_model(described["model"], seen[name] - 1)
+        options = {"name": described["name"], "rubric": described.get("rubric")}
+        return Judge(model, **options, **_select_members(described, (*_JUDGE, *_IF_SET)))
+    if described["kind"] == "other":
+        return UnknownJudge(name=str(described["name"]), type=str(described.get("type", "")))
+    raise UsageError(f"a judge is of the kind judge, chain or other, not {described['kind']!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownJudge:
+    """A stand-in for a judge of somebody's own, of which only the name is known."""
+
+    name: str
+    type: str = ""
+
+    async def ask(self, _question: Any, /) -> JudgeResult:
+        """Raise ``UsageError``."""
+        raise UsageError(f"{self.name!r} is a judge of your own ({self.type}), which a description cannot bring back")
+
+
+def _select_members(described: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: described[name] for name in names if name in described}
+
+
+def _describe_model(model: Any) -> dict[str, Any]:
+    function = find_function(model)
+    # Only where there is one: a model is described, and its run goes on, as before there were judges in code.
+    which = {} if function is None else {"function": function.to_dict()}
+    return {
+        "name": str(model.name),
+        "hosts": [str(host) for host in getattr(model, "hosts", ())],
+        # Whether the form was sent, and so what replies look like.
+        "structured": bool(getattr(model, "structured", False)),
+        "max_input_characters": getattr(model, "max_input_characters", None),
+        **which,
+    }
+
+
+def _read_options(judge: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: to_plain(getattr(judge, name)) for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeIdentity:
+    """The digests by which a judge, and what it is asked, are compared with those of a run. SHA-256 in hexadecimal."""
+
+    judge: str
+    """Digest of the judge: model, reader, sampling, and the same of each seat."""
+    rubric: str | None
+    """Digest of the rubric with its scale and thresholds."""
+    prompt: str
+    """Digest of the words that every content is put to the judge with."""
+    rules: tuple[str, ...] = ()
+    """Digests of the rules that go before the judge."""
+
+
+async def identify_judge(judge: Any, rubric: Rubric | None, rules: Iterable[Rule] = ()) -> JudgeIdentity:
+    """Compute the identity of a judge that is asked about contents by a rubric, or by its own one."""
+    question = await prepare("-", rubric, judge._get_default_rubric(), {"rules": ()}, stand_in=True)  # noqa: SLF001 - as evaluate does
+    described = None if question.rubric is None else question.rubric.to_dict()
+    return JudgeIdentity(
+        judge=digest_judge(describe_judge(judge)),
+        rubric=digest_description(described),
+        prompt=digest_wordings(question),
+        rules=digest_rules(describe_rules(rules)),
+    )
+
+
+def digest_rules(described: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Compute a digest for each described rule."""
+    return tuple(digest_judge(rule) for rule in described)

@@ -1,0 +1,283 @@
+"""A cascade with a promise: from which confidence on may a cheap judge decide, so that little is lost by it?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal
+
+from adjudge.dataset.label import Label
+from adjudge.errors import UsageError
+from adjudge.formats.record import Layout, write_record
+from adjudge.guards.release_policy import LabelSample
+from adjudge.labels.looks import CalibrationLook, find_calibration, load_looks
+from adjudge.labels.truth import TruthHeap
+from adjudge.measurement.calibration import CalibrationOutcome, check_calibrated, record_calibration
+from adjudge.measurement.comparison import JudgedCase, list_judged_cases
+from adjudge.measurement.measure import name_judge_and_data
+from adjudge.measurement.promise import check_confidence, read_promise
+from adjudge.measurement.run_labels import read_queue
+from adjudge.measurement.simple_sample import SampledCase, SimpleSample, read_simple_sample
+from adjudge.measurement.threshold_grid import ThresholdGrid, make_threshold_grid
+from adjudge.result import JudgeResult, Outcome
+from adjudge.runs.folder import Run, open_run
+from adjudge.trust.difference import find_paired_difference
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL
+from adjudge.trust.threshold import ThresholdSearch, ThresholdTest, count_labelled, find_look_level, search_threshold
+
+CascadeAdvice = Literal["cascade", "cheap alone", "does not pay", "more labels"]
+"""Use the cascade; use the cheap judge alone, because it agrees with people at least as often; use the strong judge
+alone, because a cascade saves nothing; or label more, because the labels cannot tell."""
+
+_OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "undecided")
+
+_RIGHT: dict[TruthHeap, Outcome] = {"good": "passed", "bad": "failed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CascadeCalibration:
+    """The confidences of a cheap judge, tested for what a cascade loses. ``calibrate_cascade`` makes one."""
+
+    schema: ClassVar[str] = "adjudge/cascade-calibration/1"
+    _layout: ClassVar[Layout] = Layout(
+        last=("advice", "saved"),
+        computed={
+            "measured_from": lambda calibration: calibration.measured_from.astimezone(UTC),
+            "measured_to": lambda calibration: calibration.measured_to.astimezone(UTC),
+        },
+    )
+
+    outcome: CalibrationOutcome
+    bound: float
+    """The share of all cases that may be lost."""
+    confidence: float
+    look: int
+    """The number of this look among those at which thresholds of the cheap judge's run were tested, from 1."""
+    level: float
+    """The confidence of the tests of this look."""
+    cheap: str
+    """The judge that is asked first."""
+    strong: str
+    """The judge that is asked where the first is not sure."""
+    runs: tuple[str, str]
+    """The ids of their runs."""
+    cases: int
+    labels: int
+    sample: LabelSample
+    contents_digest: str
+    """SHA-256 of all contents that were judged."""
+    labels_digest: str
+    """SHA-256 of the labelled cases and what people found of each."""
+    grid_digest: str
+    """SHA-256 of the thresholds, which were fixed before any label was read."""
+    measured_from: datetime
+    measured_to: datetime
+    threshold: float | None
+    """``escalate_below`` of the cascade; ``None``: the strong judge decides everything."""
+    decided: int
+    """Cases that the cheap judge then decides."""
+    lost: int
+    """Labelled cases of these that the strong judge decides rightly and the cheap one does not."""
+    right: tuple[int, int]
+    """Labelled cases that the cheap and the strong judge decide as people do."""
+    difference: tuple[float, float]
+    """Limits of how much more often the cheap judge agrees with people, for one look: Bonett and Price."""
+    costs_usd: tuple[float | None, float | None]
+    """The price of a case by each judge; ``None`` is unknown."""
+    needed: int | None
+    """About how many labels it takes, where the labels cannot tell; ``None`` is not known."""
+    tests: tuple[ThresholdTest, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def saved(self) -> float | None:
+        """The share of the strong judge's price that the cascade saves; ``None`` where a price is unknown."""
+        cheap, strong = self.costs_usd
+        if cheap is None or not strong:
+            return None
+        return self.decided / self.cases - cheap / strong
+
+    @property
+    def advice(self) -> CascadeAdvice:
+        """What to use."""
+        cheap, strong = self.costs_usd
+        if self.right[0] >= self.right[1] and (cheap is None or strong is None or cheap <= strong):
+            return "cheap alone"
+        if self.outcome == "cannot tell":
+            return "more labels"
+        return "does not pay" if self.threshold is None or (self.saved is not None and self.saved <= 0) else "cascade"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data."""
+        return write_record(self)
+
+
+def calibrate_cascade(
+    cheap: Run | str | os.PathLike[str],
+    strong: Run | str | os.PathLike[str],
+    promise: str,
+    *,
+    labels: Iterable[Label] | None = None,
+    labels_are_random: bool = False,
+    confidence: float = LEVEL,
+    by: str = "python",
+) -> CascadeCalibration:
+    """Find from which confidence on a cheap judge may decide in a cascade, so that a promise is kept.
+
+    A case is lost if the cheap judge decides it wrongly and the strong one would decide it rightly. Where people could
+    not settle a case it is lost if the two decide differently. The tests begin where the strong judge decides
+    everything, and go on to lower confidences.
+
+    Args:
+        cheap: A finished run of the judge that is asked first, whose results have a confidence.
+        strong: A finished run of the judge that is asked next, on the same contents.
+        promise: ``lost<=0.05``: at most 5 % of all cases are lost.
+        labels: Labels of the cases. By default those of both runs' own queues: they are of the same contents.
+        labels_are_random: True if the labelled cases are a simple random sample, as the user says.
+        confidence: The share of calibrations in which the promise is kept, over all looks at the cheap judge's run.
+        by: Who looks, for the record of looks.
+
+    Needs ``adjudge[trust]``. Raises ``UsageError`` as ``calibrate`` does, for runs of other contents, and where the
+    cheap judge gave no confidence.
+    """
+    check_extra()
+    stated = read_promise(promise)
+    check_confidence(confidence)
+    if stated.risk != "lost":
+        raise UsageError(
+            f"a cascade is promised by what it loses, such as lost<=0.05, and not by {stated.risk}", argument="promise"
+        )
+    with ExitStack() as stack:
+        first, second = (run if isinstance(run, Run) else stack.enter_context(open_run(run)) for run in (cheap, strong))
+        for run in (first, second):
+            check_calibrated(run)
+        grid = make_threshold_grid(first, find_confidence)
+        if not grid.steps:
+            raise UsageError(
+                f"the judge of {first.folder} gave no confidence, by which a cascade goes; ask for log-probabilities "
+                "(Judge(..., logprobs=True)), or let several judges vote"
+            )
+        given = tuple(dict.fromkeys((*read_queue(first), *read_queue(second)))) if labels is None else tuple(labels)
+        verdicts = _read_verdicts(second)
+        sampled = read_simple_sample(
+            first, given, lambda judged: _read_case(judged, verdicts, second), said_random=labels_are_random
+        )
+        look = CalibrationLook(promise=str(stated), confidence=confidence, grid=grid.digest, labels=sampled.digest)
+        number, is_recorded = find_calibration(load_looks(first.folder), look)
+        calibration = _test(first, second, grid, sampled, bound=stated.bound, confidence=confidence, look=number)
+        if not is_recorded:
+            record_calibration(first, look, sampled, outcome=calibration.outcome, bound=stated.bound, by=by)
+        return calibration
+
+
+def find_confidence(result: object) -> float | None:
+    """Find the confidence by which a seat of a cascade may decide; ``None`` where the next one is always asked."""
+    decided = isinstance(result, JudgeResult) and result.outcome != "undecided"
+    return result.confidence if isinstance(result, JudgeResult) and decided else None
+
+
+# ---------------------------------------------------------------- both judges
+
+
+def _read_verdicts(run: Run) -> dict[str, tuple[str | None, Outcome]]:
+    """Read the content of each case and the strong judge's first verdict on it."""
+    return {judged.id: (judged.subject, _find_outcome(judged)) for judged in list_judged_cases(run)}
+
+
+def _find_outcome(judged: JudgedCase) -> Outcome:
+    return getattr(judged.results[0], "outcome", "undecided")
+
+
+def _read_case(
+    judged: JudgedCase, verdicts: Mapping[str, tuple[str | None, Outcome]], strong: Run
+) -> tuple[float | None, int]:
+    """Read the confidence of the cheap judge, and both verdicts as one number."""
+    subject, verdict = verdicts.get(judged.id, (None, "undecided"))
+    if subject != judged.subject:
+        raise UsageError(
+            f"{strong.folder} has not judged the content of {judged.id}, which people labelled; judge the same "
+            "contents with both judges"
+        )
+    note = 3 * _OUTCOMES.index(_find_outcome(judged)) + _OUTCOMES.index(verdict)
+    return find_confidence(judged.results[0]), note
+
+
+def _read_note(case: SampledCase) -> tuple[Outcome, Outcome]:
+    return _OUTCOMES[case.note // 3], _OUTCOMES[case.note % 3]
+
+
+def _is_lost(case: SampledCase) -> bool:
+    cheap, strong = _read_note(case)
+    right = _RIGHT.get(case.truth)
+    # What people did not settle may be as the strong judge says.
+    return cheap != strong if right is None else strong == right != cheap
+
+
+# ---------------------------------------------------------------- the tests
+
+
+def _test(
+    cheap: Run,
+    strong: Run,
+    grid: ThresholdGrid,
+    sampled: SimpleSample,
+    *,
+    bound: float,
+    confidence: float,
+    look: int,
+) -> CascadeCalibration:
+    level = find_look_level(confidence, look)
+    search = search_threshold(
+        grid.steps,
+        count_labelled(grid.steps, [(case.score, _is_lost(case)) for case in sampled.cases if case.score is not None]),
+        "lost",
+        bound=bound,
+        level=level,
+        cases=grid.cases,
+        labels=len(sampled.cases),
+        next_level=find_look_level(confidence, look + 1),
+    )
+    agreeing = [[_read_note(case)[seat] == _RIGHT.get(case.truth) for case in sampled.cases] for seat in (0, 1)]
+    gained = sum(one and not other for one, other in zip(*agreeing, strict=True))
+    lost = sum(other and not one for one, other in zip(*agreeing, strict=True))
+    certified = search.certified
+    return CascadeCalibration(
+        outcome=_find_result(search),
+        bound=bound,
+        confidence=confidence,
+        look=look,
+        level=level,
+        cheap=name_judge_and_data(cheap)[0],
+        strong=name_judge_and_data(strong)[0],
+        runs=(cheap.id, strong.id),
+        cases=grid.cases,
+        labels=len(sampled.cases),
+        sample=sampled.kind,
+        contents_digest=sampled.contents,
+        labels_digest=sampled.digest,
+        grid_digest=grid.digest,
+        measured_from=grid.measured_from,
+        measured_to=grid.measured_to,
+        threshold=None if certified is None else certified.threshold,
+        decided=0 if certified is None else certified.released,
+        lost=0 if certified is None else certified.wrong,
+        right=(sum(agreeing[0]), sum(agreeing[1])),
+        difference=find_paired_difference(gained, lost, len(sampled.cases)),
+        costs_usd=(_find_cost(cheap, grid.cases), _find_cost(strong, grid.cases)),
+        needed=search.needed,
+        tests=search.tests,
+        warnings=sampled.warnings,
+    )
+
+
+def _find_result(search: ThresholdSearch) -> CalibrationOutcome:
+    return "kept" if search.certified is not None else "none can" if search.impossible else "cannot tell"
+
+
+def _find_cost(run: Run, cases: int) -> float | None:
+    cost = run.usage.cost_usd
+    return None if cost is None else cost / cases

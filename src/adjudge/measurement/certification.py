@@ -1,0 +1,382 @@
+"""Certificates of what was measured: made from a run and its labels, signed and recorded, and compared with a run."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from adjudge.dataset.contents import digest_content
+from adjudge.dataset.label import Label
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.private_file import write_private
+from adjudge.guards.certificate.certificate import (
+    Certificate,
+    CertifiedFlips,
+    CertifiedJudge,
+    CertifiedLabels,
+    CertifiedSeat,
+    CertifiedShare,
+    write_certificate,
+)
+from adjudge.guards.certificate.qualification import list_seats
+from adjudge.guards.certificate.signing import sign_certificate
+from adjudge.guards.release_policy import ReleasePolicy, read_release_policy
+from adjudge.judges.description import digest_rules
+from adjudge.measurement.decision import record_look
+from adjudge.measurement.limit import find_quantile
+from adjudge.measurement.measure import measure_sample
+from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.run_labels import read_queue
+from adjudge.result import JudgeResult
+from adjudge.runs.folder import Run, open_run
+from adjudge.runs.item import RunItem
+from adjudge.sync import make_sync
+from adjudge.trust.corrected_rate import CorrectedRate, Refusal
+from adjudge.trust.intervals import Estimate
+
+if TYPE_CHECKING:
+    from adjudge.ledger.ledger import Ledger
+
+_VERDICTS = {True: "passed", False: "failed", None: "undecided"}
+
+_ASKED = {"wording", "rules", "task", "context", "reference"}
+"""What a run may ask that a gate can ask too. Instructions, another model and another form are no gate's."""
+
+_MADE_ANEW = ("id", "created_at", "release_policy", "digest", "public_key", "signature")
+"""Members of a certificate that do not follow from the run."""
+
+
+def make_certificate(
+    run: Run | str | os.PathLike[str],
+    *,
+    labels: Iterable[Label] | None = None,
+    labels_are_random: bool = False,
+    release_policy: ReleasePolicy | str | os.PathLike[str] | None = None,
+) -> Certificate:
+    """Make the certificate of a run from the labels that are a random sample of it; it is not signed.
+
+    ``release_policy`` is one that was calibrated for the same judge, rubric and question: the certificate names it by
+    its digest, so that its signature holds for the policy too. ``labels`` and ``labels_are_random`` are those of
+    ``make_measurement``. The limits of its shares hold for one look at exactly the labels of a plan, and otherwise for
+    every look. The look is not recorded; ``certify`` does that.
+
+    Needs ``adjudge[trust]``. Raises ``UsageError`` for labels that are not known to be random, for a plan that is not
+    finished, and for a run that no gate can be compared with.
+    """
+    return _certify(run, labels, release_policy, labels_are_random=labels_are_random)[0]
+
+
+async def certify(
+    run: Run | str | os.PathLike[str],
+    *,
+    labels: Iterable[Label] | None = None,
+    labels_are_random: bool = False,
+    release_policy: ReleasePolicy | str | os.PathLike[str] | None = None,
+    ledger: Ledger | None = None,
+    out: str | os.PathLike[str] | None = None,
+    by: str = "python",
+) -> Certificate:
+    """Make the certificate of a run, sign it with the key of a ledger, record it there, and write it to a file.
+
+    Without a ledger, or with one that has no key, it is not signed, and no gate accepts it that does not say so
+    (``allow_unsigned``). The look at the labels is recorded in the run's folder, where ``by`` says who looked.
+
+    Raises what ``make_certificate`` raises, and ``AdjudgeError`` for a look, an entry or a file that cannot be written.
+    """
+    certificate, measurement, opened = _certify(run, labels, release_policy, labels_are_random=labels_are_random)
+    record_look(opened, measurement, by=by)
+    if ledger is not None:
+        certificate = sign_certificate(certificate, ledger)
+        await ledger.append(certificate, kind="certificate", subject=certificate.digest)
+    if out is not None:
+        _write_file(certificate, Path(out))
+    return certificate
+
+
+certify_sync = make_sync(certify)
+
+
+def find_run_problem(
+    certificate: Certificate, run: Run | str | os.PathLike[str], *, labels: Iterable[Label] | None = None
+) -> str | None:
+    """Name what a certificate says that does not follow from a run and its labels; ``None`` where all of it does."""
+    computed = make_certificate(run, labels=labels, labels_are_random=certificate.labels.sampling == "random")
+    said, found = certificate.to_dict(), computed.to_dict()
+    other = [name for name in said if name not in _MADE_ANEW and said[name] != found[name]]
+    return f"the run comes to other values of {', '.join(other)}" if other else None
+
+
+def _certify(
+    run: Run | str | os.PathLike[str],
+    labels: Iterable[Label] | None,
+    policy: ReleasePolicy | str | os.PathLike[str] | None,
+    *,
+    labels_are_random: bool,
+) -> tuple[Certificate, Measurement, Run]:
+    if not isinstance(run, Run):
+        with open_run(run) as opened:
+            return _certify(opened, labels, policy, labels_are_random=labels_are_random)
+    _check_run(run)
+    if policy is not None and not isinstance(policy, ReleasePolicy):
+        policy = read_release_policy(policy)
+    if policy is not None:
+        _check_policy(run, policy)
+    given = read_queue(run) if labels is None else tuple(labels)
+    measurement = measure_sample(run, given, labels_are_random=labels_are_random)
+    reading = _read_items(run)
+    certificate = _make(run, measurement, reading, [label for label in given if label.kind != "model"])
+    return replace(certificate, release_policy=None if policy is None else policy.digest), measurement, run
+
+
+# ---------------------------------------------------------------- what can be certified
+
+
+def _check_run(run: Run) -> None:
+    """Raise ``UsageError`` for a run whose judge no gate can be compared with."""
+    manifest = run.manifest
+    if run.status != "finished":
+        raise UsageError(
+            f"the run {run.folder} is {run.status}, so its contents are not all there; finish it with --resume"
+        )
+    if run.compares:
+        raise UsageError(f"the run {run.folder} compares pairs, and no gate does; certify a run that passes or fails")
+    if manifest["rubric"] is None or manifest.get("own"):
+        raise UsageError(
+            f"cases of the run {run.folder} bring their own criteria, so it is no measurement of one rubric; judge "
+            "them by the gate's rubric"
+        )
+    other = sorted(name for name in manifest["asked"] if name not in _ASKED)
+    if other:
+        raise UsageError(
+            f"the run {run.folder} was asked with {', '.join(other)}, which a gate cannot ask; judge the cases as the "
+            "gate would"
+        )
+    if _is_of_own_kind(manifest["judge"]):
+        raise UsageError(
+            f"the judge of {run.folder} is of a class of your own, which is known by its name alone; give its model to "
+            "a Judge"
+        )
+
+
+def _is_of_own_kind(described: Mapping[str, Any]) -> bool:
+    if described.get("kind") == "chain":
+        return any(_is_of_own_kind(seat) for seat in described["seats"])
+    return described.get("kind") != "judge"
+
+
+def _check_policy(run: Run, policy: ReleasePolicy) -> None:
+    """Raise ``UsageError`` for a policy that was calibrated for another judge or question than the run's."""
+    names = {"judge": policy.judge_digest, "rubric": policy.rubric_digest, "asked": policy.asked_digest}
+    other = [name for name, digest in names.items() if run.manifest["digests"].get(name) != digest]
+    if other:
+        raise UsageError(
+            f"the release policy was calibrated for another judge than that of {run.folder} ({', '.join(other)} "
+            "differ); calibrate this one",
+            argument="release_policy",
+        )
+
+
+def _check_measurement(run: Run, measurement: Measurement) -> CorrectedRate:
+    """Return the rate of a measurement whose labels are random and complete; raises ``UsageError`` for another."""
+    if measurement.kind != "verdict":
+        raise UsageError(
+            f"the labels of {run.folder} are no verdicts; label its cases good or bad (adjudge label)",
+            argument="labels",
+        )
+    rate = measurement.rate
+    if isinstance(rate, Refusal):
+        raise UsageError(f"{run.folder} cannot be certified: {rate.reason}; {rate.remedy}", argument="labels")
+    if rate is None or measurement.limit is None or measurement.agreement is None:
+        missing = next(
+            (measurement.left_out[name] for name in ("rate", "agreement", "limit") if name in measurement.left_out),
+            "no case has a label",
+        )
+        raise UsageError(f"{run.folder} cannot be certified: {missing}", argument="labels")
+    return rate
+
+
+# ---------------------------------------------------------------- what a run says
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What is read of the items of a run beside their verdicts."""
+
+    seats: dict[tuple[str, ...], set[str | None]] = field(default_factory=dict)
+    moments: list[datetime] = field(default_factory=list)
+    """The times of the first and the last result."""
+    stated: list[bytes] = field(default_factory=list)
+    """Digests of the labels that cases of the data set have."""
+
+
+def _read_items(run: Run) -> _Reading:
+    reading = _Reading()
+    for item in run.items():
+        result = item.result
+        if not isinstance(result, JudgeResult):
+            continue
+        for seat in list_seats(result):
+            reading.seats.setdefault(seat.seat, set()).add(seat.model)
+        moments = [*reading.moments, result.created_at]
+        reading.moments = [min(moments), max(moments)]
+        if item.sample == 0:
+            _add_stated(reading, item)
+    for path, models in reading.seats.items():
+        if len(models) > 1:
+            who = " > ".join(path) or "the judge"
+            names = ", ".join(sorted(str(model) for model in models))
+            raise UsageError(
+                f"{len(models)} models answered as {who} in {run.folder} ({names}), and the measurement is of none of "
+                "them alone; name the model with its date, and run it again"
+            )
+    return reading
+
+
+def _add_stated(reading: _Reading, item: RunItem) -> None:
+    case = item.case
+    if case.label is not None or case.labels:
+        said = [case.id, digest_content(case.content), case.label, dict(case.labels or {})]
+        reading.stated.append(_digest(said))
+
+
+def _digest_labels(labels: Sequence[Label], stated: Sequence[bytes]) -> str:
+    """Digest labels, in whatever order they come."""
+    given = [
+        _digest(
+            [
+                label.case,
+                label.subject,
+                label.rater,
+                label.kind,
+                label.value,
+                label.criterion,
+                label.blind,
+                None if label.at is None else label.at.astimezone(UTC).isoformat(),
+            ]
+        )
+        for label in labels
+    ]
+    return sha256(b"".join(sorted([*given, *stated]))).hexdigest()
+
+
+def _digest(said: Sequence[object]) -> bytes:
+    return sha256(json.dumps(said, sort_keys=True).encode()).digest()
+
+
+# ---------------------------------------------------------------- the certificate
+
+
+def _make(run: Run, measurement: Measurement, reading: _Reading, labels: Sequence[Label]) -> Certificate:
+    rate = _check_measurement(run, measurement)
+    agreement, limit = measurement.agreement, measurement.limit
+    assert agreement is not None  # noqa: S101 - for the type checker; _check_measurement has looked
+    assert limit is not None  # noqa: S101 - as above
+    if measurement.contents is None:
+        raise UsageError(f"the contents of {run.folder} are not known: {measurement.draw_problem or 'they changed'}")
+    level = limit.level if limit.kind == "every look" else None
+    flipped, confusion = measurement.flipped, agreement.confusion
+    verdicts = {column: _VERDICTS[category] for column, category in enumerate(confusion.categories)}  # type: ignore[index]
+    manifest = run.manifest
+    return Certificate(
+        run=run.id,
+        judge=CertifiedJudge(
+            name=measurement.judge,
+            judge=manifest["digests"]["judge"],
+            rubric=manifest["digests"]["rubric"],
+            rubric_name=str(manifest["rubric"].get("name") or "")[:300],
+            prompt=manifest["asked"]["wording"],
+            rules=digest_rules(manifest["asked"].get("rules") or ()),
+            seats=tuple(
+                CertifiedSeat(seat=path, model=model)
+                for path, models in sorted(reading.seats.items())
+                for model in models
+            ),
+        ),
+        contents=measurement.contents,
+        judged_since=reading.moments[0].astimezone(UTC),
+        judged_until=reading.moments[1].astimezone(UTC),
+        labels=_describe_labels(measurement, rate, labels, reading),
+        counts={
+            name: {
+                verdicts[column]: count
+                for column, count in enumerate(confusion.counts[confusion.categories.index(truth)])
+                if verdicts[column] != "undecided" or count
+            }
+            for name, truth in (("good", True), ("bad", False))
+        },
+        sensitivity=certify_share(agreement.sensitivity, level),
+        specificity=certify_share(agreement.specificity, level),
+        pass_rate=CertifiedShare(value=rate.value, low=limit.low, high=limit.high, of=rate.labels, level=limit.level),
+        flips=None if flipped is None else CertifiedFlips(flipped=int(flipped.count), of=flipped.of),
+    )
+
+
+def _describe_labels(
+    measurement: Measurement, rate: CorrectedRate, labels: Sequence[Label], reading: _Reading
+) -> CertifiedLabels:
+    limit, ceiling, plan, agreement = measurement.limit, measurement.ceiling, measurement.plan, measurement.agreement
+    assert limit is not None  # noqa: S101 - for the type checker; _check_measurement has looked
+    assert agreement is not None  # noqa: S101 - as above
+    assert measurement.sampling != "unknown"  # noqa: S101 - as above: then the rate is refused
+    times = [None if label.at is None else label.at.astimezone(UTC) for label in labels]
+    # What a data set says of its own cases has no time, and then nobody knows when the first label was given.
+    moments = [] if reading.stated else sorted(time for time in times if time is not None)
+    moments = moments if len(moments) == len(times) else []
+    kappa = None if ceiling is None else certify_share(ceiling.kappa, None)
+    return CertifiedLabels(
+        digest=_digest_labels(labels, reading.stated),
+        labelled=rate.labels,
+        settled=agreement.confusion.items,
+        people=measurement.people,
+        not_blind=measurement.not_blind,
+        copies=measurement.copies,
+        sampling=measurement.sampling,
+        plan=None if plan is None else plan.plan,
+        looks=limit.kind,
+        because=limit.because,
+        kappa=kappa,
+        since=moments[0] if moments else None,
+        until=moments[-1] if moments else None,
+    )
+
+
+def certify_share(estimate: Estimate, level: float | None) -> CertifiedShare | None:
+    """Certify a share with its limits; with ``level``, limits that hold at every look, together at this level."""
+    if estimate.value is None:
+        return None
+    low, high = estimate.low, estimate.high
+    if level is not None and low is not None and high is not None:
+        low, high = _widen(estimate.value, low, high, find_quantile(estimate.of, 1 - level), estimate.level)
+    stated = estimate.level if level is None else level
+    return CertifiedShare(value=estimate.value, low=low, high=high, of=estimate.of, level=stated)
+
+
+def _widen(value: float, low: float, high: float, quantile: float, level: float) -> tuple[float, float]:
+    """Widen Wilson limits from the quantile of one look to another, whatever number of labels they are worth.
+
+    A limit x of Wilson's solves (value - x)^2 = a * x * (1 - x), where a is the square of the quantile over the number
+    of labels; weighted labels have such a number too, and only a is known of it.
+    """
+    once = NormalDist().inv_cdf((1 + level) / 2)
+    limit = low if 0 < low < 1 and value != low else high
+    if not 0 < limit < 1 or limit == value:
+        return low, high
+    spread = (value - limit) ** 2 / (limit * (1 - limit)) * (quantile / once) ** 2
+    root = math.sqrt(spread * spread + 4 * spread * value * (1 - value))
+    below, above = ((2 * value + spread - root) / (2 * (1 + spread)), (2 * value + spread + root) / (2 * (1 + spread)))
+    return max(min(below, low), 0.0), min(max(above, high), 1.0)
+
+
+def _write_file(certificate: Certificate, path: Path) -> None:
+    try:
+        write_private(path, write_certificate(certificate))
+    except OSError as error:
+        raise AdjudgeError(f"the certificate {path} cannot be written: {error.strerror}") from None

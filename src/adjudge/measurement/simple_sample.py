@@ -1,0 +1,198 @@
+"""The labelled cases of a run that are a simple random sample: each case was as likely to be labelled as any other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from math import isnan, nan
+
+from adjudge.dataset.label import Label
+from adjudge.errors import Argument, UsageError
+from adjudge.guards.release_policy import LabelSample
+from adjudge.labels.looks import find_draw, load_looks
+from adjudge.labels.order import PLAN_FILE
+from adjudge.labels.store import RANDOM_ORDER
+from adjudge.labels.truth import TruthHeap
+from adjudge.measurement.comparison import Comparison, JudgedCase, list_judged_cases
+from adjudge.measurement.compute import MeasurementOptions
+from adjudge.measurement.draw import Origin
+from adjudge.measurement.limit import LabelDraw
+from adjudge.measurement.people import PeopleLabels
+from adjudge.measurement.rate import find_sampling
+from adjudge.measurement.run_labels import read_plan_file
+from adjudge.measurement.tally import HEAPS, NO_TIME, MeasurementTally
+from adjudge.runs.folder import Run
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledCase:
+    """A labelled case of the sample."""
+
+    score: float | None
+    """The score by which it may be released; ``None`` where no threshold releases it."""
+    note: int
+    """What ``read_case`` noted of it."""
+    truth: TruthHeap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleSample:
+    """The labelled cases that are a simple random sample of a run."""
+
+    kind: LabelSample
+    cases: tuple[SampledCase, ...]
+    digest: str
+    """SHA-256 of them and what people found of each."""
+    contents: str
+    """SHA-256 of the contents that they were drawn from."""
+    draw: LabelDraw
+    """As the record of looks names it."""
+    first: datetime | None
+    """When the first label was given; ``None`` is unknown."""
+    last: datetime | None
+    warnings: tuple[str, ...]
+
+
+ReadCase = Callable[[JudgedCase], tuple[float | None, int]]
+"""Reads the score of a case, and a note in a number that the caller understands."""
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What is kept of each labelled case, in their order."""
+
+    scores: array[float] = field(default_factory=lambda: array("d"))
+    """NaN where no threshold releases it."""
+    notes: array[int] = field(default_factory=lambda: array("i"))
+    names: bytearray = field(default_factory=bytearray)
+    """SHA-256 of its id and content."""
+
+    def add(self, judged: JudgedCase, score: float | None, note: int) -> None:
+        self.scores.append(nan if score is None else score)
+        self.notes.append(note)
+        self.names += hashlib.sha256(json.dumps([judged.id, judged.subject]).encode()).digest()
+
+    def find_name(self, place: int) -> str:
+        return self.names[32 * place : 32 * place + 32].hex()
+
+    def read(self, place: int, truth: TruthHeap) -> SampledCase:
+        score = self.scores[place]
+        return SampledCase(score=None if isnan(score) else score, note=self.notes[place], truth=truth)
+
+
+def read_simple_sample(run: Run, labels: Sequence[Label], read_case: ReadCase, *, said_random: bool) -> SimpleSample:
+    """Read the labelled cases of a run that are a simple random sample of it; the run is read once.
+
+    ``said_random`` is whether the labelled cases are one, as the user says. Raises ``UsageError`` where none are: for
+    labels in strata, for labels that somebody chose, and for labels that are numbers.
+    """
+    plan = read_plan_file(run, labels)
+    people = PeopleLabels(labels, None, plan.planned)
+    comparison, rows = Comparison(people, MeasurementOptions(most_disagreements=0)), _Rows()
+    tally = comparison.whole
+    for judged in list_judged_cases(run):
+        known = tally.labelled
+        comparison.add(judged)
+        if tally.labelled > known:
+            rows.add(judged, *read_case(judged))
+    if tally.table.keys() & {(verdict, "number") for verdict in tally.cases}:
+        raise UsageError(
+            f"labels of {run.folder} are numbers, and a promise needs true or false; say which are good when they are "
+            f"taken in (adjudge label {run.folder} --import FILE --label-map MAP)"
+        )
+    origin = comparison.find_origin(
+        planned=plan.planned, problem=plan.problem, distrusted=plan.distrusted, recorded=run.contents
+    )
+    if origin.contents is None:
+        raise UsageError(f"{run.folder}: {origin.problem}; restore the run, or judge the data again")
+    kind, places = _find_sample(run, comparison, origin, said_random=said_random)
+    truths = [heap for _, heap, _ in tally.list_rows(places)]
+    named = sorted([rows.find_name(place), heap] for place, heap in zip(places, truths, strict=True))
+    moments = [tally.moments[place] for place in places]
+    times = None if NO_TIME in moments else [_EPOCH + timedelta(microseconds=moment) for moment in moments]
+    return SimpleSample(
+        kind=kind,
+        cases=tuple([rows.read(place, heap) for place, heap in zip(places, truths, strict=True)]),
+        digest=hashlib.sha256(json.dumps(named).encode()).hexdigest(),
+        contents=origin.contents.digest,
+        draw=_name_draw(run, tally, places, kind, None if plan.planned is None else plan.planned.plan),
+        first=min(times) if times else None,
+        last=max(times) if times else None,
+        warnings=tuple(_list_warnings(tally, places, kind)),
+    )
+
+
+def _find_sample(
+    run: Run, comparison: Comparison, origin: Origin, *, said_random: bool
+) -> tuple[LabelSample, list[int]]:
+    """Find which labelled cases are a simple random sample of the run; raises ``UsageError`` where none are."""
+    tally = comparison.whole
+    if not tally.labelled:
+        raise UsageError(
+            f"no case of {run.folder} has a label; label some (adjudge label {run.folder}), or name a file of labels "
+            "with ",
+            Argument("labels"),
+        )
+    sampling, every, _ = find_sampling(tally, origin, said_random=said_random, lost=comparison.lost)
+    if sampling == "census":
+        return "census", list(every)
+    every = list(tally.list_places(HEAPS))
+    drawn: dict[str, list[int]] = {}
+    stratified: set[str] = set()
+    for place, designs in zip(every, tally.list_designs(every), strict=True):
+        for design in designs:
+            if origin.holds(design):
+                drawn.setdefault(design.plan, []).append(place)
+                if design.size != sum(tally.cases.values()):
+                    stratified.add(design.plan)
+    if stratified:
+        raise UsageError(
+            f"labels of {run.folder} were drawn in strata by adjudge plan, and a threshold needs a simple random "
+            f"sample; move {PLAN_FILE} out of the folder, label in random order into a file of its own (adjudge label "
+            f"{run.folder} --store FILE), export it (--export) and name the export with ",
+            Argument("labels"),
+        )
+    if sampling == "random":
+        return "said random", every
+    if drawn:
+        name = max(drawn, key=lambda plan: len(drawn[plan]))
+        return ("random order" if name.startswith(RANDOM_ORDER) else "plan"), drawn[name]
+    problem = f" ({origin.problem})" if origin.problem else ""
+    raise UsageError(
+        f"nobody knows how the labelled cases of {run.folder} were drawn{problem}, and a threshold needs a simple "
+        f"random sample; label in random order with adjudge label {run.folder}, or say with ",
+        Argument("labels_are_random"),
+        " that they are random",
+    )
+
+
+def _name_draw(
+    run: Run, tally: MeasurementTally, places: Sequence[int], kind: LabelSample, plan: str | None
+) -> LabelDraw:
+    """Name the sample as the record of looks does."""
+    if kind == "plan" and plan is not None:
+        return LabelDraw(name=plan, planned=True)
+    name, added = find_draw(load_looks(run.folder), [f"{tally.marks[place]:016x}" for place in places])
+    return LabelDraw(name=name, added=added)
+
+
+def _list_warnings(tally: MeasurementTally, places: Sequence[int], kind: LabelSample) -> Iterator[str]:
+    left_out = tally.labelled - len(places)
+    if left_out:
+        yield f"{left_out:,} labelled cases are left out, because nobody drew them at random"
+    if tally.not_blind:
+        yield (
+            f"{tally.not_blind:,} of the labels are not known to be blind, and who sees a verdict tends to agree with "
+            "it; the promise is about what such people say"
+        )
+    if kind == "said random" and tally.list_groups(places) is not None:
+        yield (
+            "several labelled cases are of one group; the promise holds if single cases were drawn at random, and not "
+            "if whole groups were"
+        )

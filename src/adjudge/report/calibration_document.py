@@ -1,0 +1,85 @@
+"""A threshold with a promise, as a document: the sentence first, then the figures and the last tests."""
+
+from __future__ import annotations
+
+from adjudge.formats.numbers import format_rate
+from adjudge.measurement.calibration import Calibration
+from adjudge.measurement.cascade_calibration import CascadeCalibration
+from adjudge.report.calibration_words import (
+    describe_calibration,
+    describe_cascade,
+    format_threshold,
+    list_calibration_facts,
+    list_calibration_warnings,
+    list_cascade_facts,
+)
+from adjudge.report.document import Block, Cell, Column, Document, Facts, Notice, Paragraph, Table, Words
+
+_LISTED = 5
+"""The last tests that are shown: there the promise ends."""
+
+
+def make_calibration_document(calibration: Calibration, name: str) -> Document:
+    """Make the document of a calibration; ``name`` is that of the run."""
+    blocks: list[Block] = [
+        Paragraph(text=describe_calibration(calibration, name)),
+        *(Notice(text=text) for text in list_calibration_warnings(calibration)),
+        Facts(pairs=list(list_calibration_facts(calibration))),
+    ]
+    if calibration.tests:
+        blocks.append(_show_tests(calibration))
+    return Document(
+        name=(
+            f"{calibration.risk}<={calibration.bound:g} of ",
+            Words(text=calibration.judge),
+            " on ",
+            Words(text=name),
+        ),
+        headline=_HEADLINES[calibration.outcome],
+        blocks=blocks,
+    )
+
+
+def make_cascade_document(calibration: CascadeCalibration, one: str, other: str) -> Document:
+    """Make the document of a calibrated cascade; ``one`` and ``other`` are the names of the runs."""
+    blocks: list[Block] = [
+        Paragraph(text=describe_cascade(calibration, one, other)),
+        *(Notice(text=text) for text in calibration.warnings),
+        Facts(pairs=list(list_cascade_facts(calibration))),
+    ]
+    if calibration.tests:
+        blocks.append(_show_tests(calibration))
+    name = (
+        f"lost<={calibration.bound:g} by ",
+        Words(text=calibration.cheap),
+        ", else ",
+        Words(text=calibration.strong),
+    )
+    return Document(name=name, headline=f"cascade: {calibration.advice}", blocks=blocks)
+
+
+_HEADLINES = {
+    "kept": "the judge may decide some cases alone",
+    "none can": "no threshold of this judge can",
+    "cannot tell": "these labels cannot tell",
+}
+
+
+def _show_tests(calibration: Calibration | CascadeCalibration) -> Table:
+    signal = "from score" if isinstance(calibration, Calibration) else "from confidence"
+    columns = [Column(signal), *(Column(name, "number") for name in ("releases", "labelled", "wrong", "p-value"))]
+    rows: list[list[Cell]] = [
+        [
+            format_threshold(test.threshold),
+            format_rate(test.released / calibration.cases),
+            f"{test.labels_released:,}",
+            f"{test.wrong:,}",
+            f"{test.p_value:.2g}",
+        ]
+        for test in calibration.tests[-_LISTED:]
+    ]
+    limit = f"{1 - calibration.level:.2g}"
+    caption = (
+        f"The last of {len(calibration.tests):,} tests. A threshold is certified with a p-value of at most {limit}."
+    )
+    return Table(columns=columns, rows=rows, caption=caption)

@@ -1,0 +1,186 @@
+"""``/audits``: people say of what went through whether that was right. Nothing waits for them, and no judge is shown.
+
+An audit is stored without what the judge said, so that no page can show it before the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Form, Query
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.errors import DecisionRefused, UsageError
+from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.casting import cast_vote
+from adjudge.guards.approval.queue import QueuePlace, QueueReader
+from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.server.api.approvals import MOST_CLOSED, can_see
+from adjudge.server.caller import Caller, require
+from adjudge.server.database import get_now
+from adjudge.server.links import check_link
+from adjudge.server.pages.approval_view import Reader, make_request_view
+from adjudge.server.pages.opened_query import OpenedQuery
+from adjudge.server.pages.page import Context, add_page, redirect, show_page
+from adjudge.server.problem import Problem
+from adjudge.server.state import CurrentState, ServerState
+
+router = APIRouter()
+
+Approver = Annotated[Caller, Depends(require("approve", by_gate=True))]
+
+_PATH = "/audits"
+
+
+class AnswerForm(BaseModel):
+    """The form of an audit."""
+
+    answer: Literal["right", "stop"]
+    reason: str = Field(default="", max_length=LONGEST_REASON)
+    seen: str = Field(default="", max_length=100)
+
+
+class AuditQuery(OpenedQuery):
+    """The query of an audit's page: how it is shown, which was answered before, and a signed link that led there."""
+
+    json_text: bool = Field(default=False, alias="json")
+    answered: str = Field(default="", max_length=200)
+    until: int = Field(default=0, ge=0, le=2**40)
+    link: str | None = Field(default=None, max_length=200)
+
+
+async def view_audits(state: CurrentState, caller: Approver, query: Annotated[AuditQuery, Query()]) -> Context:
+    """Show the first audit that the reader can answer."""
+    first = next((place.id for place in await _list_open(state, caller) if place.waits), None)
+    return await _make_context(state, caller, query, None if first is None else await _load(state, caller, first))
+
+
+async def view_audit(
+    id: str,  # noqa: A002 - the name in the address
+    state: CurrentState,
+    caller: Approver,
+    query: Annotated[AuditQuery, Query()],
+) -> Context:
+    """Show one audit."""
+    if query.link is not None:
+        try:
+            await check_link(state.ledger, id, until=query.until, signature=query.link, now=get_now())
+        except UsageError as error:
+            raise Problem(403, str(error), code="link") from None
+    return await _make_context(state, caller, query, await _load(state, caller, id))
+
+
+@router.get("/audits/{id}/content", include_in_schema=False)
+async def send_content(
+    id: str,  # noqa: A002 - as above
+    state: CurrentState,
+    caller: Approver,
+) -> Response:
+    """Send the exact bytes of what went through, as far as people may read it, as a file."""
+    audit = await _load(state, caller, id)
+    if audit.content is None:
+        raise Problem(404, "the content is not kept with this audit", code="not_kept")
+    headers = {"content-disposition": 'attachment; filename="content.txt"'}
+    return Response(audit.content.encode(), media_type="application/octet-stream", headers=headers)
+
+
+@router.post("/audits/{id}/answer", include_in_schema=False)
+async def answer_audit(
+    id: str,  # noqa: A002 - as above
+    request: Request,
+    state: CurrentState,
+    caller: Approver,
+    form: Annotated[AnswerForm, Form()],
+) -> Response:
+    """Take an answer, and go on to the next audit."""
+    audit = await _load(state, caller, id)
+    problem = ""
+    if caller.approver is None:
+        raise Problem(403, "this account has no approver's name, so it cannot answer", code="no_approver")
+    if not form.seen:
+        problem = "It cannot be answered while the page does not show all of it."
+    else:
+        try:
+            await cast_vote(
+                state.approvals,
+                audit.id,
+                caller.approver,
+                approved=form.answer == "right",
+                reason=form.reason,
+                seen=form.seen,
+                require_complete=True,
+                undo_seconds=state.settings.undo_seconds,
+            )
+        except DecisionRefused as error:
+            if error.because == "unauthorised":
+                raise Problem(403, str(error), code=error.because) from None
+            problem = "It was answered before, or its time was over. Your answer was not recorded."
+        except UsageError as error:  # a reason that no store can hold
+            problem = f"{str(error)[:1].upper()}{str(error)[1:]}."
+    if problem:
+        context = await _make_context(state, caller, AuditQuery(), await _load(state, caller, id))
+        context |= {"problem": problem, "typed": form.reason}
+        return await show_page(request, "audits.html", context, caller=caller, status=409)
+    return redirect(f"{_PATH}?answered={audit.id}")
+
+
+@router.post("/audits/{id}/undo", include_in_schema=False)
+async def undo_answer(
+    id: str,  # noqa: A002 - as above
+    state: CurrentState,
+    caller: Approver,
+) -> Response:
+    """Take back one's own answer while it does not count yet."""
+    audit = await _load(state, caller, id)
+    if caller.approver is not None:
+        with suppress(DecisionRefused):  # it was too late, which the page shows
+            await state.approvals.withdraw(audit.id, caller.approver)
+    return redirect(f"{_PATH}/{audit.id}")
+
+
+async def _list_open(state: ServerState, caller: Caller) -> list[QueuePlace]:
+    await state.approvals.close_due(most=MOST_CLOSED)
+    reader = QueueReader(name=caller.approver, sees_all=caller.may("read"), gates=caller.permissions.gates, audits=True)
+    return list(await state.approvals.list_places(reader, order="oldest"))
+
+
+async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
+    """Load an audit that the caller may see; raises ``Problem`` (404) for any other, whether it exists or not."""
+    try:
+        audit = await state.approvals.get(ident)
+    except UsageError:
+        audit = None
+    if audit is None or not audit.audit or not can_see(audit, caller):
+        raise Problem(404, "there is no such audit, or it is not for you", code="unknown")
+    return audit
+
+
+async def _make_context(state: ServerState, caller: Caller, query: AuditQuery, audit: Approval | None) -> Context:
+    left = sum(place.waits for place in await _list_open(state, caller))
+    context: Context = {"item": None, "left": left, "undoable": "", "problem": "", "typed": ""}
+    if query.answered:
+        undoable = () if caller.approver is None else await state.approvals.list_undoable(caller.approver)
+        context |= {"undoable": query.answered if query.answered in undoable else ""}
+    if audit is None:
+        return context
+    reader = Reader(
+        approver=caller.approver,
+        shows_all=query.whole,
+        shows_json=query.json_text,
+        opened=query.opened,
+        path=_PATH,
+    )
+    gaps = await state.approvals.find_gaps(audit.id) if audit.status == "open" else ()
+    history = await state.approvals.history(audit.id)
+    view = await asyncio.to_thread(
+        make_request_view, audit, reader, get_now(), gaps=gaps, earlier=None, history=history
+    )
+    return context | {"item": view}
+
+
+add_page(router, _PATH, view_audits, template="audits.html", scope="approve", by_gate=True)
+add_page(router, f"{_PATH}/{{id}}", view_audit, template="audits.html", scope="approve", by_gate=True)

@@ -1,0 +1,50 @@
+"""``/monitors``: whether the gates that are audited still let through what they promise."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from adjudge.errors import UsageError
+from adjudge.guards.monitor import Monitor, list_audited, read_monitor
+from adjudge.server.caller import AnyCaller
+from adjudge.server.pages.page import Context, add_page
+from adjudge.server.state import CurrentState, ServerState
+
+router = APIRouter()
+
+STATES = {
+    "quiet": "passed",
+    "too few labels": "open",
+    "unanswered": "warning",
+    "model changed": "warning",
+    "alarm": "failed",
+}
+"""How each verdict of a monitor looks."""
+
+
+async def view_monitors(state: CurrentState, caller: AnyCaller) -> Context:
+    """Show what the audits of each gate show that the caller may see, what is worst first."""
+    gates, order = caller.permissions.gates, list(STATES)
+    monitors = [await _read(state, gate) for gate in await _list_gates(state) if gates is None or gate in gates]
+    monitors.sort(key=lambda monitor: (-order.index(monitor.verdict), monitor.gate))
+    return {"monitors": monitors, "states": STATES, "answers": caller.may("approve") and caller.approver is not None}
+
+
+async def _list_gates(state: ServerState) -> list[str]:
+    """List the gates that have audits in the ledger, and those that are to have some."""
+    configured = {name for name, gate in state.gates.items() if gate.audit is not None}
+    try:
+        return sorted(configured.union(await list_audited(state.ledger)))
+    except UsageError:  # there is no ledger yet
+        return sorted(configured)
+
+
+async def _read(state: ServerState, name: str) -> Monitor:
+    gate = state.gates.get(name)
+    # Of a gate of its own, the server reads only what is new.
+    if gate is None or gate.audit is None:
+        return await read_monitor(state.ledger, name)
+    return await gate.read_monitor()
+
+
+add_page(router, "/monitors", view_monitors, template="monitors.html", scope="read", by_gate=True)

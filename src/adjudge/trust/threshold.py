@@ -1,0 +1,257 @@
+"""From which score on may a judge decide alone? Thresholds that are tested on labels, so that a promise is kept.
+
+A threshold releases the cases whose score reaches it; people decide the others. Learn-then-test asks of each threshold
+whether its risk is above what was promised, and certifies it where that is unlikely. The tests come in one fixed order,
+from the threshold that releases least, and end at the first that fails. So no correction for the number of thresholds
+is needed: a promise is broken only if the first threshold that breaks it was certified.
+
+Source: A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan and L. Lei, "Learn then test: Calibrating predictive
+algorithms to achieve risk control", 2021, arXiv 2110.01052: fixed sequence testing, here with exact binomial p-values.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Literal
+
+from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.formats.record import write_record
+from adjudge.trust.extra import check_extra
+
+Risk = Literal["wrong_pass", "wrong_given_pass", "lost"]
+"""What is promised to be rare: cases that are released and wrong, as a share of all cases or of the released ones; or,
+in a cascade, cases that the cheap judge decides wrongly and the strong one would decide rightly, as a share of all."""
+
+MOST_THRESHOLDS = 100
+"""Thresholds that are tested at most."""
+
+USEFUL_SHARE = 0.1
+"""The share of all cases that a threshold has to release to be of use."""
+
+_MOST_LABELS = 1_000_000
+"""Labels beyond which nobody asks how many it takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdStep:
+    """A threshold of the sequence, as it is known without a label."""
+
+    threshold: float
+    released: int
+    """Cases with at least this score, labelled or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledStep:
+    """The labelled cases that a threshold of the sequence releases."""
+
+    released: int
+    wrong: int
+    """Those of them that people did not find good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdTest:
+    """The test of one threshold."""
+
+    threshold: float
+    released: int
+    """Cases that it releases, labelled or not."""
+    labels_released: int
+    wrong: int
+    p_value: float
+    """The chance of so few wrong cases, or fewer, if the risk were exactly the bound."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data."""
+        return write_record(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdSearch:
+    """The thresholds that were tested in their order, and what follows where none is certified."""
+
+    tests: tuple[ThresholdTest, ...]
+    """The last failed, unless the whole sequence was certified."""
+    certified: ThresholdTest | None
+    """The last threshold that was certified; ``None``: people decide everything."""
+    impossible: bool
+    """True if the labels show that no threshold of any use keeps the promise."""
+    needed: int | None
+    """About how many labels certify the tightest useful threshold at the error rate that was seen; ``None`` where one
+    is certified, and where no number does."""
+
+
+# ---------------------------------------------------------------- before labels are read
+
+
+def make_threshold_steps(scores: Iterable[float], *, most: int = MOST_THRESHOLDS) -> tuple[ThresholdStep, ...]:
+    """Make the thresholds to test from the scores of all cases that may be released, without any label.
+
+    They are the distinct scores, the highest first. Of more than ``most`` those are kept that release about equally
+    many cases more each time; the lowest is always among them.
+    """
+    check_whole_number("most", most, least=1)
+    counts = sorted(Counter(scores).items(), reverse=True)
+    released = list(accumulate(number for _, number in counts))
+    if len(counts) <= most:
+        places = range(len(counts))
+    else:
+        wanted = (released[-1] * step / most for step in range(1, most + 1))
+        places = sorted({bisect_left(released, number - 1e-9) for number in wanted})
+    return tuple([ThresholdStep(threshold=counts[place][0], released=released[place]) for place in places])
+
+
+def find_first_step(
+    steps: Sequence[ThresholdStep], risk: Risk, *, bound: float, level: float, cases: int, labels: int
+) -> int:
+    """Find the place in the sequence at which the tests begin; the length of it where no test could succeed.
+
+    A share of all cases may be tested from the first threshold on. A share of the released ones needs labels among
+    these: twice as many as without a single error certify a threshold, by the share of cases that it releases. At fewer
+    a judge that is good enough would often end the sequence by one error. What people say of the labelled cases has no
+    part in it.
+    """
+    if risk != "wrong_given_pass":
+        return 0
+    fewest = 2 * find_fewest_labels(bound, level)
+    return next((place for place, step in enumerate(steps) if step.released * labels >= fewest * cases), len(steps))
+
+
+def find_fewest_labels(bound: float, level: float) -> int:
+    """Find how many labels certify a threshold if none of them is wrong: the least n with (1 - bound)^n <= 1 - level.
+
+    It is 59 for a bound of 0.05 at 0.95, and 29 for 0.1.
+    """
+    return math.ceil(math.log(1 - level) / math.log1p(-bound) - 1e-9)
+
+
+def find_look_level(confidence: float, look: int) -> float:
+    """Find the confidence of the tests at a look, so that the promise is kept at all looks together.
+
+    Look k may break it with the chance (1 - confidence) 6 / (π² k²), which over all looks sums to 1 - confidence. The
+    first look has 61 % of it.
+    """
+    check_whole_number("look", look, least=1)
+    return 1 - (1 - check_share("confidence", confidence)) * 6 / (math.pi * look) ** 2
+
+
+# ---------------------------------------------------------------- the tests
+
+
+def count_labelled(steps: Sequence[ThresholdStep], labelled: Iterable[tuple[float, bool]]) -> tuple[LabelledStep, ...]:
+    """Count the labelled cases that each threshold releases, from the score of each and whether it is wrong.
+
+    A labelled case that no threshold releases is left out.
+    """
+    ascending = [-step.threshold for step in steps]
+    counts = Counter((bisect_left(ascending, -score), wrong) for score, wrong in labelled)
+    wrong = accumulate(counts[place, True] for place in range(len(steps)))
+    right = accumulate(counts[place, False] for place in range(len(steps)))
+    return tuple([LabelledStep(released=x + y, wrong=x) for x, y in zip(wrong, right, strict=True)])
+
+
+def search_threshold(
+    steps: Sequence[ThresholdStep],
+    counts: Sequence[LabelledStep],
+    risk: Risk,
+    *,
+    bound: float,
+    level: float,
+    cases: int,
+    labels: int,
+    next_level: float | None = None,
+) -> ThresholdSearch:
+    """Search the threshold that releases most and keeps a promise, by labels of cases that were drawn at random.
+
+    Args:
+        steps: The sequence of thresholds, from the one that releases least; fixed before any label was read.
+        counts: The labelled cases that each of them releases.
+        risk: What is promised to be rare.
+        bound: The share that it must not exceed, above 0 and below 1.
+        level: The confidence of each test.
+        cases: All cases, labelled or not.
+        labels: Labelled cases, released or not.
+        next_level: The confidence of the next look, for the number of labels that it needs; by default ``level``.
+
+    Needs ``adjudge[trust]``. Raises ``UsageError`` for a bound or a level that is no share.
+    """
+    check_extra()
+    check_share("bound", bound)
+    check_share("level", level)
+    first = find_first_step(steps, risk, bound=bound, level=level, cases=cases, labels=labels)
+    tests: list[ThresholdTest] = []
+    certified = None
+    for step, count in zip(steps[first:], counts[first:], strict=True):
+        of = count.released if risk == "wrong_given_pass" else labels
+        tests.append(
+            ThresholdTest(
+                threshold=step.threshold,
+                released=step.released,
+                labels_released=count.released,
+                wrong=count.wrong,
+                p_value=compute_p_value(count.wrong, of, bound),
+            )
+        )
+        if tests[-1].p_value > 1 - level:
+            break
+        certified = tests[-1]
+    useful = _list_useful(steps, counts, cases)
+    impossible = certified is None and bool(useful)
+    impossible = impossible and all(
+        _find_upper_p_value(count.wrong, count.released if risk == "wrong_given_pass" else labels, bound) <= 1 - level
+        for _, count in useful
+    )
+    needed = None
+    if certified is None and useful and not impossible:
+        needed = _estimate_labels(useful[0], risk, bound, next_level or level, cases=cases, labels=labels)
+    return ThresholdSearch(tests=tuple(tests), certified=certified, impossible=impossible, needed=needed)
+
+
+def compute_p_value(wrong: int, of: int, bound: float) -> float:
+    """Compute the chance of so few wrong labels, or fewer, if exactly the bound were wrong; 1 without a label."""
+    from scipy.special import bdtr
+
+    return float(bdtr(wrong, of, bound)) if of else 1.0
+
+
+def _find_upper_p_value(wrong: int, of: int, bound: float) -> float:
+    """Find the chance of so many wrong labels, or more, if exactly the bound were wrong."""
+    from scipy.special import bdtrc
+
+    return float(bdtrc(wrong - 1, of, bound)) if wrong else 1.0
+
+
+def _list_useful(
+    steps: Sequence[ThresholdStep], counts: Sequence[LabelledStep], cases: int
+) -> list[tuple[ThresholdStep, LabelledStep]]:
+    """List the thresholds that release enough to be of use; the loosest alone where none does."""
+    pairs = list(zip(steps, counts, strict=True))
+    return [pair for pair in pairs if pair[0].released >= USEFUL_SHARE * cases] or pairs[-1:]
+
+
+def _estimate_labels(
+    useful: tuple[ThresholdStep, LabelledStep], risk: Risk, bound: float, level: float, *, cases: int, labels: int
+) -> int | None:
+    """Estimate how many labels certify a threshold whose error rate is as it was seen; ``None``: no number does."""
+    import numpy as np
+    from scipy.special import bdtr
+
+    step, count = useful
+    of = count.released if risk == "wrong_given_pass" else labels
+    rate = count.wrong / of if of else 0.0
+    if rate >= bound:
+        return None
+    numbers = np.unique(np.geomspace(1, _MOST_LABELS, 2_000).astype(int))
+    enough = numbers[bdtr(np.floor(rate * numbers + 0.5), numbers, bound) <= 1 - level]
+    if not len(enough):
+        return None
+    needed = int(enough[0])
+    if risk == "wrong_given_pass":
+        needed = math.ceil(max(needed, 2 * find_fewest_labels(bound, level)) * cases / step.released)
+    return max(needed, labels + 1)

@@ -1,0 +1,144 @@
+"""``adjudge calibrate``: its first sentence, its policy file, its exit status, and what it records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("scipy", reason="needs numpy and scipy: pip install 'adjudge[trust]'")
+
+from adjudge import Usage
+from adjudge.dataset import Label, write_labels
+from adjudge.measurement import read_release_policy
+from kit import cli
+from kit.cli import Line
+from kit.reports import keep_run, make_item, make_manifest_of, make_result
+
+CASES = 300
+DIGESTS = {"judge": "1" * 64, "rubric": "2" * 64, "asked": "3" * 64}
+KEPT = ("calibrate", "run", "--promise", "wrong_pass<=0.05", "--labels", "labels.jsonl")
+
+
+def keep(folder: str, *, errs: int, cost: float) -> None:
+    """A run that passes every case, sure of those that it is right about, save every so manieth."""
+    items = [
+        make_item(
+            place,
+            make_result(
+                score=0.5 + 0.1 * (place % 5),
+                confidence=0.5 + 0.1 * (place % 5),
+                outcome="failed" if errs and place % errs == 0 else "passed",
+                usage=Usage(cost_usd=cost),
+            ),
+        )
+        for place in range(CASES)
+    ]
+    keep_run(Path(folder), items, make_manifest_of(CASES, digests=DIGESTS)).close()
+
+
+def say(name: str, places: range, *, good: bool | None = None) -> None:
+    """Labels of people: what has a score of 0.8 and more is good, and seven in ten of the rest."""
+    write_labels(
+        name,
+        [
+            Label(
+                case=f"case-{place}",
+                rater="ann",
+                value=(place % 5 >= 3 or place % 10 < 7) if good is None else good,
+                blind=True,
+            )
+            for place in places
+        ],
+    )
+
+
+@pytest.fixture(name="line")
+def make_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Line:
+    """The command line in a folder with a run and labels of all its cases."""
+    cli.isolate(monkeypatch, tmp_path)
+    keep("run", errs=0, cost=0.001)
+    say("labels.jsonl", range(CASES))
+    return Line(capsys)
+
+
+def test_the_first_sentence_says_what_the_judge_may_decide_and_what_that_was_measured_on(line: Line):
+    """With the share that is left to people, and the price."""
+    ran = line(*KEPT)
+
+    assert ran.status == 0
+    assert "On the 300 cases of run, judged on" in ran.out
+    assert "from a score of 0.8 on the judge may decide alone. It then passes 40 % of the cases" in ran.out
+    assert "at most 5 % of all cases are wrong passes, with 95 % confidence; people decide the other 60 %" in ran.out
+    assert "$0.3000 for these cases, $0.001000 each" in ran.out
+
+
+def test_a_policy_is_written_for_gates(line: Line):
+    """It is the threshold that the sentence names."""
+    ran = line(*KEPT, "--write", "policy.json", "--json")
+
+    assert ran.document["policy"] == json.loads(Path("policy.json").read_text())
+    assert read_release_policy("policy.json").threshold == pytest.approx(0.8)
+
+
+def test_too_few_labels_are_told_apart_from_a_judge_that_cannot(line: Line):
+    """Statuses 3 and 1; no policy is written, and one that is there is left."""
+    Path("policy.json").write_text("{}")
+    say("few.jsonl", range(40))
+    say("bad.jsonl", range(CASES), good=False)
+    promise = ("calibrate", "run", "--promise", "wrong_given_pass<=0.1", "--write", "policy.json")
+    few = line(*promise, "--labels", "few.jsonl", "--labels-are", "random")
+    bad = line(*promise, "--labels", "bad.jsonl")
+
+    assert (few.status, bad.status) == (3, 1)
+    assert "these 40 labels cannot show a threshold" in few.out
+    assert "more labels would" in few.out
+    assert "no threshold of this judge can keep the promise" in bad.out
+    assert "policy.json is left as it is" in few.err
+    assert Path("policy.json").read_text() == "{}"
+
+
+def test_labels_that_nobody_drew_are_refused(line: Line):
+    """In the words of the command line."""
+    say("some.jsonl", range(40))
+    ran = line("calibrate", "run", "--promise", "wrong_pass<=0.05", "--labels", "some.jsonl")
+
+    assert ran.status == 2
+    assert "say with --labels-are that they are random" in ran.err
+
+
+def test_the_ledger_holds_the_calibration_with_the_digest_of_the_thresholds(line: Line):
+    """Its subject is the digest of the contents."""
+    ran = line(*KEPT, "--ledger", "sqlite:///ledger.db", "--json")
+    listed = line("ledger", "list", "--ledger", "sqlite:///ledger.db", "--json")
+    entries = [json.loads(row) for row in listed.out.splitlines()] if "\n{" in listed.out else [listed.document]
+    text = json.dumps(entries)
+
+    assert ran.status == 0
+    assert '"calibration"' in text
+    assert ran.document["grid_digest"] in text
+
+
+def test_a_cascade_names_the_number_for_its_chain(line: Line):
+    """And what it saves."""
+    keep("strong", errs=50, cost=0.01)
+    say("good.jsonl", range(CASES), good=True)
+    keep("cheap", errs=5, cost=0.001)
+    ran = line("calibrate", "--cascade", "cheap", "strong", "--promise", "lost<=0.05", "--labels", "good.jsonl")
+
+    assert ran.status == 0
+    assert "from a confidence of 0.6 on the cheap judge may decide alone" in ran.out
+    assert "escalate_below: 0.6" in ran.out
+    assert "That saves 70 % of the strong one's price" in ran.out
+
+
+def test_one_run_or_two_are_named(line: Line):
+    """Not both, and not neither."""
+    neither = line("calibrate", "--promise", "lost<=0.05")
+    both = line("calibrate", "run", "--cascade", "run", "run", "--promise", "lost<=0.05")
+    alone = line(*KEPT[:2], "--promise", "lost<=0.05")
+
+    assert (neither.status, both.status, alone.status) == (2, 2, 2)
+    assert "--cascade CHEAP STRONG" in neither.err
+    assert "--cascade" in alone.err
