@@ -228,14 +228,15 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
     steps = make_threshold_steps(judge.score[~np.isnan(judge.score)].tolist())
     risks = [find_risk(judge, step.threshold, goal.risk) for step in steps]
     kept = [step.released for step, risk in zip(steps, risks, strict=True) if risk <= goal.bound]
-    broken, released, said, needed = 0, [], 0, []
+    broken, chosen, released, said = 0, 0, [], 0
     for _ in range(draws):
         places = rng.choice(cases, goal.labels, replace=False)
         places = places[~np.isnan(judge.score[places])]
         labelled = zip(judge.score[places].tolist(), judge.wrong[places].tolist(), strict=True)
+        counts = count_labelled(steps, labelled)
         search = search_threshold(
             steps,
-            count_labelled(steps, labelled),
+            counts,
             goal.risk,
             bound=goal.bound,
             level=find_look_level(CONFIDENCE, 1),
@@ -244,8 +245,11 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
         )
         released.append(0 if search.certified is None else search.certified.released)
         said += search.impossible
-        if search.needed is not None:
-            needed.append(search.needed)
+        of = [count.released if goal.risk == "wrong_given_pass" else goal.labels for count in counts]
+        best = [
+            risk for count, number, risk in zip(counts, of, risks, strict=True) if count.wrong <= goal.bound * number
+        ]
+        chosen += bool(best) and best[-1] > goal.bound
         if search.certified is not None:
             broken += find_risk(judge, search.certified.threshold, goal.risk) > goal.bound
     share = float(np.mean(released)) / cases
@@ -261,6 +265,7 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
         "refused": float(np.mean([number == 0 for number in released])),
         "none can": said / draws,
         "broken": broken / draws,
+        "by sight": chosen / draws,
         "saves": share - judge.price if judge.price else None,
     }
 
@@ -298,7 +303,7 @@ def find_risk(judge: Recorded, threshold: float, risk: Risk) -> float:
 
 # ---------------------------------------------------------------- for the page
 
-HEAD = ["judge", "promise", "labels", "possible", "released", "refused", "broken"]
+HEAD = ["judge", "promise", "labels", "possible", "released", "refused", "broken", "by sight"]
 PAIR_HEAD = ["judge", "released", "wrong of these", "refused", "none can", "broken"]
 CASCADE_HEAD = ["cascade", "labels", "possible", "decided by the cheap one", "refused", "none can", "saves", "broken"]
 
@@ -313,7 +318,7 @@ def show_looks(row: dict[str, Any]) -> list[str]:
 
 def show(row: dict[str, Any]) -> list[str]:
     """A row of the first table."""
-    named = (row[name] for name in ("possible", "released", "refused", "broken"))
+    named = (row[name] for name in ("possible", "released", "refused", "broken", "by sight"))
     return [row["judge"], row["promise"], f"{row['labels']:,}", *(f"{value:.3f}" for value in named)]
 
 
@@ -334,14 +339,14 @@ TEXT = """## Thresholds with a promise
 {draws} calibrations each, at the first look, with 95 % confidence. *Possible* is the share of cases that could be
 released if the truth were known for all of them, *released* the mean share that was, with nothing where the promise was
 *refused*. *Broken* is the share of calibrations whose threshold does not keep the promise on all cases: at most 0.05 is
-promised.
+promised. *By sight* is the same for the lowest threshold at which the labels themselves do not exceed the promise.
 
 ```sh
 nice -n 10 .venv/bin/python research/thresholds.py --data DIR --write
 ```
 
-| judge | promise | labels | possible | released | refused | broken |
-|---|---|---|---|---|---|---|
+| judge | promise | labels | possible | released | refused | broken | by sight |
+|---|---|---|---|---|---|---|---|
 {alone}
 
 A share of the released cases of at most 5 % takes 1,000 labels and more.
