@@ -72,6 +72,7 @@ def answer_form(client: Any, ident: str, answer: str, **more: str) -> Any:
 
 
 def test_an_audit_shows_what_went_through_and_nothing_of_the_judge(server: RunningServer, ana: Any):
+    """Content, task and the exact bytes; a text that looks like markup is a text."""
     ident = let_through(server, f"The content. {HOSTILE}")
     page = read(ana, f"/audits/{ident}")
     words = read_words(page)
@@ -85,6 +86,7 @@ def test_an_audit_shows_what_went_through_and_nothing_of_the_judge(server: Runni
 
 
 def test_an_audit_is_in_no_queue_of_approvals_and_not_in_the_number_of_what_waits(server: RunningServer, ana: Any):
+    """Each has its own page, and neither opens on the other."""
     before = ana.get("/waiting").json()
     ident = let_through(server)
     request = make_request(server)
@@ -127,6 +129,7 @@ def test_what_the_page_did_not_show_cannot_be_answered(server: RunningServer, an
 
 
 def test_somebody_who_is_not_asked_sees_no_audit(server: RunningServer):
+    """As with requests: the page says nothing of what is not for them."""
     ident = let_through(server)
     ben = server.sign_in("Ben")
 
