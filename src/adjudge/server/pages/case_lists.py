@@ -238,6 +238,8 @@ class Compared:
 
     diff: Diff
     cases: Sequence[ComparedCase]
+    remark: str = ""
+    """The reason why what people said is left out, where it is."""
 
 
 def load_comparison(library: RunLibrary, a: str, b: str) -> Compared:
@@ -248,6 +250,7 @@ def load_comparison(library: RunLibrary, a: str, b: str) -> Compared:
         with library.open(a) as before, library.open(b) as after:
             try:
                 diff, cases = diff_cases(before, after)
+                diff, remark = library.measure_diff(diff, before, after)
             except UsageError as error:
                 detail = str(error).replace(f"{folders[1]}", b).replace(f"{folders[0]}", a)
                 raise Problem(409, flatten(detail, 500), code="unreadable_run") from None
@@ -256,7 +259,7 @@ def load_comparison(library: RunLibrary, a: str, b: str) -> Compared:
                 "before": replace(diff.before, folder=a),
                 "after": replace(diff.after, folder=b),
             }
-            return Compared(diff=replace(diff, **named), cases=cases)
+            return Compared(diff=replace(diff, **named), cases=cases, remark=remark)
 
     return library.keep(
         ("comparison", a, b),

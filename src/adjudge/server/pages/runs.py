@@ -16,8 +16,8 @@ from adjudge.report.document import CaseEntry, Document, Words
 from adjudge.report.render import render_html
 from adjudge.report.run_document import make_run_document, make_run_entry
 from adjudge.report.summary import label_items
+from adjudge.server.blind_cases import find_withheld, note_read
 from adjudge.server.caller import Caller, require
-from adjudge.server.pages.blind_cases import find_withheld, note_read
 from adjudge.server.pages.case_lists import RunFilters, RunList, link_case
 from adjudge.server.pages.page import Context, add_page, show_page
 from adjudge.server.pages.paging import Number, Word, cut_page, write_address
