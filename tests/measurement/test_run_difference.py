@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -251,6 +252,19 @@ def test_a_worse_system_fails_and_a_margin_lets_it_be_a_little_worse(line: Line,
     assert line("diff", "b", "a", "--fail-if-worse").status == 1
     assert line("diff", "b", "a", "--fail-if-worse", "--margin", "60").status == 0
     assert line("diff", "b", "a", "--margin", "5").status == 2
+
+
+def test_an_unfinished_run_is_not_known_to_be_worse(line: Line, systems: tuple[Run, Run]):
+    """What was not judged yet may be better: 3, with what to do; a report says it above the rest."""
+    line("plan", "a", "--against", "b", "--within", "10", "--seed", "7")
+    label_planned(*systems)
+    path = Path("b/run.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
+    ran = line("diff", "a", "b", "--fail-if-worse")
+
+    assert (ran.status, "b is interrupted: finish it" in ran.err) == (3, True)
+    assert "People would pass" not in ran.out
+    assert "b is interrupted" in line("report", "b", "--against", "a").out
 
 
 def test_a_second_plan_for_the_pair_is_refused(line: Line, systems: tuple[Run, Run]):

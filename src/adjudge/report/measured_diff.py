@@ -19,6 +19,8 @@ def measure_diff(
 ) -> Diff:
     """Return a diff with the difference of its systems, if answers changed, or else of its judges.
 
+    Systems are compared once both runs are finished; before, the diff is returned as it is, and says that they are not.
+
     Args:
         diff: The diff of both runs.
         before: The earlier run.
@@ -29,6 +31,8 @@ def measure_diff(
     Needs ``adjudge[trust]``. Raises ``UsageError`` for what ``compare_systems`` and ``compare_judges`` refuse.
     """
     if diff.content_changed:
+        if not _are_finished(before, after):
+            return diff
         systems = compare_systems(before, after, labels=labels, labels_are_random=labels_are_random)
         return replace(diff, systems=systems)
     return replace(diff, judges=compare_judges(before, after, labels=labels, labels_are_random=labels_are_random))
@@ -45,10 +49,14 @@ def is_labelled(diff: Diff, before: Run, after: Run) -> bool:
     queues = [(run.folder / STORE_FILE).is_file() for run in (before, after)]
     if not diff.content_changed:
         return any(queues)
-    if any(run.status != "finished" for run in (before, after)):
+    if not _are_finished(before, after):
         return False
     plans = [read_plan(run.folder) for run in (before, after)]
     return all(queues) or all(plan is not None and plan.against is not None for plan in plans)
+
+
+def _are_finished(before: Run, after: Run) -> bool:
+    return before.status == after.status == "finished"
 
 
 def measure_queued_diff(diff: Diff, before: Run, after: Run) -> Diff:

@@ -17,7 +17,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_share, check_whole_number, is_finite
 
 if TYPE_CHECKING:
-    from adjudge.report.run_diff import Diff
+    from adjudge.report.run_diff import Diff, DiffSide
 
 
 _MOST = 2_000
@@ -127,7 +127,8 @@ def _find_worse(difference: Diff, margin: float) -> int:
     if difference.judges is not None:
         low, high = difference.judges.agreement.low, difference.judges.agreement.high
     if low is None or high is None:
-        note("; ".join(share.because for share in shares) or "no labels say which run is better")
+        unfinished = [side for side in (difference.before, difference.after) if side.status != "finished"]
+        note("; ".join([*map(_describe_unfinished, unfinished)] or [share.because for share in shares]))
         return 3
     if high < -margin:
         return 1
@@ -218,6 +219,10 @@ def _write_html(path: Path, difference: Diff, most: int) -> None:
     write_file(path, [text])
 
 
+def _describe_unfinished(side: DiffSide) -> str:
+    return f"{side.folder} is {side.status}: finish it with `adjudge run ... --resume`"
+
+
 def find_status(difference: Diff, fail_under: float | None, *, no_regressions: bool) -> int:
     """The exit status: a miss beats what cannot be said."""
     from adjudge.cli.commands.run import find_status as find_share
@@ -236,6 +241,6 @@ def find_status(difference: Diff, fail_under: float | None, *, no_regressions: b
     needed = ([difference.before] if no_regressions else []) + ([difference.after] if has_conditions else [])
     for side in needed:
         if side.status != "finished":
-            note(f"{side.folder} is {side.status}: finish it with `adjudge run ... --resume`")
+            note(_describe_unfinished(side))
             statuses.add(3)
     return 1 if 1 in statuses else 3 if 3 in statuses else 0
