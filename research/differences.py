@@ -3,7 +3,9 @@
 
 ``--data DIR`` holds ``triviaqa_judges.jsonl.gz`` (UMass-Meta-LLM-Eval/llm_eval): answers of exam takers to the same
 questions, nine judges and a label of people on each. Each pair of exam takers is two systems, judged by one judge; each
-pair of judges is two judges of the same answers. Each draw takes the labels of random questions without replacement,
+pair of judges is two judges of the same answers. ``llmbar_items.jsonl.gz`` and ``llmbar_pairwise.jsonl.gz``
+(princeton-nlp/LLMBar) hold pairs of answers with the better one by people, and three judges with two prompts that
+compared them in both orders. Each draw takes the labels of random questions without replacement,
 or, for judges, of random answers in strata by the first judge's verdict, and gives them to the functions that ``adjudge
 diff`` uses. The exit status is 1 when the mean coverage is below .94 or that of a pair below .91 (less what chance
 explains with fewer than 500 draws). ``--write`` puts the tables into docs/coverage.md.
@@ -15,6 +17,7 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,13 @@ import suite
 sys.path.insert(0, str(suite.SOURCE))
 from real_judges import read_rows
 
-from adjudge.trust import PairedCounts, find_paired_difference, find_stratified_difference, make_rate_difference
+from adjudge.trust import (
+    PairedCounts,
+    find_interval,
+    find_paired_difference,
+    find_stratified_difference,
+    make_rate_difference,
+)
 
 PAGE = common.BENCH.parent / "docs" / "coverage.md"
 BEGIN, END = "<!-- begin: written by research/differences.py -->", "<!-- end: written by research/differences.py -->"
@@ -42,7 +51,7 @@ Array = np.ndarray
 def main() -> None:
     """Draw, print, and say whether the bounds are kept."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder with the file")
+    parser.add_argument("--data", type=Path, required=True, help="the folder with the files")
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--write", action="store_true", help="write the tables into docs/coverage.md")
     options = parser.parse_args()
@@ -53,12 +62,15 @@ def main() -> None:
     ]
     systems = [measure_systems(rows, judge, labels, options.draws) for judge in SYSTEM_JUDGES for labels in LABELS]
     judges = [measure_judges(rows, labels, options.draws) for labels in LABELS[1:]]
+    compared = list(list_sides(options.data))
+    sides = [measure_sides(compared, labels, options.draws) for labels in (*LABELS, 200)]
     common.print_table(SYSTEM_HEAD, [show(row) for row in systems])
     common.print_table(JUDGE_HEAD, [show(row) for row in judges])
+    common.print_table(SIDE_HEAD, [show(row) for row in sides])
     if options.write:
-        write_page(systems, judges, options.draws)
+        write_page(systems, judges, sides, options.draws)
     slack = [3 * math.sqrt(bound * (1 - bound) / options.draws) * (options.draws < 500) for bound in (MEAN, LEAST)]
-    both = [*systems, *judges]
+    both = [*systems, *judges, *sides]
     met = all(row["coverage"] >= MEAN - slack[0] and row["lowest"] >= LEAST - slack[1] for row in both)
     figures = {"mean": min(row["coverage"] for row in both), "lowest": min(row["lowest"] for row in both)}
     common.print_verdict("differences", figures, met=met)
@@ -112,7 +124,7 @@ def measure_systems(rows: Sequence[dict[str, Any]], judge: str, labels: int, dra
 def measure_judges(rows: Sequence[dict[str, Any]], labels: int, draws: int) -> dict[str, Any]:
     """Coverage of the difference of agreement over all pairs of judges, with half of the labels in each stratum."""
     rng = np.random.default_rng(SEED)
-    covered, widths, plain_widths = [], [], []
+    covered, widths, plain_widths, exact_widths = [], [], [], []
     for one, other in combinations(rows[0]["judges"], 2):
         right = [np.asarray([row["judges"][name] == row["human"] for row in rows]) for name in (one, other)]
         change = right[1].astype(int) - right[0].astype(int)
@@ -126,8 +138,11 @@ def measure_judges(rows: Sequence[dict[str, Any]], labels: int, draws: int) -> d
             hits.append(low <= truth <= high)
             widths.append(high - low)
             alone = rng.choice(change, labels, replace=False)
-            low, high = find_paired_difference(int((alone == 1).sum()), int((alone == -1).sum()), labels)
+            counts = int((alone == 1).sum()), int((alone == -1).sum())
+            low, high = find_paired_difference(*counts, labels)
             plain_widths.append(high - low)
+            # Clopper's and Pearson's limits of both shares, each at half the error (Bonferroni).
+            exact_widths.append(sum(high - low for low, high in (find_exact(number, labels) for number in counts)))
         covered.append(np.mean(hits))
     return {
         "labels": labels,
@@ -136,7 +151,15 @@ def measure_judges(rows: Sequence[dict[str, Any]], labels: int, draws: int) -> d
         "lowest": float(min(covered)),
         "width": float(np.mean(widths)),
         "at random": float(np.mean(plain_widths)),
+        "exact": float(np.mean(exact_widths)),
+        "times": float(np.mean(exact_widths) / np.mean(plain_widths)),
     }
+
+
+@cache
+def find_exact(number: int, labels: int) -> tuple[float, float]:
+    """The exact limits of a share at half the error of 95 %."""
+    return find_interval(number, labels, 0.975, method="exact")
 
 
 def count(stratum: Array, drawn: Array) -> PairedCounts:
@@ -144,10 +167,60 @@ def count(stratum: Array, drawn: Array) -> PairedCounts:
     return PairedCounts(size=len(stratum), of=len(drawn), gained=int((drawn == 1).sum()), lost=int((drawn == -1).sum()))
 
 
+# ---------------------------------------------------------------- sides of pairs
+
+
+def list_sides(data: Path) -> Iterator[tuple[Array, Array]]:
+    """For each judge and prompt, what people and the judge prefer in each pair: -1 the first, 1 the second, 0 neither.
+
+    The judge prefers neither where its two orders differ.
+    """
+    truth = {row["item_id"]: 2 * row["label"] - 3 for row in read_rows(data / "llmbar_items.jsonl.gz")}
+    votes: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for row in read_rows(data / "llmbar_pairwise.jsonl.gz"):
+        if row["prompt"] in PROMPTS:
+            sides = votes.setdefault((row["judge"], row["prompt"]), {}).setdefault(row["item_id"], [])
+            sides.append(0 if row["winner"] is None else 2 * int(row["winner"]) - 3)
+    for judged in votes.values():
+        yield (
+            np.asarray([truth[item] for item in judged]),
+            np.asarray([sides[0] if len(set(sides)) == 1 else 0 for sides in judged.values()]),
+        )
+
+
+PROMPTS = ("Vanilla_NoRules", "Metrics_Reference")
+"""The prompts by which every pair was judged."""
+
+
+def measure_sides(compared: Sequence[tuple[Array, Array]], labels: int, draws: int) -> dict[str, Any]:
+    """Coverage of the difference of the two sides over all judges and prompts, and what the labels are worth."""
+    rng = np.random.default_rng(SEED)
+    covered, worth = [], []
+    for people, judged in compared:
+        truth, verdicts, hits, counts = float(people.mean()), judged.tolist(), [], []
+        for _ in range(draws):
+            places = rng.choice(len(people), labels, replace=False)
+            drawn = {int(place): (int(people[place]), int(people[place])) for place in places}
+            difference = make_rate_difference(verdicts, drawn)
+            hits.append(difference.low <= truth <= difference.high)
+            counts.append(difference.worth)
+        covered.append(np.mean(hits))
+        worth.append(np.mean(counts) / labels)
+    return {
+        "labels": labels,
+        "pairs": len(covered),
+        "coverage": float(np.mean(covered)),
+        "lowest": float(min(covered)),
+        "worth": float(np.mean(worth)),
+        "most": float(max(worth)),
+    }
+
+
 # ---------------------------------------------------------------- for the page
 
 SYSTEM_HEAD = ["judge", "labels", "pairs", "coverage", "lowest", "worth", "better one shown"]
-JUDGE_HEAD = ["labels", "pairs", "coverage", "lowest", "width", "width at random"]
+JUDGE_HEAD = ["labels", "pairs", "coverage", "lowest", "width", "width at random", "exact", "times as wide"]
+SIDE_HEAD = ["labels", "judges", "coverage", "lowest", "worth", "worth of the best"]
 
 
 def show(row: dict[str, Any]) -> list[str]:
@@ -170,19 +243,29 @@ nice -n 10 .venv/bin/python research/differences.py --data DIR --write
 {systems}
 
 Two judges of the same answers: agreement with people, half of the labels in each stratum by the first judge's verdict.
-Beside the width is that of as many labels of random answers, without strata.
+Beside the width is that of as many labels of random answers, without strata; then that of the exact limits of both
+shares, each at half the error, for the same random answers, and how many times as wide it is.
 
-| labels | pairs | coverage | lowest pair | width | at random |
-|---|---|---|---|---|---|
+| labels | pairs | coverage | lowest pair | width | at random | exact | times as wide |
+|---|---|---|---|---|---|---|---|
 {judges}
+
+The two sides of LLMBar's pairs, compared in both orders by three judges with two prompts each: how much more often
+people prefer the second. A judge whose orders differ prefers neither.
+
+| labelled pairs | judges | coverage | lowest judge | worth | of the best judge |
+|---|---|---|---|---|---|
+{sides}
 """
 
 
-def write_page(systems: list[dict[str, Any]], judges: list[dict[str, Any]], draws: int) -> None:
-    """Put both tables between the two marks of the page."""
+def write_page(
+    systems: list[dict[str, Any]], judges: list[dict[str, Any]], sides: list[dict[str, Any]], draws: int
+) -> None:
+    """Put the tables between the two marks of the page."""
     tables = {
         name: "\n".join(f"| {' | '.join(show(row))} |" for row in rows)
-        for name, rows in (("systems", systems), ("judges", judges))
+        for name, rows in (("systems", systems), ("judges", judges), ("sides", sides))
     }
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)

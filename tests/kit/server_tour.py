@@ -14,8 +14,10 @@ from typing import Any
 from adjudge import Approvals, Case, Gate, Judge, JudgeChain, Ledger, run
 from adjudge.labels import open_label_queue
 from adjudge.labels import store as label_store
+from adjudge.measurement import compare_judges
 from adjudge.testing import ScriptedModel
 from kit import server_demo
+from kit.differences import draw, is_good, label_planned, make_judges, make_systems
 from kit.labels import make_pairs_run
 from kit.server import PASSWORD, RunningServer, run_server
 
@@ -116,6 +118,7 @@ def open_tour(folder: Path, *, days: int = 28) -> Iterator[Tour]:
     server_demo.keep_runs(folder)
     keep_labels(folder / "runs" / "refunds")
     make_pairs_run(folder / "runs" / "two-versions", 8)
+    keep_comparisons(folder / "runs")
     with run_server(folder, CONFIG) as server:
         server.add_account("Ana")
         server.add_account("Nobody", "approve", "label", gates=["replies"])
@@ -158,6 +161,9 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
         "entry": f"/ledger/{tour.place}",
         "runs": "/runs",
         "run": "/runs/support",
+        "compare": "/compare?a=a&b=b",
+        "compare-judges": "/compare?a=careless&b=careful&show=all",
+        "case": "/runs/b/case?id=q-6&beside=a",
         "empty": "/results?q=nothing+has+this",
         "missing": "/results/999999",
         "labels": "/labels",
@@ -297,6 +303,22 @@ def keep_labels(folder: Path, *, cases: int = 60, labelled: int = 24) -> None:
                 _label(queue.next, queue.record, "Ana", number % 4 > 0)
                 if number < labelled // 2:
                     _label(queue.next, queue.record, "Ben Okafor", number % 5 > 0)
+
+
+def keep_comparisons(folder: Path) -> None:
+    """Two systems and two judges, each pair compared by what people said."""
+    systems, judges = make_systems(folder), make_judges(folder)
+    draw(*systems, within=0.1)
+    label_planned(*systems)
+    with open_label_queue(judges[0]) as queue:
+        for _ in range(40):
+            task = queue.next("Ben Okafor")
+            assert task is not None
+            queue.record("Ben Okafor", task.case, is_good(str(task.content)))
+    # The first comparison imports much of scipy, for which a page on a busy machine has too little time.
+    assert compare_judges(*judges).agreement.of == 40
+    for one in (*systems, *judges):
+        one.close()
 
 
 def _label(take: Callable[[str], Any], record: Callable[..., Any], rater: str, good: bool) -> None:

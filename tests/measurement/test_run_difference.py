@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,10 +17,18 @@ from adjudge.measurement import compare_judges, compare_systems, record_differen
 from adjudge.runs import Run
 from kit import cli
 from kit.cli import Line
+from kit.differences import (
+    QUESTIONS,
+    draw,
+    is_good,
+    label_cases,
+    label_planned,
+    load_order,
+    make_judges,
+    make_systems,
+)
 
 pytestmark = pytest.mark.timed
-
-QUESTIONS = 120
 
 
 @pytest.fixture(name="line")
@@ -31,60 +37,9 @@ def make_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
     return Line(capsys)
 
 
-def is_good(content: str) -> bool:
-    """The truth of an answer: it says so."""
-    return "good" in content
-
-
-def judge_systems(content: str) -> bool:
-    """A judge in code that is wrong about some answers of each system."""
-    name, _, place = content.split()
-    return is_good(content) != (int(place) % {"a": 11, "b": 13}[name] == 0)
-
-
-def judge_answer(wrong: frozenset[int], content: str) -> bool:
-    """A judge in code that is wrong about some questions."""
-    return is_good(content) != (int(content.rsplit(maxsplit=1)[-1]) in wrong)
-
-
-def answer(folder: Path, name: str, good: Callable[[int], bool]) -> Run:
-    """The run of a system that answers well where ``good`` says so."""
-    cases = [
-        Case(id=f"q-{place}", content=f"{name} {'good' if good(place) else 'bad'} {place}")
-        for place in range(QUESTIONS)
-    ]
-    return run(cases, Judge(judge_systems), criteria="Is good.", out=folder / name).finish_sync()
-
-
-def label_planned(*runs: Run, most: int = 1000, decide: Callable[[str], Any] = is_good) -> None:
-    """Somebody labels the next cases of each run, and is right."""
-    for one in runs:
-        with open_label_queue(one) as queue:
-            for _ in range(most):
-                task = queue.next("ann")
-                if task is None or task.case not in {drawn.case for drawn in load_order(one)}:
-                    break
-                queue.record("ann", task.case, decide(str(task.content)))
-
-
-def load_order(one: Run) -> Any:
-    from adjudge.labels import load_plan
-
-    plan = load_plan(one)
-    assert plan is not None
-    return plan.order
-
-
 @pytest.fixture(name="systems")
-def make_systems(tmp_path: Path) -> tuple[Run, Run]:
-    """Two systems: the second is good on a quarter more of the questions; the judge errs on some."""
-    return answer(tmp_path, "a", lambda place: place % 4 < 2), answer(tmp_path, "b", lambda place: place % 4 < 3)
-
-
-def draw(before: Run, after: Run, **options: Any) -> None:
-    """Draw the same cases of both runs."""
-    for plan, one in zip(make_paired_plans(before, after, seed=7, **options), (before, after), strict=True):
-        write_plan(plan, one.folder)
+def provide_systems(tmp_path: Path) -> tuple[Run, Run]:
+    return make_systems(tmp_path)
 
 
 # ---------------------------------------------------------------- systems
@@ -166,18 +121,6 @@ def test_labels_that_somebody_chose_give_no_difference(systems: tuple[Run, Run])
     assert "label 18 more" in asked.because
 
 
-def label_cases(one: Run, places: Any) -> list[Label]:
-    """Labels of cases of a run, as somebody gave them who read the answers."""
-    from adjudge.dataset import digest_content
-
-    contents = {item.case.id: str(item.case.content) for item in one.items()}
-    return [
-        Label(case=f"q-{place}", rater="ann", value=is_good(text), subject=digest_content(text))
-        for place in places
-        if (text := contents[f"q-{place}"])
-    ]
-
-
 def test_a_label_that_does_not_say_which_answer_was_read_counts_for_neither(systems: tuple[Run, Run]):
     """One case has two answers, so the id alone is not enough; a label of one run counts for that answer alone."""
     unbound = [Label(case=f"q-{place}", rater="ann", value=True) for place in range(QUESTIONS)]
@@ -230,16 +173,6 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, systems: tuple[Run, 
 # ---------------------------------------------------------------- judges
 
 
-def make_judges(folder: Path) -> tuple[Run, Run]:
-    """Two judges of the same answers: the first errs on a fifth of them, the second on a twentieth."""
-    runs = []
-    for name, wrong in (("careless", range(0, QUESTIONS, 5)), ("careful", range(0, QUESTIONS, 20))):
-        cases = [Case(id=f"q-{n}", content=f"{'good' if n % 3 else 'bad'} {n}") for n in range(QUESTIONS)]
-        judge = Judge(partial(judge_answer, frozenset(wrong)), name=name)
-        runs.append(run(cases, judge, criteria="Is good.", out=folder / name).finish_sync())
-    return runs[0], runs[1]
-
-
 def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path: Path):
     """Labels of the contents count for both, and the interval is over the strata of the plan that drew them."""
     before, after = make_judges(tmp_path)
@@ -257,6 +190,21 @@ def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path
     assert (counted.wrong_fails.before, counted.wrong_fails.after) == (16, 4)
 
 
+def test_judges_are_compared_by_labels_in_random_order_of_either_run(tmp_path: Path):
+    """Whoever labels without a plan draws at random too; the contents are the same, so it is no matter of which run."""
+    before, after = make_judges(tmp_path)
+    with open_label_queue(after) as queue:
+        for _ in range(50):
+            task = queue.next("ann")
+            assert task is not None
+            queue.record("ann", task.case, is_good(str(task.content)))
+    difference = compare_judges(before, after)
+
+    assert (difference.agreement.of, difference.limit) == (50, "every look")
+    assert difference.agreement.low is not None
+    assert difference.wrong_passes.value is not None
+
+
 def test_judges_by_labels_that_somebody_chose_are_counted_and_no_more(tmp_path: Path):
     """Counts, no interval, and the reason."""
     before, after = make_judges(tmp_path)
@@ -265,7 +213,9 @@ def test_judges_by_labels_that_somebody_chose_are_counted_and_no_more(tmp_path: 
     assert (difference.agreement.of, difference.agreement.value, difference.limit) == (40, None, None)
     claimed = compare_judges(before, after, labels=label_cases(before, range(40)), labels_are_random=True)
     assert claimed.limit == "every look"
-    assert claimed.agreement.value is not None
+    assert claimed.agreement.low is not None
+    assert claimed.agreement.more is not None
+    assert claimed.agreement.low <= 0 < claimed.agreement.more <= QUESTIONS - 40
 
 
 # ---------------------------------------------------------------- on the command line
@@ -304,6 +254,19 @@ def test_a_worse_system_fails_and_a_margin_lets_it_be_a_little_worse(line: Line,
     assert line("diff", "b", "a", "--margin", "5").status == 2
 
 
+def test_an_unfinished_run_is_not_known_to_be_worse(line: Line, systems: tuple[Run, Run]):
+    """What was not judged yet may be better: 3, with what to do; a report says it above the rest."""
+    line("plan", "a", "--against", "b", "--within", "10", "--seed", "7")
+    label_planned(*systems)
+    path = Path("b/run.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
+    ran = line("diff", "a", "b", "--fail-if-worse")
+
+    assert (ran.status, "b is interrupted: finish it" in ran.err) == (3, True)
+    assert "People would pass" not in ran.out
+    assert "b is interrupted" in line("report", "b", "--against", "a").out
+
+
 def test_a_second_plan_for_the_pair_is_refused(line: Line, systems: tuple[Run, Run]):
     """The plan that is there is followed; another width needs another plan, and a plan of one run is in the way."""
     line("plan", "a", "--against", "b", "--seed", "7")
@@ -316,6 +279,52 @@ def test_a_second_plan_for_the_pair_is_refused(line: Line, systems: tuple[Run, R
     label_planned(*systems)
     line("plan", "a")
     assert (systems[0].folder / "plan.json").read_bytes() == before
+
+
+def test_a_look_at_one_run_alone_is_none_at_the_difference(line: Line, systems: tuple[Run, Run]):
+    """Nor the other way round: the labels did not change, so both have the limits for one look."""
+    line("plan", "a", "--against", "b", "--within", "10", "--seed", "7")
+    label_planned(*systems)
+    line("plan", "a")
+    alone = [line("report", name, "--json").document["measurement"]["limit"]["kind"] for name in ("a", "b")]
+    both = line("diff", "a", "b", "--json").document["systems"]["limit"]
+    again = line("report", "a", "--json").document["measurement"]["limit"]["kind"]
+
+    assert (*alone, both, again) == ("one look",) * 4
+    assert [(look.by, look.of) for look in load_looks(Path("a"))] == [
+        ("report", "rate"),
+        ("diff", "difference"),
+        ("report", "rate"),
+    ]
+
+
+def test_a_report_against_an_earlier_run_begins_with_the_sentence_of_the_diff(line: Line, systems: tuple[Run, Run]):
+    """In every form, before what the judge passes; the figures are those of ``adjudge diff``, without its cases."""
+    line("plan", "a", "--against", "b", "--within", "10", "--seed", "7")
+    waiting = line("report", "b", "--against", "a")
+    label_planned(*systems)
+    sentence = re.search(r"People would pass b .*\.", line("diff", "a", "b").out)[0]  # type: ignore[index]
+    shown = line("report", "b", "--against", "a")
+    comment = line("report", "b", "--against", "a", "--markdown", "-").out
+    line("report", "b", "--against", "a", "--html", "r.html")
+    document = line("report", "b", "--against", "a", "--json").document
+
+    assert "planned questions lack a label" in waiting.out
+    assert shown.status == 0
+    for text in (shown.out, comment, Path("r.html").read_text("utf-8")):
+        assert sentence in text
+        assert text.index("Compared with a") < text.index(sentence) < text.index("of 120 cases: people would pass")
+    assert document["against"]["systems"] == line("diff", "a", "b", "--json").document["systems"]
+    assert document["against"]["listed"] == []
+    assert "against" not in line("report", "b", "--json").document
+
+
+def test_a_report_against_what_cannot_be_compared_is_refused(line: Line, systems: tuple[Run, Run]):
+    """A run of other cases, and one case beside a comparison of all."""
+    run([Case(id="x", content="good 1")], Judge(is_good), criteria="Is good.", out="other").finish_sync()
+
+    assert "no case in common" in line("report", "b", "--against", "other").sentence
+    assert "--against" in line("report", "b", "q-1", "--against", "a").sentence
 
 
 def test_diff_says_which_judge_is_right_more_often(line: Line, tmp_path: Path):

@@ -138,6 +138,8 @@ def test_labels_needed_fall_with_the_width_and_with_a_better_judge():
     assert estimate_labels_of_difference(2000, expect=0.95, within=0.03) < narrow
     assert estimate_labels_of_difference(20, expect=0.8, within=0.03) == 20
     assert estimate_labels_of_difference(2000, expect=1.0, within=0.5) == 30
+    pairs = [estimate_labels_of_difference(10**9, expect=expect, within=0.05, pairs=True) for expect in (0.3, 0.5, 0.8)]
+    assert pairs == [1537, 1537, 984]
 
 
 # ---------------------------------------------------------------- judges

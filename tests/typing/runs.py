@@ -110,6 +110,7 @@ from adjudge.measurement import (
     Better,
     JudgeDifference,
     PlanProgress,
+    PreferenceDifference,
     RateDecision,
     RateLimit,
     ShareDifference,
@@ -431,6 +432,8 @@ def compare_runs(before: Run, after: Run) -> None:
     record_difference_look(before, systems, by="ci")
     judges = compare_judges(before, after)
     assert_type(judges, JudgeDifference)
+    record_difference_look(before, judges, by="ci")
+    assert_type(make_measurement(after).preference, PreferenceDifference | None)
     assert_type(judges.agreement, ShareDifference)
 
 

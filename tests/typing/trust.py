@@ -44,6 +44,7 @@ def estimate() -> None:
     assert_type(find_worth(0.5, 0.1, cases=1000), int)
     assert_type(make_rate_difference([0, 1, -1], {0: (0, 0), 1: (1, 1)}), RateDifference)
     assert_type(estimate_labels_of_difference(100, expect=0.8, within=0.05), int)
+    assert_type(estimate_labels_of_difference(100, expect=0.8, within=0.05, pairs=True), int)
     counts = [PairedCounts(size=10, of=4, gained=1, lost=0)]
     assert_type(find_stratified_difference(counts), tuple[float, float, float])
 

@@ -87,7 +87,9 @@ class MeasureRequest:
 
         if not self.is_explicit and not (run.folder / STORE_FILE).is_file():
             return None
-        if not self.is_explicit and find_missing():
+        from adjudge.trust.extra import has_extra
+
+        if not self.is_explicit and not has_extra():
             note("the run is labelled; to measure its judge: pip install 'adjudge[trust]'")
             return None
         from adjudge.measurement.measure import make_measurement
@@ -146,17 +148,6 @@ def make_request(
         criterion=criterion,
         by=by,
     )
-
-
-def find_missing() -> bool:
-    """Return whether the extra ``trust`` is not installed."""
-    from adjudge.trust.extra import check_extra
-
-    try:
-        check_extra()
-    except UsageError:
-        return True
-    return False
 
 
 def print_labels(measurement: Measurement | None) -> None:

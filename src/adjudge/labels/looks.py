@@ -48,7 +48,7 @@ class Look:
 
     schema: ClassVar[str] = "adjudge/look/1"
     _layout: ClassVar[Layout] = Layout(
-        last=("added",), omitted=("calibration",), computed={"at": lambda look: look.at.astimezone(UTC)}
+        last=("added",), omitted=("calibration", "of"), computed={"at": lambda look: look.at.astimezone(UTC)}
     )
 
     at: datetime
@@ -74,6 +74,8 @@ class Look:
     """The outcome of that."""
     calibration: CalibrationLook | None = None
     """The test of thresholds, if the look was one."""
+    of: str = "rate"
+    """What was looked at: the ``rate`` of this run, or its ``difference`` from another."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as a row of the record."""
@@ -126,6 +128,11 @@ def find_draw(looks: Sequence[Look], cases: Collection[str]) -> tuple[str, tuple
         if earlier <= names:
             return draw, tuple(sorted(names - earlier))
     return f"labels {len(cases_by_draw) + 1}", tuple(sorted(names))
+
+
+def have_changed(looks: Sequence[Look], draw: str, truths: str | None, *, of: str = "rate") -> bool:
+    """Return whether the labels of a plan changed after somebody looked at all of them."""
+    return any((look.draw, look.of) == (draw, of) and look.truths not in (None, truths) for look in looks)
 
 
 def find_first_plan(looks: Sequence[Look]) -> str | None:

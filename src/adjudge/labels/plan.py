@@ -33,7 +33,7 @@ from adjudge.formats.sqlite import UNUSABLE, open_sqlite
 from adjudge.formats.text import show
 from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, order_complete
 from adjudge.labels.store import find_position
-from adjudge.labels.truth import Truth, find_truths
+from adjudge.labels.truth import Truth, TruthHeap, find_truths
 from adjudge.result import JudgeChainResult, JudgeResult, make_id
 from adjudge.runs.folder import MANIFEST_FILE, Run
 from adjudge.runs.item import RunItem
@@ -114,8 +114,9 @@ class LabelPlan:
             "order",
             "ignored_groups",
             "against",
+            "pairs",
         ),
-        omitted=("against",),
+        omitted=("against", "pairs"),
         computed={"at": lambda plan: plan.at.astimezone(UTC), "digests": lambda plan: {"items": plan.digest}},
     )
 
@@ -139,6 +140,14 @@ class LabelPlan:
     against: str | None = None
     """The id of the run that is compared with this one, and has a plan of the same id and cases; ``None`` if the plan
     is for the rate of this run alone. Such a plan has one stratum, and is drawn whole at once."""
+    pairs: bool = False
+    """True if the cases are pairs, and it is for how much more often people prefer one side. Such a plan has one
+    stratum, and is drawn whole at once."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it was drawn whole at once, for a difference, so that nothing is drawn after it."""
+        return self.against is not None or self.pairs
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -283,26 +292,30 @@ class _RunSignals:
 def make_plan(
     run: Run,
     *,
-    within: float = 0.03,
+    within: float | None = None,
     expect: float = EXPECT,
     seed: int | None = None,
     ignore_groups: bool = False,
 ) -> LabelPlan:
     """Draw the pilot of a plan for a run. ``write_plan`` keeps it.
 
+    Of a run of pairs the whole plan is drawn, and it is for how much more often people prefer one side than the other.
+    Its cases are a simple random sample.
+
     Args:
-        run: A finished run of cases that are good or bad.
-        within: The half-width of the interval that is wanted.
+        run: A finished run.
+        within: The half-width of the interval that is wanted: of the rate, by default 0.03, or of the difference of
+            the sides, by default 0.05.
         expect: The share of the judge's verdicts that people are expected to agree with. It is used to guess how many
             labels it takes; when the pilot is labelled, its labels say so.
         seed: By which cases are drawn. By default one that nobody can know beforehand.
         ignore_groups: Draw single cases although several are of one group, such as answers to one question. The
             intervals are right for this run and too narrow for other questions.
 
-    Raises ``UsageError`` for a run of pairs, one that is not finished, one without cases, or one with groups of
-    several cases unless ``ignore_groups`` is given.
+    Raises ``UsageError`` for a run that is not finished, one without cases, or one with groups of several cases unless
+    ``ignore_groups`` is given.
     """
-    check_above_zero("within", within)
+    width = (0.05 if run.compares else 0.03) if within is None else check_above_zero("within", within)
     check_share("expect", expect)
     plan_seed = secrets.randbits(32) if seed is None else check_whole_number("seed", seed, least=0)
     signals = _read_signals(run)
@@ -314,20 +327,24 @@ def make_plan(
             " if this run is all you ask about, or label whole groups instead",
             argument="ignore_groups",
         )
-    strata = _make_strata(signals.cases, expect)
+    strata = (_make_whole_stratum(signals),) if run.compares else _make_strata(signals.cases, expect)
     plan = LabelPlan(
         id=make_id(),
         run=run.id,
         at=datetime.now(UTC),
         seed=plan_seed,
-        within=within,
+        within=width,
         digest=signals.digest,
         contents=signals.contents,
         strata=strata,
         phases=(),
         order=(),
         ignored_groups=signals.groups,
+        pairs=run.compares,
     )
+    if plan.pairs:
+        labels = estimate_labels_of_difference(len(signals.cases), expect=expect, within=width, pairs=True)
+        return _draw_phase(plan, signals.cases, "pilot", (labels,))
     return _draw_phase(plan, signals.cases, "pilot", allocate_pilot(plan.sizes, plan.needed.planned))
 
 
@@ -353,6 +370,11 @@ def make_paired_plans(
     plan_seed = secrets.randbits(32) if seed is None else check_whole_number("seed", seed, least=0)
     if before.id == after.id:
         raise UsageError(f"{before.folder} is one run; name the run of the other system to compare it with")
+    for run in (before, after):
+        if run.compares:
+            raise UsageError(
+                f"{run.folder} compares pairs, which are two systems side by side already; draw a plan of it alone"
+            )
     sides = [(run, other, _read_signals(run)) for run, other in ((before, after), (after, before))]
     for run, _, signals in sides:
         if signals.groups:
@@ -376,7 +398,7 @@ def make_paired_plans(
             within=within,
             digest=signals.digest,
             contents=signals.contents,
-            strata=(PlanStratum(name="all", size=len(signals.cases), low=0.0, high=1.0, undecided=True, expected=0.5),),
+            strata=(_make_whole_stratum(signals),),
             phases=(),
             order=(),
             against=other.id,
@@ -389,6 +411,11 @@ def make_paired_plans(
     return first, second
 
 
+def _make_whole_stratum(signals: _RunSignals) -> PlanStratum:
+    """Make the stratum of a plan for a difference: all cases, because each is compared with itself."""
+    return PlanStratum(name="all", size=len(signals.cases), low=0.0, high=1.0, undecided=True, expected=0.5)
+
+
 def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
     """Add the cases to label next to a plan: the same while some are not labelled yet, or when it is enough.
 
@@ -397,7 +424,7 @@ def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
     drawn.
     """
     signals = _read_signals(run, plan)
-    if status.pending or status.enough or plan.against is not None:
+    if status.pending or status.enough or plan.is_whole:
         return plan
     drawn_so_far = sum(plan.drawn)
     kind: PhaseKind
@@ -461,11 +488,6 @@ def _read_signals(run: Run, plan: LabelPlan | None = None, *, keep: bool = True)
 
     Without ``keep`` the cases are compared with the plan and forgotten.
     """
-    if run.compares:
-        raise UsageError(
-            f"{run.folder} compares pairs, and a plan is for cases that are good or bad; label them in random order "
-            "with adjudge label"
-        )
     if run.status != "finished":
         raise UsageError(
             f"the run {run.folder} is {run.status}, and a plan is drawn from all cases; finish it with adjudge run "
@@ -716,7 +738,7 @@ def find_plan_status(
         if case in counted_labels.bound and _is_done(truth, per_case)
     }
     done = {planned_case.case: ready[planned_case.case] for planned_case in plan.order if planned_case.case in ready}
-    values = {case: _read_truth(truth) for case, truth in done.items()}
+    values = {case: _read_truth(plan, truth) for case, truth in done.items()}
     planned_cases = _find_planned(plan, values)
     live = compute_live_rate(
         plan.sizes, _order_draws(plan, done, values, per_case), allocations=plan.allocations, level=level
@@ -747,7 +769,7 @@ def find_plan_status(
         beyond=0
         if planned_cases is None
         else sum(planned_case.case in values for planned_case in plan.order[len(planned_cases) :]),
-        truths=_digest_truths(planned_cases, values) if planned_cases is not None and whole else None,
+        truths=_digest_truths(plan, planned_cases, done) if planned_cases is not None and whole else None,
         once=_find_once(plan, planned_cases, values) if planned_cases is not None and whole else None,
         more=estimate_more_labels(live, within=plan.within),
         # Never by the ordinary interval: whoever looks at that until it is narrow stops where chance made it narrow.
@@ -838,7 +860,7 @@ def _count_by_stratum(
 def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[PlannedCase, ...] | None:
     """The cases of the pilot and of what was drawn after it; ``None`` where that is not known yet."""
     later = next((phase.first for phase in plan.phases if phase.kind == "more"), len(plan.order))
-    if len(plan.phases) == 1 and plan.against is None:
+    if len(plan.phases) == 1 and not plan.is_whole:
         labelled, good, unsure = _count_by_stratum(plan, plan.order, values)
         if sum(labelled) < len(plan.order) or _find_total(plan, labelled, good, unsure) > len(plan.order):
             return None
@@ -872,16 +894,27 @@ def _find_time(truth: Truth, per_case: int) -> datetime | None:
     return None if truth.adjudication is None else truth.adjudication.at
 
 
-def _read_truth(truth: Truth) -> bool | None:
+def _read_truth(plan: LabelPlan, truth: Truth) -> bool | None:
+    """Read the truth of a case that counts: of a pair, whether the first is preferred."""
+    if truth.heap in {"cannot_tell", "unresolved"}:
+        return None
+    if plan.pairs:
+        if truth.heap in _PREFERENCES:
+            return truth.heap == "first"
+        raise UsageError(
+            f"the pair {show(truth.case)} is labelled {show(truth.value)}, and a plan of pairs needs first, second or "
+            "tie; label it again (adjudge label)"
+        )
     if isinstance(truth.value, bool):
         return truth.value
-    if truth.heap not in {"cannot_tell", "unresolved"}:
-        raise UsageError(
-            f"the case {show(truth.case)} is labelled {show(truth.value)}, and a plan needs true or false; say which "
-            "are good with ",
-            Argument("label_map"),
-        )
-    return None
+    raise UsageError(
+        f"the case {show(truth.case)} is labelled {show(truth.value)}, and a plan needs true or false; say which "
+        "are good with ",
+        Argument("label_map"),
+    )
+
+
+_PREFERENCES: tuple[TruthHeap, ...] = ("first", "second", "tie")
 
 
 def _find_once(
@@ -897,9 +930,14 @@ def _find_once(
     return WeightedShare(value=rate.value, low=rate.low, high=rate.high)
 
 
-def _digest_truths(planned: Sequence[PlannedCase], values: Mapping[str, bool | None]) -> str:
-    rows = sorted((planned_case.case, values[planned_case.case]) for planned_case in planned)
+def _digest_truths(plan: LabelPlan, planned: Sequence[PlannedCase], truths: Mapping[str, Truth]) -> str:
+    rows = sorted((case.case, _mark_truth(plan, truths[case.case])) for case in planned)
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def _mark_truth(plan: LabelPlan, truth: Truth) -> bool | str | None:
+    """The truth of a case in a digest: of a pair the side, because a tie is another truth than the second."""
+    return truth.heap if truth.heap in _PREFERENCES else _read_truth(plan, truth)
 
 
 # ---------------------------------------------------------------- the file

@@ -29,6 +29,7 @@ from adjudge.measurement.measure import make_measurement as make_measurement
 from adjudge.measurement.measurement import ErrorsElsewhere as ErrorsElsewhere
 from adjudge.measurement.measurement import Measurement as Measurement
 from adjudge.measurement.measurement import MeasurementKind as MeasurementKind
+from adjudge.measurement.preference_difference import PreferenceDifference as PreferenceDifference
 from adjudge.measurement.rate import Sampling as Sampling
 from adjudge.measurement.run_difference import Better as Better
 from adjudge.measurement.run_difference import SystemDifference as SystemDifference

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from adjudge.dataset.label import Label
-from adjudge.errors import AdjudgeError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.numbers import count_digits, format_points
 from adjudge.formats.record import Layout, write_record
-from adjudge.labels.looks import Look, has_look, load_looks, write_look
 from adjudge.measurement.limit import RateLimit
+from adjudge.measurement.look_record import write_look_record
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.result import Outcome
@@ -124,33 +122,12 @@ def record_look(run: Run, measurement: Measurement, *, by: str, decision: RateDe
 
     Raises ``AdjudgeError`` where a look that needs its record cannot be recorded.
     """
-    draw, limit = measurement.draw, measurement.limit
-    if draw is None:
-        return
-    look = Look(
-        at=datetime.now(UTC),
+    write_look_record(
+        run,
+        measurement.draw,
+        None if measurement.limit is None else measurement.limit.kind,
         by=by,
         labels=measurement.labelled,
-        draw=draw.name,
-        planned=draw.planned,
-        complete=draw.complete,
-        truths=draw.truths,
-        added=draw.added,
-        limit=None if limit is None else limit.kind,
         bar=None if decision is None else decision.bar,
         outcome=None if decision is None else decision.outcome,
     )
-    try:
-        write_look(run.folder, look)
-    except AdjudgeError:
-        if needs_record(run, measurement):
-            raise
-
-
-def needs_record(run: Run, measurement: Measurement) -> bool:
-    """Return whether nobody may look before it is recorded: at limits for one look that nobody has looked at yet."""
-    draw, limit = measurement.draw, measurement.limit
-    # The limits for every look need no record; those for one look would be given again after another plan.
-    if draw is None or limit is None or limit.kind != "one look":
-        return False
-    return not has_look(load_looks(run.folder), draw.name, draw.truths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +13,11 @@ from typing import Any, ClassVar
 from adjudge.dataset.contents import digest_content
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
-from adjudge.formats.record import write_record
+from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.draw import Origin, Planned, find_planned
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
-from adjudge.measurement.limit import LimitKind, find_quantile
+from adjudge.measurement.limit import LabelDraw, LimitKind, find_quantile
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
@@ -40,6 +41,8 @@ class ShareDifference:
     """The difference of the shares of all cases, in -1 to 1; ``None`` where the labels say nothing of the others."""
     low: float | None
     high: float | None
+    more: int | None = None
+    """About how many more labelled cases would show a difference of this size; ``None`` if it is shown, or 0."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this value as plain data."""
@@ -51,6 +54,7 @@ class JudgeDifference:
     """Two judges beside what people say of the same cases: agreement, wrong passes and wrong fails, of all cases."""
 
     schema: ClassVar[str] = "adjudge/judge-difference/1"
+    _layout: ClassVar[Layout] = Layout(last=("draw",))
 
     agreement: ShareDifference
     """Cases that a judge decides as people do; undecided is no agreement."""
@@ -62,6 +66,8 @@ class JudgeDifference:
     """The looks that the intervals hold for; ``None`` where the labels allow none."""
     because: str
     """Why these limits, or why there are none. One clause."""
+    draw: LabelDraw | None = None
+    """The sample of labels, as the record of looks names it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this value as plain data."""
@@ -114,6 +120,7 @@ def compare_judges(
         wrong_fails=_make_share(cases, _WRONG_FAILS, known_sizes, level),
         limit=limit,
         because=because,
+        draw=measurement.draw,
     )
 
 
@@ -157,7 +164,8 @@ def _choose_level(measurement: Measurement, labelled: int) -> tuple[float, Limit
 
 
 def _read_cases(before: Run, after: Run, labels: Sequence[Label], planned: Planned | None) -> list[_Labelled]:
-    people = PeopleLabels(labels, None, planned)
+    # The plan in a run's folder says how a case was drawn; of any other draw the labels themselves do.
+    people = PeopleLabels(labels, None, planned if planned is not None and planned.designs else None)
     second = {case: verdict for case, verdict, _, _ in _read_run(after, None)}
     cases: list[_Labelled] = []
     for case, verdict, truth, subject in _read_run(before, people):
@@ -222,4 +230,12 @@ def _make_share(
         for name, size in sizes.items()
     ]
     value, low, high = find_stratified_difference(strata, level=level)
-    return ShareDifference(before=before, after=after, of=len(cases), value=value, low=low, high=high)
+    more = _find_more(value, (high - low) / 2, len(cases), sum(sizes.values())) if low <= 0 <= high else None
+    return ShareDifference(before=before, after=after, of=len(cases), value=value, low=low, high=high, more=more)
+
+
+def _find_more(value: float, reach: float, labelled: int, whole: int) -> int | None:
+    """Find about how many more labels have an interval without 0: its width falls with the root of their number."""
+    if abs(value) < 1e-12 or labelled == whole:
+        return None
+    return max(min(math.ceil(labelled * (reach / value) ** 2), whole) - labelled, 1)

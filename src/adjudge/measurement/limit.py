@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 
 from adjudge.dataset.label import Label
 from adjudge.formats.record import Layout, write_record
-from adjudge.labels.looks import Look, count_earlier_draws, find_draw, find_first_plan, has_look
+from adjudge.labels.looks import Look, count_earlier_draws, find_draw, find_first_plan, has_look, have_changed
 from adjudge.labels.plan import LabelPlan, PlanStatus, find_plan_status
 from adjudge.labels.store import RANDOM_ORDER
 from adjudge.measurement.draw import Origin
@@ -108,6 +108,8 @@ class LabelDraw:
     complete: bool = False
     truths: str | None = None
     added: tuple[str, ...] = ()
+    of: Literal["rate", "difference"] = "rate"
+    """What the labels are looked at for: both runs' labels together are other ones than one run's alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +219,7 @@ def _find_why_not_once(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, 
     # The record may have been left behind when the folder was copied; the labels of the other plan were not.
     if any(name != plan.id and not name.startswith(RANDOM_ORDER) for name in tally.list_plans()):
         return "labels of another plan are among them"
-    if any(look.draw == plan.id and look.truths not in (None, status.truths) for look in run.looks):
+    if have_changed(run.looks, plan.id, status.truths):
         return "the planned labels changed after a look at them"
     # Where this very look was recorded before, as in a copy that nobody may write to, it is no further one.
     if run.is_recorded or has_look(run.looks, plan.id, status.truths):

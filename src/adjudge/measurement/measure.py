@@ -18,6 +18,7 @@ from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.limit import RatedRun, find_limit
 from adjudge.measurement.measurement import ErrorsElsewhere, Measurement
 from adjudge.measurement.people import PeopleLabels
+from adjudge.measurement.preference_difference import find_preference_difference
 from adjudge.measurement.run_labels import read_plan_file, read_queue
 from adjudge.runs.folder import Run, open_run
 from adjudge.trust.corrected_rate import Refusal
@@ -139,6 +140,9 @@ def _add_limit(
         looks=load_looks(run.folder),
     )
     limit = find_limit(comparison.whole, rated)
+    if measurement.kind == "preference" and measurement.labelled:
+        preference = find_preference_difference(comparison.whole, rated, limit)
+        measurement = replace(measurement, preference=preference)
     left_out = measurement.left_out if limit.missing is None else {**measurement.left_out, "limit": limit.missing}
     return replace(measurement, limit=limit.limit, plan=limit.plan, draw=limit.draw, left_out=left_out)
 

@@ -13,6 +13,7 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
 from adjudge.measurement.limit import LabelDraw, PlanProgress, RateLimit
+from adjudge.measurement.preference_difference import PreferenceDifference
 from adjudge.measurement.rate import Sampling
 from adjudge.trust.agreement import Agreement
 from adjudge.trust.alternative import AlternativeTest
@@ -71,12 +72,14 @@ class Measurement:
             "alternative",
             "bias",
             "rate",
+            "preference",
             "limit",
             "plan",
             "disagreements",
             "criteria",
             "notes",
         ),
+        omitted=("preference",),
         computed={"refused": lambda measurement: isinstance(measurement.rate, Refusal)},
     )
 
@@ -153,6 +156,8 @@ class Measurement:
     """Labelled cases of which a label is not known to be blind: the rater may have seen the judge's verdict."""
     copies: int = 0
     """Labelled cases whose content and task another labelled case has as well; the first of each is not counted."""
+    preference: PreferenceDifference | None = None
+    """How much more often people would prefer the second of the two contents; ``None`` but for labelled pairs."""
     limit: RateLimit | None = None
     """The limits of the corrected rate that a gate goes by; ``left_out`` says why there are none."""
     plan: PlanProgress | None = None

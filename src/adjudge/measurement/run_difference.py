@@ -11,19 +11,20 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, ClassVar, Literal
 
 from adjudge.dataset.contents import digest_content
 from adjudge.dataset.label import Label
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import UsageError
 from adjudge.formats.record import Layout, write_record
-from adjudge.labels.looks import Look, find_draw, find_first_plan, has_look, load_looks, write_look
+from adjudge.labels.looks import Look, find_draw, find_first_plan, have_changed, load_looks
 from adjudge.labels.plan import LabelPlan, find_plan_problem, read_plan
 from adjudge.labels.truth import TruthHeap
+from adjudge.measurement.judge_difference import JudgeDifference
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
 from adjudge.measurement.limit import LabelDraw, LimitKind, find_level, find_quantile
+from adjudge.measurement.look_record import write_look_record
 from adjudge.measurement.measurement import OPEN
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.run_labels import read_queue
@@ -131,7 +132,7 @@ def compare_systems(
         )
         return SystemDifference(rate=None, limit=None, because=because, questions=len(labelled))
     name, added = find_draw(looks, [_mark(case) for case in labelled])
-    draw = LabelDraw(name=name, added=added)
+    draw = LabelDraw(name=name, added=added, of="difference")
     if len(labelled) < FEWEST_QUESTIONS:
         return _ask_for_more(len(labelled), draw)
     rate = _make_rate(first, second, questions, labelled, share=1 - find_level(looks, name))
@@ -139,31 +140,13 @@ def compare_systems(
     return SystemDifference(rate=rate, limit="every look", because=because, questions=len(labelled), draw=draw)
 
 
-def record_difference_look(run: Run, difference: SystemDifference, *, by: str) -> None:
+def record_difference_look(run: Run, difference: SystemDifference | JudgeDifference, *, by: str) -> None:
     """Add a look at a difference to the record in the folder of the earlier run; nothing where there is no sample.
 
     Raises ``AdjudgeError`` where a look that needs its record cannot be recorded.
     """
-    draw = difference.draw
-    if draw is None:
-        return
-    look = Look(
-        at=datetime.now(UTC),
-        by=by,
-        labels=difference.questions,
-        draw=draw.name,
-        planned=draw.planned,
-        complete=draw.complete,
-        truths=draw.truths,
-        added=draw.added,
-        limit=difference.limit,
-    )
-    try:
-        write_look(run.folder, look)
-    except AdjudgeError:
-        # The limits for every look need no record; those for one look would be given again after another plan.
-        if difference.limit == "one look" and not has_look(load_looks(run.folder), draw.name, draw.truths):
-            raise
+    labels = difference.questions if isinstance(difference, SystemDifference) else difference.agreement.of
+    write_look_record(run, difference.draw, difference.limit, by=by, labels=labels)
 
 
 # ---------------------------------------------------------------- reading
@@ -211,7 +194,7 @@ def _compare_planned(
     labelled = [case for case in planned if case in first.truths and case in second.truths]
     left = len(planned) - len(labelled)
     if left:
-        draw = LabelDraw(name=plan.id, planned=True)
+        draw = LabelDraw(name=plan.id, planned=True, of="difference")
         because = (
             f"{left:,} of the {len(planned):,} planned questions lack a label of one of their answers; label them with "
             f"adjudge label {first.run.folder} and adjudge label {second.run.folder}"
@@ -226,7 +209,7 @@ def _compare_planned(
         because=reason or f"the {len(planned):,} planned questions are labelled, and this is the one look at them",
         questions=len(planned),
         left=0,
-        draw=LabelDraw(name=plan.id, planned=True, complete=True, truths=truths),
+        draw=LabelDraw(name=plan.id, planned=True, complete=True, truths=truths, of="difference"),
     )
 
 
@@ -234,7 +217,7 @@ def _find_why_not_once(plan: LabelPlan, truths: str, looks: Sequence[Look]) -> s
     """Find why the limits for one look do not hold for a plan; ``None``: they do."""
     if find_first_plan(looks) not in (None, plan.id):
         return "another plan of this run was looked at before, so the limits are those for every look"
-    if any(look.draw == plan.id and look.complete and look.truths not in (None, truths) for look in looks):
+    if have_changed(looks, plan.id, truths, of="difference"):
         return "the planned labels changed after a look at them, so the limits are those for every look"
     return None
 

@@ -19,15 +19,15 @@ from adjudge.measurement.draw import Planned
 from adjudge.runs.folder import Run
 
 
-def read_queue(run: Run, *, copy: bool = False) -> tuple[Label, ...]:
+def read_queue(run: Run) -> tuple[Label, ...]:
     """The labels that were given to the cases of a run with ``adjudge label``; none where nobody did.
 
-    ``copy`` reads a copy of their file, for somebody who is to leave no trace in the folder.
+    Of a run that is read without leaving a trace in its folder, a copy of their file is read.
     """
     place = run.folder / STORE_FILE
     if not place.is_file():
         return ()
-    with _make_usable(place, copy=copy) as store, open_label_queue(run, store=store) as queue:
+    with _make_usable(place, copy=run.store.reads_as == "look") as store, open_label_queue(run, store=store) as queue:
         return tuple(queue.labels())
 
 

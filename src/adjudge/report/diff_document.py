@@ -23,10 +23,8 @@ from adjudge.report.diff_words import (
     list_moved_criteria,
     name_cases,
     name_cells,
-    name_folders,
-    name_sides,
 )
-from adjudge.report.difference_words import describe_judges, describe_systems, list_judge_facts, list_system_facts
+from adjudge.report.difference_blocks import list_difference_blocks
 from adjudge.report.document import (
     Badge,
     Block,
@@ -37,7 +35,6 @@ from adjudge.report.document import (
     Column,
     Document,
     Excerpt,
-    Facts,
     Heading,
     Judgement,
     Notice,
@@ -105,16 +102,21 @@ def _list_subtitles(diff: Diff) -> Iterator[Subtitle]:
 
 def list_diff_blocks(diff: Diff, link: Link) -> list[Block]:
     """List the figures of a diff, without its cases; ``link`` leads from a number to them."""
-    verdict = Verdict(
+    return [*list_diff_summary(diff), *_show_measured(diff), Panels(panels=list(_list_panels(diff, link)))]
+
+
+def list_diff_summary(diff: Diff) -> Iterator[Block]:
+    """Yield what a diff comes to in a few sentences: what people say of both runs comes before what the judge says."""
+    yield from (Notice(text=text) for text in _list_notices(diff))
+    yield from list_difference_blocks(diff)
+    yield Verdict(
+        label="What changed",
         figure=describe_change(diff),
         joint=", ",
         text=count_cases(diff),
         test=f"{describe_test(diff)}: {describe_p(diff.p_value)} (McNemar, exact)",
         note=describe_compared(diff) if diff.compared != "both" else "",
     )
-    notices = [Notice(text=text) for text in _list_notices(diff)]
-    panels = Panels(panels=list(_list_panels(diff, link)))
-    return [*notices, *_show_difference(diff), verdict, *_show_measured(diff), panels]
 
 
 def _list_notices(diff: Diff) -> Iterator[str]:
@@ -135,16 +137,6 @@ def _show_measured(diff: Diff) -> Iterator[Block]:
         return
     for name, side in zip(("Before", "After"), diff.measured, strict=True):
         yield Section(title=f"{name}: what people would say", blocks=[make_lead(side)])
-
-
-def _show_difference(diff: Diff) -> Iterator[Block]:
-    """Show what people's labels say of the two runs: it comes before what the judge says."""
-    if diff.systems is not None:
-        sentence = describe_systems(diff.systems, *name_folders(diff))
-        yield Section(title=sentence, blocks=[Facts(pairs=list(list_system_facts(diff.systems)))])
-    if diff.judges is not None:
-        sentence = describe_judges(diff.judges, *name_sides(diff))
-        yield Section(title=sentence, blocks=[Facts(pairs=list(list_judge_facts(diff.judges)))])
 
 
 def _list_panels(diff: Diff, link: Link) -> Iterator[Panel]:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from adjudge.formats.numbers import count_digits, format_decimal, format_points
 from adjudge.measurement.judge_difference import JudgeDifference, ShareDifference
+from adjudge.measurement.preference_difference import PreferenceDifference
 from adjudge.measurement.run_difference import SystemDifference
 from adjudge.templates.figures import format_count
+from adjudge.trust.rate_difference import RateDifference
 
 
 def describe_systems(difference: SystemDifference, one: str, other: str) -> str:
@@ -22,7 +24,7 @@ def describe_systems(difference: SystemDifference, one: str, other: str) -> str:
         return f"People would pass {other} {_describe_shown(rate.low, rate.high)} often than {one}."
     sentence = f"These labels cannot tell whether people would pass {other} more often than {one}: "
     sentence += f"the difference is between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
-    return f"{sentence}{_describe_more(rate.more)}."
+    return f"{sentence}{_describe_more(rate.more, 'labelled question')}."
 
 
 def list_system_facts(difference: SystemDifference) -> Iterator[tuple[str, str]]:
@@ -31,13 +33,39 @@ def list_system_facts(difference: SystemDifference) -> Iterator[tuple[str, str]]
     if rate is None:
         yield "labelled", format_count(difference.questions, "question")
         return
-    yield "difference", f"{format_points(rate.value, sign=True)} points"
+    yield "difference", _format_difference(rate)
     yield "by the judge alone", f"{format_points(rate.judged, sign=True)} points"
     unresolved = f", {rate.unresolved:,} of them unresolved" if rate.unresolved else ""
     yield "labelled", f"both answers of {rate.labels:,} of {format_count(rate.questions, 'question')}{unresolved}"
     if difference.limit == "one look" and not rate.unresolved:
         yield "worth", f"as much as {format_count(rate.worth, 'labelled question')} without a judge"
     yield "limits", difference.because
+
+
+def describe_preference(difference: PreferenceDifference) -> str:
+    """Describe which of the two contents of pairs people would prefer more often: one sentence."""
+    rate = difference.rate
+    if rate is None:
+        return f"Which of the two people would prefer more often is not known: {difference.because}."
+    if not rate.is_shown:
+        limits = f"between {_describe_limit(rate.low)} and {_describe_limit(rate.high)} than for the first"
+        sentence = "These labels cannot tell which of the two people would prefer more often: for the second it is "
+        return f"{sentence}{limits}{_describe_more(rate.more, 'labelled pair')}."
+    better, worse = ("second", "first") if rate.low > 0 else ("first", "second")
+    low, high = sorted((abs(rate.low), abs(rate.high)))
+    verb = "prefer" if difference.limit == "count" and not rate.unresolved else "would prefer"
+    return f"People {verb} the {better} {_describe_shown(low, high)} often than the {worse}."
+
+
+def list_preference_facts(difference: PreferenceDifference) -> Iterator[tuple[str, str]]:
+    """Yield the figures behind the sentence about pairs, each with its name."""
+    rate = difference.rate
+    if rate is None:
+        return
+    yield "second less first", _format_difference(rate)
+    yield "by the judge alone", f"{format_points(rate.judged, sign=True)} points"
+    if difference.limit == "one look" and not rate.unresolved:
+        yield "worth", f"as much as {format_count(rate.worth, 'labelled pair')} without a judge"
 
 
 def describe_judges(difference: JudgeDifference, one: str, other: str) -> str:
@@ -49,28 +77,41 @@ def describe_judges(difference: JudgeDifference, one: str, other: str) -> str:
     if share.low > 0 or share.high < 0:
         return f"{other} agrees with people {_describe_shown(share.low, share.high)} often than {one}."
     sentence = f"These labels cannot tell which judge agrees with people more often: for {other} it is between "
-    return f"{sentence}{_describe_limit(share.low)} and {_describe_limit(share.high)} than for {one}."
+    limits = f"{_describe_limit(share.low)} and {_describe_limit(share.high)} than for {one}"
+    return f"{sentence}{limits}{_describe_more(share.more, 'labelled case')}."
 
 
 def list_judge_facts(difference: JudgeDifference) -> Iterator[tuple[str, str]]:
     """Yield the differences of agreement and errors, each with its name."""
-    shares = (
-        ("agreement", difference.agreement),
-        ("wrong passes", difference.wrong_passes),
-        ("wrong fails", difference.wrong_fails),
-    )
-    for name, share in shares:
+    for name, share in list_shares(difference):
         yield name, _format_share(share)
     if difference.limit is not None:
         yield "limits", difference.because
+
+
+def list_shares(difference: JudgeDifference) -> Iterator[tuple[str, ShareDifference]]:
+    """Yield the three shares by which judges are compared, each with its name."""
+    yield "agreement", difference.agreement
+    yield "wrong passes", difference.wrong_passes
+    yield "wrong fails", difference.wrong_fails
+
+
+def _format_difference(rate: RateDifference) -> str:
+    limits = f" ({format_points_between(rate.low, rate.high)})" if rate.low < rate.high else ""
+    return f"{format_points(rate.value, sign=True)} points{limits}"
 
 
 def _format_share(share: ShareDifference) -> str:
     counts = f"{share.before:,} before, {share.after:,} after, of {share.of:,} labelled"
     if share.value is None or share.low is None or share.high is None:
         return counts
-    low, high = format_points(share.low, sign=True), format_points(share.high, sign=True)
-    return f"{format_points(share.value, sign=True)} points ({low} to {high}); {counts}"
+    between = format_points_between(share.low, share.high)
+    return f"{format_points(share.value, sign=True)} points ({between}); {counts}"
+
+
+def format_points_between(low: float, high: float) -> str:
+    """Format the limits of a difference in points, each with its sign."""
+    return f"{format_points(low, sign=True)} to {format_points(high, sign=True)}"
 
 
 def _describe_shown(low: float, high: float) -> str:
@@ -78,7 +119,8 @@ def _describe_shown(low: float, high: float) -> str:
     digits = max(count_digits(least, most, digits=2) - 2, 0)
     if digits == 0 and least < 0.005:
         digits = 1
-    points = f"{format_points(least, digits=digits)} to {format_points(most, digits=digits)} points"
+    ends = dict.fromkeys(format_points(share, digits=digits) for share in (least, most))
+    points = f"{' to '.join(ends)} points"
     return f"{points} {'more' if low > 0 else 'less'}"
 
 
@@ -87,7 +129,7 @@ def _describe_limit(share: float) -> str:
     return f"{number} points {'less' if share < 0 else 'more'}"
 
 
-def _describe_more(more: int | None) -> str:
+def _describe_more(more: int | None, unit: str) -> str:
     if more is None:
         return ""
-    return f"; about {more:,} more labelled question{'s' * (more != 1)} would"
+    return f"; about {more:,} more {unit}{'s' * (more != 1)} would"

@@ -241,6 +241,8 @@ class RateRow:
     value: float
     low: float
     high: float
+    figure: str
+    """The value as people read it."""
     limits: str
     kind: str
     """``people`` or ``judge``."""
@@ -248,7 +250,7 @@ class RateRow:
     @property
     def alt(self) -> str:
         """The sentence for those who do not see the drawing."""
-        return f"{self.name}: {format_rate(self.value)} {self.limits}".rstrip()
+        return f"{self.name}: {self.figure} {self.limits}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,9 +265,10 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lead:
-    """A measurement in words, and both rates on one axis.
+    """A measurement in words, and its rates on one axis.
 
-    A page alone draws the rates; the sentence and the facts of the corrected rate hold the figures.
+    A page alone draws the rates; the sentence and the facts beside it hold the figures. An axis that begins below 0 has
+    a line there.
     """
 
     form: ClassVar[str] = "lead"
@@ -278,6 +281,8 @@ class Lead:
     rows: tuple[RateRow, ...] = ()
     axis: Axis = (0.0, 1.0)
     ticks: tuple[Tick, ...] = ()
+    about: str = ""
+    """The unit of the axis, where it is not a share."""
 
     @property
     def text(self) -> str:

@@ -68,6 +68,7 @@ def make_lead(measurement: Measurement) -> Lead:
         value=rate.value,
         low=rate.low,
         high=rate.high,
+        figure=format_rate(rate.value),
         limits="" if measurement.is_counted else format_range(rate.low, rate.high),
         kind="people",
     )
@@ -76,6 +77,7 @@ def make_lead(measurement: Measurement) -> Lead:
         value=judge_rate,
         low=low,
         high=high,
+        figure=format_rate(judge_rate),
         limits=format_range(low, high) if rate.target == "system" else "",
         kind="judge",
     )
@@ -101,14 +103,17 @@ def _list_ticks(axis: Axis) -> Iterator[Tick]:
         yield Tick(place=100 * place / steps, label=label, anchor=anchor)
 
 
-def find_axis(shares: Sequence[float]) -> Axis:
-    """Find an axis in steps of five points that holds some shares with room beside them, of at least 20 points."""
+def find_axis(shares: Sequence[float], *, least: float = 0.0) -> Axis:
+    """Find an axis in steps of five points that holds some shares with room beside them, of at least 20 points.
+
+    It begins at ``least`` or above, and ends at 1 or below.
+    """
     low, high = math.floor(20 * (min(shares) - 0.02)) / 20, math.ceil(20 * (max(shares) + 0.02)) / 20
     while high - low < 0.2:
         low, high = low - 0.05, high + 0.05
-    low, high = max(low, 0.0), min(high, 1.0)
+    low, high = max(low, least), min(high, 1.0)
     if high - low < 0.2:
-        low, high = (0.0, 0.2) if low <= 0 else (0.8, 1.0)
+        low, high = (least, least + 0.2) if low <= least else (0.8, 1.0)
     return low, high
 
 

@@ -19,6 +19,7 @@ from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.rate import Sampling
+from adjudge.report.difference_words import describe_preference, list_preference_facts
 from adjudge.templates.figures import format_count, format_share
 from adjudge.trust.agreement import Agreement
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal
@@ -104,9 +105,9 @@ def _list_doubts(measurement: Measurement) -> Iterator[str]:
 
 def describe_figures(measurement: Measurement) -> str:
     """Describe what people would pass, and what the judge got right, in a few sentences."""
-    return " ".join(
-        filter(None, (describe_rate(measurement), _describe_errors(measurement), _describe_elsewhere(measurement)))
-    )
+    preference = "" if measurement.preference is None else describe_preference(measurement.preference)
+    errors, elsewhere = _describe_errors(measurement), _describe_elsewhere(measurement)
+    return " ".join(filter(None, (preference, describe_rate(measurement), errors, elsewhere)))
 
 
 def describe_rate(measurement: Measurement) -> str:
@@ -311,6 +312,8 @@ def list_confusion(measurement: Measurement) -> tuple[list[str], list[list[str]]
 def list_rate_facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """Yield the corrected rate with what it rests on, or why there is none."""
     rate = measurement.rate
+    if measurement.preference is not None:
+        yield from list_preference_facts(measurement.preference)
     if isinstance(rate, Refusal):
         yield "corrected rate", f"refused: {rate.reason}"
         yield "what would help", rate.remedy

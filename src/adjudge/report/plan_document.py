@@ -15,9 +15,12 @@ from adjudge.trust.labels_needed import LabelsNeeded
 def make_plan_document(plan: LabelPlan, status: PlanStatus, run: str) -> Document:
     """Make the document of a plan: how far its labels are, what they come to, and what to label next."""
     labelled = sum(status.labelled)
-    cases = format_count(sum(plan.sizes), "case")
+    cases = format_count(sum(plan.sizes), "pair" if plan.pairs else "case")
     notices = [Notice(text=text) for text in _list_notices(plan, status)]
-    sentences = [*([_describe_rate(status)] if labelled else _list_needed(plan)), *_list_next(plan, status, run)]
+    if plan.is_whole:
+        sentences = list(_list_whole(plan, status, run))
+    else:
+        sentences = [*([_describe_rate(status)] if labelled else _list_needed(plan)), *_list_next(plan, status, run)]
     blocks: list[Block] = [*notices, _show_strata(plan, status), *(Paragraph(text=text) for text in sentences)]
     return Document(
         name=f"plan {plan.id} of {cases}, within {plan.within * 100:g} points, seed {plan.seed}",
@@ -56,7 +59,7 @@ def _list_notices(plan: LabelPlan, status: PlanStatus) -> Iterator[str]:
         )
     if status.elsewhere:
         yield _describe_elsewhere(status)
-    if sum(status.labelled) and not status.live.in_random_order:
+    if sum(status.labelled) and not plan.is_whole and not status.live.in_random_order:
         yield "these labels contradict a random order; were cases chosen by hand? The interval is as wide as it can be"
 
 
@@ -84,10 +87,12 @@ def _describe_elsewhere(status: PlanStatus) -> str:
 
 
 def _show_strata(plan: LabelPlan, status: PlanStatus) -> Table:
-    columns = [Column("stratum"), *(Column(name, "number") for name in ("cases", "drawn", "labelled", "good"))]
+    columns = [Column("stratum"), *(Column(name, "number") for name in ("cases", "drawn", "labelled"))]
+    # A difference is looked at once, when every planned label is there.
+    columns += [] if plan.is_whole else [Column("good", "number")]
     rows: list[list[Cell]] = []
     for place, stratum in enumerate(plan.strata):
-        counts = stratum.size, plan.drawn[place], status.labelled[place], status.good[place]
+        counts = (stratum.size, plan.drawn[place], status.labelled[place], status.good[place])[: len(columns) - 1]
         rows.append([Words(text=stratum.name), *(f"{count:,}" for count in counts)])
     return Table(columns=columns, rows=rows)
 
@@ -98,6 +103,23 @@ def _list_needed(plan: LabelPlan) -> Iterator[str]:
     yield f"about {labels}, if people agree with the judge as expected; the pilot will tell"
     yield f"about {needed.live:,} if you look after every label and stop when it is enough"
     yield f"about {needed.alone:,} without a judge"
+
+
+def _list_whole(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
+    """Yield what to do with a plan for a difference, which says nothing before all of its cases are labelled."""
+    unit, planned = "pair" if plan.pairs else "case", len(plan.order)
+    if plan.pairs:
+        yield (
+            f"{format_count(planned, 'label')} for how much more often people prefer one side, if they agree with the "
+            "judge as expected"
+        )
+    if status.pending:
+        first = flatten(", ".join(case.case for case in status.pending[:3]), 120)
+        yield f"label {format_count(len(status.pending), unit)} ({first}, ...)"
+    elif plan.pairs:
+        yield f"the {planned:,} planned labels are in: `adjudge agree {run}` says which side people prefer more often"
+    else:
+        yield f"the {planned:,} planned cases of this run are labelled; `adjudge diff` compares it with the other one"
 
 
 def _describe_rate(status: PlanStatus) -> str:

@@ -12,6 +12,7 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import ShownCase
+from adjudge.report.run_diff import Diff
 from adjudge.report.spread import Spread
 from adjudge.report.summaries import (
     CostSummary,
@@ -140,7 +141,7 @@ class Report:
 
     schema: ClassVar[str] = "adjudge/report/1"
     _layout: ClassVar[Layout] = Layout(
-        last=("cases_shown",), computed={"cases_shown": lambda report: len(report.shown)}
+        last=("cases_shown",), omitted=("against",), computed={"cases_shown": lambda report: len(report.shown)}
     )
 
     about: RunDescription
@@ -198,6 +199,8 @@ class Report:
 
     rubrics: tuple[RubricSummary, ...] = ()
     """Each rubric that applied, that of most cases first; empty where every case was judged by the run's."""
+    against: Diff | None = None
+    """An earlier run compared with this one, without the cases; ``None`` where none was named."""
 
     def _repr_html_(self) -> str:
         from adjudge.formats.notebook import list_counts, render_fragment

@@ -8,6 +8,8 @@ from adjudge.formats.numbers import format_rate, format_rates, format_score
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.case_blocks import list_judgements, list_texts, name_sort
 from adjudge.report.cases import ORDER, ShownCase, cut
+from adjudge.report.diff_document import list_diff_summary
+from adjudge.report.diff_words import name_folders
 from adjudge.report.document import (
     Badge,
     Block,
@@ -23,6 +25,7 @@ from adjudge.report.document import (
     Lead,
     Notice,
     Panels,
+    Section,
     Subtitle,
     Table,
     Text,
@@ -32,6 +35,7 @@ from adjudge.report.document import (
 from adjudge.report.format import describe_passed, format_label, format_shown, list_model_changes, list_notices
 from adjudge.report.measurement_panels import list_measurement_panels, list_sort_blocks, make_lead
 from adjudge.report.report import Report
+from adjudge.report.run_diff import Diff
 from adjudge.report.run_panels import list_run_panels
 from adjudge.templates.figures import format_count, format_interval
 
@@ -47,6 +51,7 @@ def make_run_document(report: Report, *, top: int = 0, needed: float | None = No
     measurement = report.measurement
     lead = make_lead(measurement) if measurement is not None else None
     notices = [Notice(text=text) for text in (*list_notices(report), *list_model_changes(report))]
+    against = [] if report.against is None else [_show_against(report.against)]
     measured = list(_show_measurement(measurement, lead)) if measurement is not None and lead is not None else []
     verdict = _show_verdict(report)
     # Once people have labelled cases, what they would pass comes first: the judge's own rate has its errors in it.
@@ -57,7 +62,7 @@ def make_run_document(report: Report, *, top: int = 0, needed: float | None = No
         doubts=[lead.doubts] if lead is not None and lead.doubts else [],
         title=report.about.dataset or "A run",
         subtitles=list(_list_subtitles(report)),
-        blocks=[*notices, *figures, Panels(panels=list(list_run_panels(report))), _show_cases(report, top)],
+        blocks=[*notices, *against, *figures, Panels(panels=list(list_run_panels(report))), _show_cases(report, top)],
         foot=list(_list_foot(report)),
     )
 
@@ -75,7 +80,7 @@ def _make_headline(report: Report, lead: Lead | None, needed: float | None) -> s
     wanted = f"; {asked} needed" if needed is not None else ""
     if lead is not None and lead.rows and report.is_measured:
         people = lead.rows[0]
-        return f"{people.name} {format_rate(people.value)} of {format_count(report.cases, 'case')}"
+        return f"{people.name} {people.figure} of {format_count(report.cases, 'case')}"
     alone = "the judge alone: " if report.is_measured else ""
     return f"{alone}{passed} of {format_count(report.cases, 'case')} passed{wanted}"
 
@@ -102,6 +107,10 @@ def _list_foot(report: Report) -> Iterator[Text]:
         yield "Command: ", Words(text=" ".join(report.about.command), kind="code")
 
 
+def _show_against(diff: Diff) -> Section:
+    return Section(title=f"Compared with {name_folders(diff)[0]}", blocks=list(list_diff_summary(diff)))
+
+
 def _show_measurement(measurement: Measurement, lead: Lead) -> Iterator[Block]:
     yield lead
     if measurement.labelled:
@@ -115,7 +124,7 @@ def _show_people(report: Report, lead: Lead | None) -> Iterator[Block]:
     people = lead.rows[0]
     yield Verdict(
         label="What people would say",
-        figure=format_rate(people.value),
+        figure=people.figure,
         text=f"of {format_count(report.cases, 'case')}: {people.name}",
         interval=people.limits,
     )

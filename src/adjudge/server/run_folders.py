@@ -116,7 +116,12 @@ def _read_name(value: object) -> str:
 
 def explain_trouble(error: UsageError, folder: Path | None) -> str:
     """Explain what is wrong with a run, without the path of the folder, which is not for others."""
-    return flatten(str(error).replace(f"{folder}{os.sep}", ""), 500)
+    return hide_folder(str(error), folder)
+
+
+def hide_folder(text: str, folder: Path | None) -> str:
+    """Write a text in one line, without the path of a folder."""
+    return flatten(text.replace(f"{folder}{os.sep}", ""), 500)
 
 
 def check_files(folder: Path) -> Path:

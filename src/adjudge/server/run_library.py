@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,17 +12,20 @@ from adjudge.dataset.label import Label
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
 from adjudge.labels.source import STORE_FILE
-from adjudge.measurement.decision import needs_record, record_look
+from adjudge.measurement.decision import record_look
+from adjudge.measurement.look_record import needs_look_record
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.run_labels import read_queue
+from adjudge.report.measured_diff import find_difference, is_labelled, measure_queued_diff, record_difference
 from adjudge.report.report import Report
+from adjudge.report.run_diff import Diff
 from adjudge.report.summary import make_report
 from adjudge.runs.folder import Run, open_run, read_manifest
 from adjudge.runs.store import RunStore
 from adjudge.server.problem import Problem
-from adjudge.server.run_folders import RUN_FILES, RunSummary, check_files, explain_trouble, summarise_run
-from adjudge.trust.extra import check_extra
+from adjudge.server.run_folders import RUN_FILES, RunSummary, check_files, explain_trouble, hide_folder, summarise_run
+from adjudge.trust.extra import has_extra
 
 T = TypeVar("T")
 
@@ -31,10 +34,14 @@ _MOST_KEPT = {"summary": 2_000, "report": 16, "comparison": 4}
 
 _NOT_RECORDED = (
     "What people would pass is not shown: all planned labels are there, and the first look at them is recorded in the "
-    "run's folder, which this page does not write to. adjudge report of the run shows it."
+    "run's folder, which this page does not write to. "
 )
 
-_NO_EXTRA = "People labelled this run. To see what they would pass: pip install 'adjudge[trust]' where this runs."
+_RATE_NOT_RECORDED = f"{_NOT_RECORDED}adjudge report of the run shows it."
+
+_DIFFERENCE_NOT_RECORDED = f"{_NOT_RECORDED}adjudge diff of both runs shows it."
+
+_NO_EXTRA = "People labelled this. To see what they would pass: pip install 'adjudge[trust]' where this runs."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +148,39 @@ class RunLibrary:
         """Make the problem of a run that cannot be read."""
         return Problem(409, explain_trouble(error, folder.parent), code="unreadable_run")
 
+    def measure_diff(self, diff: Diff, before: Run, after: Run) -> tuple[Diff, str]:
+        """Add what people said of both runs in their queues to a diff; and why that is left out, where it is."""
+        runs = (before, after)
+        try:
+            if not is_labelled(diff, *runs):
+                return diff, ""
+            if not has_extra():
+                return diff, _NO_EXTRA
+            compared = measure_queued_diff(diff, *runs)
+            if not self._note_difference(compared, *runs):
+                return diff, _DIFFERENCE_NOT_RECORDED
+        except UsageError as error:
+            return diff, f"What people said of these runs is left out: {_hide_folders(str(error), *runs)}"
+        # Whose machine it is and where the runs lie on it is nobody's business.
+        hidden = {
+            name: replace(found, because=_hide_folders(found.because, *runs))
+            for name in ("systems", "judges")
+            if (found := getattr(compared, name)) is not None
+        }
+        return replace(compared, **hidden), ""
+
+    def _note_difference(self, diff: Diff, before: Run, after: Run) -> bool:
+        """Record that somebody looks at a difference; return whether they may."""
+        if self.writes:
+            try:
+                record_difference(diff, before, by="server")
+            except AdjudgeError:
+                return False
+            return True
+        found = find_difference(diff)
+        # The labels, and so the look at them, are the same whichever run comes first.
+        return found is None or not all(needs_look_record(run, found.draw, found.limit) for run in (before, after))
+
     def _make_report(self, name: str, most_cases: int) -> LabelledReport:
         with self.open(name) as run:
             try:
@@ -155,19 +195,17 @@ class RunLibrary:
         if not (run.folder / STORE_FILE).is_file():
             return (), None, ""
         try:
-            labels = read_queue(run, copy=not self.writes)
+            labels = read_queue(run)
         except UsageError as error:
             return (), None, f"What people said of this run is left out: {explain_trouble(error, run.folder.parent)}"
         if not labels:
             return (), None, ""
-        try:
-            check_extra()
-        except UsageError:
+        if not has_extra():
             return labels, None, _NO_EXTRA
         measurement = make_measurement(run, labels=labels)
         if not measurement.labelled:
             return labels, None, ""
-        return (labels, measurement, "") if self._note_look(run, measurement) else ((), None, _NOT_RECORDED)
+        return (labels, measurement, "") if self._note_look(run, measurement) else ((), None, _RATE_NOT_RECORDED)
 
     def _note_look(self, run: Run, measurement: Measurement) -> bool:
         """Record that somebody looks; return whether they may, because a limit for one look holds for one alone."""
@@ -177,7 +215,12 @@ class RunLibrary:
             except AdjudgeError:
                 return False
             return True
-        return not needs_record(run, measurement)
+        limit = measurement.limit
+        return not needs_look_record(run, measurement.draw, None if limit is None else limit.kind)
+
+
+def _hide_folders(text: str, before: Run, after: Run) -> str:
+    return hide_folder(hide_folder(text, before.folder.parent), after.folder.parent)
 
 
 def _read_state(folder: Path) -> tuple[tuple[int, int], ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
@@ -23,6 +23,7 @@ from adjudge.formats.text import flatten
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.hooks import logger
+from adjudge.labels.queue import LabelQueue
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.database import make_tables
 from adjudge.server.hooks import ServerHooks, open_hooks
@@ -30,12 +31,16 @@ from adjudge.server.judging import ServerJudges, open_judges
 from adjudge.server.key_memory import KeyMemory
 from adjudge.server.limits import SignInThrottle, WorkQueue
 from adjudge.server.links import make_linker
-from adjudge.server.run_folders import LabelDesk, scan_folder
+from adjudge.server.problem import Problem
+from adjudge.server.run_folders import LabelDesk, explain_trouble, scan_folder
 from adjudge.server.run_library import RunLibrary
 from adjudge.server.work_thread import WorkThread
 
 if TYPE_CHECKING:
     from starlette.types import Scope
+
+
+T = TypeVar("T")
 
 
 class PageState(Protocol):
@@ -83,6 +88,14 @@ class ServerState:
     def run_folder(self) -> Path | None:
         """The folder of the runs; ``None`` where none is configured."""
         return self.labels.folder
+
+    async def use_queue(self, run: str, work: Callable[[LabelQueue], T]) -> T:
+        """Run a function on the queue of a run; raises ``Problem`` where there is no such run (404), or case."""
+        try:
+            return await self.labels.use(run, work)
+        except UsageError as error:
+            detail = explain_trouble(error, self.run_folder)
+            raise Problem(422, detail, code="usage", argument=error.argument) from None
 
     async def aclose(self) -> None:
         """Close what this configuration opened, but not the ledger, which the next one uses too."""

@@ -14,8 +14,16 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+def has_extra() -> bool:
+    """Return whether numpy and scipy are installed."""
+    return not _list_missing()
+
+
 def check_extra() -> None:
     """Raise ``UsageError`` unless numpy and scipy are installed."""
-    missing = [name for name in ("numpy", "scipy") if find_spec(name) is None]
-    if missing:
+    if missing := _list_missing():
         raise UsageError(f"statistics about judges need {' and '.join(missing)}; pip install 'adjudge[trust]'")
+
+
+def _list_missing() -> list[str]:
+    return [name for name in ("numpy", "scipy") if find_spec(name) is None]

@@ -123,13 +123,18 @@ def make_rate_difference(
     )
 
 
-def estimate_labels_of_difference(questions: int, *, expect: float, within: float, level: float = LEVEL) -> int:
+def estimate_labels_of_difference(
+    questions: int, *, expect: float, within: float, level: float = LEVEL, pairs: bool = False
+) -> int:
     """Estimate how many questions people have to label for an interval of plus or minus ``within``, before they begin.
 
     The judge is expected to err on an answer with the chance 1 - ``expect``, and on the two answers of a question
-    independently. At least ``FEWEST_QUESTIONS``, and at most all ``questions``.
+    independently. Of ``pairs`` it prefers the wrong side with that chance; ties would need fewer labels. At least
+    ``FEWEST_QUESTIONS``, and at most all ``questions``.
     """
-    spread = 2 * (1 - expect)
+    # A preference is -1 or 1. The best weight of one that is right with chance a is 2a - 1, which leaves 1 - (2a - 1)²;
+    # a judge that is right in less than a half has no weight.
+    spread = 1 - max(2 * expect - 1, 0.0) ** 2 if pairs else 2 * (1 - expect)
     needed = 1 / ((within / _find_z(level)) ** 2 / max(spread, 1e-12) + 1 / questions)
     return min(max(math.ceil(needed), FEWEST_QUESTIONS), questions)
 

@@ -11,12 +11,13 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.measurement import MeasureRequest, make_request, read_labels
 from adjudge.cli.option_sets import Only
-from adjudge.cli.output import note, print_document, print_line, show_progress, write_file, write_json
-from adjudge.errors import UsageError
+from adjudge.cli.output import complain, note, print_document, print_line, show_progress, write_file, write_json
+from adjudge.cli.spelling import spell
+from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_share, check_whole_number, is_finite
 
 if TYPE_CHECKING:
-    from adjudge.report.run_diff import Diff
+    from adjudge.report.run_diff import Diff, DiffSide
 
 
 _MOST = 2_000
@@ -68,25 +69,16 @@ def diff_runs(
     in both, 3 unknown, because cases are undecided, gone or changed, a run is unfinished, the judge and the answers
     both changed, or the labels cannot tell.
     """
-    from adjudge.report.run_diff import diff
-
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
     _check(html, top, fail_under)
     _check_margin(margin, fail_if_worse=fail_if_worse)
     request = _make_request(measuring)
-    with show_progress("comparing"):
-        difference = diff(before, after)
-    if not difference.cases:
-        # Two runs of different data have no regressions, and that must not look like a pass.
-        remedy = "compare runs of the same data"
-        if difference.inputs_changed:
-            remedy += ", with the same reference, task and context"
-        if difference.criteria_changed:
-            remedy += ", judged by the same criteria of their own (--case-criteria)"
-        raise UsageError(f"{before} and {after} have no case in common that is the same; {remedy}")
-    if request is not None or fail_if_worse or _has_paired_plan(difference):
+    difference = compare_runs(before, after)
+    if request is not None or fail_if_worse:
         difference = _measure(difference, request or MeasureRequest(labels=None, by="diff"))
+    else:
+        difference = _add_queued(difference)
     if html is not None:
         _write_html(html, difference, _MOST if top is None else top)
     difference = difference if top is None else replace(difference, listed=difference.listed[:top])
@@ -105,6 +97,23 @@ def diff_runs(
     return max(status, _find_worse(difference, margin / 100), key=_GRAVITY.index) if fail_if_worse else status
 
 
+def compare_runs(before: Path, after: Path) -> Diff:
+    """The diff of two runs; raises ``UsageError`` where they have no case in common that is the same."""
+    from adjudge.report.run_diff import diff
+
+    with show_progress("comparing"):
+        difference = diff(before, after)
+    if difference.cases:
+        return difference
+    # Two runs of different data have no regressions, and that must not look like a pass.
+    remedy = "compare runs of the same data"
+    if difference.inputs_changed:
+        remedy += ", with the same reference, task and context"
+    if difference.criteria_changed:
+        remedy += ", judged by the same criteria of their own (--case-criteria)"
+    raise UsageError(f"{before} and {after} have no case in common that is the same; {remedy}")
+
+
 _GRAVITY = (0, 3, 1)
 """Exit statuses, the gravest last."""
 
@@ -118,7 +127,8 @@ def _find_worse(difference: Diff, margin: float) -> int:
     if difference.judges is not None:
         low, high = difference.judges.agreement.low, difference.judges.agreement.high
     if low is None or high is None:
-        note("; ".join(share.because for share in shares) or "no labels say which run is better")
+        unfinished = [side for side in (difference.before, difference.after) if side.status != "finished"]
+        note("; ".join([*map(_describe_unfinished, unfinished)] or [share.because for share in shares]))
         return 3
     if high < -margin:
         return 1
@@ -126,14 +136,6 @@ def _find_worse(difference: Diff, margin: float) -> int:
         return 0
     note("the labels cannot tell whether RUN2 is worse; label more, or allow a --margin")
     return 3
-
-
-def _has_paired_plan(difference: Diff) -> bool:
-    """Return whether both runs have a plan that drew the same cases, so that people may have labelled both."""
-    from adjudge.labels.plan import read_plan
-
-    plans = [read_plan(Path(side.folder)) for side in (difference.before, difference.after)]
-    return all(plan is not None and plan.against is not None for plan in plans)
 
 
 def _check(html: Path | None, top: int | None, fail_under: float | None) -> None:
@@ -167,24 +169,44 @@ def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:
 
 
 def _measure(difference: Diff, request: MeasureRequest) -> Diff:
-    """The diff with what people say of the two runs: of the systems, if answers changed, else of the judges."""
-    from adjudge.measurement.judge_difference import compare_judges
-    from adjudge.measurement.run_difference import compare_systems, record_difference_look
+    """The diff with what people say of the two runs, as somebody asked for."""
+    from adjudge.report.measured_diff import measure_diff, record_difference
     from adjudge.runs.folder import open_run
 
-    options = {"labels": request.labels, "labels_are_random": request.labels_are == "random"}
     with open_run(difference.before.folder) as before, open_run(difference.after.folder) as after:
-        if difference.content_changed:
-            systems = compare_systems(before, after, **options)
-            record_difference_look(before, systems, by="diff")
-            return replace(difference, systems=systems)
-        judges = compare_judges(before, after, **options)
+        is_random = request.labels_are == "random"
+        compared = measure_diff(difference, before, after, labels=request.labels, labels_are_random=is_random)
+        if compared.judges is None or request.labels is None:
+            record_difference(compared, before, by=request.by)
+            return compared
         measured = []
         for run in (before, after):
             measured.append(request.measure(run))
             request.find_status(measured[-1], run)
     first, second = measured
-    return replace(difference, judges=judges, measured=None if first is None or second is None else (first, second))
+    return replace(compared, measured=None if first is None or second is None else (first, second))
+
+
+def _add_queued(difference: Diff) -> Diff:
+    """The diff with what people say of the two runs, where they labelled both and nobody asked for it."""
+    from adjudge.report.measured_diff import is_labelled, measure_queued_diff, record_difference
+    from adjudge.runs.folder import open_run
+    from adjudge.trust.extra import has_extra
+
+    with open_run(difference.before.folder) as before, open_run(difference.after.folder) as after:
+        try:
+            if not is_labelled(difference, before, after):
+                return difference
+            if not has_extra():
+                note("people labelled these runs; to compare them by that: pip install 'adjudge[trust]'")
+                return difference
+            compared = measure_queued_diff(difference, before, after)
+            record_difference(compared, before, by="diff")
+        except AdjudgeError as error:
+            # Nobody asked: a file that is damaged must not keep them from what the runs themselves say.
+            complain(f"what people said of these runs is left out: {spell(error)}")
+            return difference
+    return compared
 
 
 def _write_html(path: Path, difference: Diff, most: int) -> None:
@@ -195,6 +217,10 @@ def _write_html(path: Path, difference: Diff, most: int) -> None:
     with open_run(difference.before.folder) as before, open_run(difference.after.folder) as after:
         text = render_diff_html(difference, pair_cases(difference, before, after, most=most))
     write_file(path, [text])
+
+
+def _describe_unfinished(side: DiffSide) -> str:
+    return f"{side.folder} is {side.status}: finish it with `adjudge run ... --resume`"
 
 
 def find_status(difference: Diff, fail_under: float | None, *, no_regressions: bool) -> int:
@@ -215,6 +241,6 @@ def find_status(difference: Diff, fail_under: float | None, *, no_regressions: b
     needed = ([difference.before] if no_regressions else []) + ([difference.after] if has_conditions else [])
     for side in needed:
         if side.status != "finished":
-            note(f"{side.folder} is {side.status}: finish it with `adjudge run ... --resume`")
+            note(_describe_unfinished(side))
             statuses.add(3)
     return 1 if 1 in statuses else 3 if 3 in statuses else 0

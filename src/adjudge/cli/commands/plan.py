@@ -30,7 +30,10 @@ MANY = 1_000_000
 def plan_labels(
     run: Annotated[Path | None, typer.Argument(metavar="RUN", hidden=True)] = None,
     within: Annotated[
-        float | None, typer.Option("--within", metavar="POINTS", help="How close, in points of 100.  [default: 3]")
+        float | None,
+        typer.Option(
+            "--within", metavar="POINTS", help="How close, in points of 100.  [default: 3; of a difference 5]"
+        ),
     ] = None,
     expect: Annotated[
         float | None,
@@ -87,7 +90,8 @@ def plan_labels(
     interval that may be looked at after every label is narrow enough.
 
     With --against it draws the same cases of two runs of one data set, all at once: label both runs, and `adjudge diff
-    RUN RUN2` says which system people would pass more often. Then --within is that of the difference, by default 5.
+    RUN RUN2` says which system people would pass more often. Of a run of pairs it draws all at once too, and `adjudge
+    agree RUN` says which side people prefer more often. Then --within is that of the difference.
 
     Exit status: 0 done, 2 wrong usage or unreadable input, such as a run that changed since its plan was drawn,
     or cases in groups without `--ignore-groups`.
@@ -163,8 +167,8 @@ def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, as_json: bo
 
 
 def _record_look(run: Run, plan: LabelPlan, status: PlanStatus) -> None:
-    """Note that somebody saw what the labels come to, if there are any."""
-    if not sum(status.labelled):
+    """Note that somebody saw what the labels come to, if there are any; of a plan for a difference nothing is shown."""
+    if not sum(status.labelled) or plan.is_whole:
         return
     from adjudge.labels.looks import Look, write_look
 
@@ -244,7 +248,7 @@ def print_plan(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
     from adjudge.report.plan_document import make_plan_document
 
     print_document(make_plan_document(plan, status, str(run)))
-    if status.pending and not status.enough:
+    if status.pending and (plan.is_whole or not status.enough):
         note(f"adjudge label {run}, or adjudge plan {run} --out cases.csv")
 
 

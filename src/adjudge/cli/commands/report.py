@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.commands.diff import compare_runs
 from adjudge.cli.commands.run import DONE, MISSED, UNKNOWN, find_status
 from adjudge.cli.measurement import MeasureRequest, make_request, read_labels
 from adjudge.cli.option_sets import Without
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from adjudge.dataset.label import Label
     from adjudge.measurement.measurement import Measurement
     from adjudge.report.report import Report
+    from adjudge.report.run_diff import Diff
     from adjudge.runs.folder import Run
     from adjudge.runs.item import RunItem
 
@@ -57,6 +59,10 @@ def report(
     labels: option.ReportLabels = None,
     label_map: option.LabelMapText = None,
     label_name: option.LabelName = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="RUN1", help="Say first whether this run is better than an earlier one."),
+    ] = None,
 ) -> int:
     """Summarise a run, or show everything about one case of it.
 
@@ -67,6 +73,9 @@ def report(
 
     With --labels, or if the run was labelled (`adjudge label`), it also says what people would pass and how far the
     judge can be trusted; `adjudge agree` says more. This needs the extra: pip install 'adjudge[trust]'.
+
+    With --against it begins with the sentence of `adjudge diff RUN1 RUN`: which system people would pass more often, or
+    which judge decides as they do more often. This needs the extra too, and labels of both (`adjudge plan --against`).
 
     Exit status: 0 reported, 1 fewer than --fail-under passed or the lower limit is below --fail-under-corrected,
     2 wrong usage or no run, 3 the run is not finished, so many cases are undecided that it is unknown whether
@@ -85,6 +94,7 @@ def report(
         options |= {"--labels": labels, "--label-map": label_map, "--label-name": label_name}
         options |= {"--labels-are": measuring.labels_are, "--measured-on": measuring.measured_on}
         options |= {"--limits": measuring.limits, "--fail-under-corrected": measuring.fail_under_corrected}
+        options |= {"--against": against}
         return _report_case(run, case, [name for name, value in options.items() if value is not None], as_json=as_json)
     request = make_request(measuring, _read_labels(labels, label_map, label_name), by="report", criterion=label_name)
     with open_run(run) as opened:
@@ -92,6 +102,8 @@ def report(
         joined = _join_labels(opened, request, label_name)
         summary = _summarise(opened, top, joined, whole=html is not None or as_json)
         summary = replace(summary, measurement=measurement)
+        if against is not None:
+            summary = replace(summary, against=_compare(against, opened, request))
         _note_left_out(joined, measurement)
         if html is not None:
             from adjudge.report.render import render_html
@@ -111,6 +123,19 @@ def report(
             print_document(document, more="--top shows more, --html FILE all of the first 2,000")
         statuses = {_find_status(summary, fail_under), request.find_status(measurement, opened)}
         return MISSED if MISSED in statuses else max(statuses)
+
+
+def _compare(against: Path, run: Run, request: MeasureRequest) -> Diff:
+    """The diff of an earlier run and this one, with what people say of both; its cases are left out."""
+    from adjudge.report.measured_diff import measure_diff, record_difference
+    from adjudge.runs.folder import open_run
+
+    difference = replace(compare_runs(against, run.folder), listed=())
+    with open_run(against) as before:
+        is_random = request.labels_are == "random"
+        measured = measure_diff(difference, before, run, labels=request.labels, labels_are_random=is_random)
+        record_difference(measured, before, by=request.by)
+    return measured
 
 
 def _report_case(run: Path, case: str, options: list[str], *, as_json: bool) -> int:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends
 from pydantic import Field
 from starlette.responses import Response
 
-from adjudge.errors import UsageError
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.server.api.endpoint import StrictModel, answer, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
-from adjudge.server.run_folders import explain_trouble
-from adjudge.server.state import CurrentState, ServerState
+from adjudge.server.state import CurrentState
 
 router = make_router("labels")
 
-T = TypeVar("T")
 
 Labelling = Annotated[Caller, Depends(require("label"))]
 
@@ -58,7 +54,7 @@ class SkipBody(StrictModel):
 async def draw_next(run: str, body: NextBody, state: CurrentState, caller: Labelling) -> Response:
     """Draw the next case for the caller, kept for them for 15 minutes; ``task`` is null where nothing is left."""
     rater = name_rater(caller)
-    task = await use_queue(state, run, lambda queue: queue.next(rater, skipped=body.skipped, session=caller.identity))
+    task = await state.use_queue(run, lambda queue: queue.next(rater, skipped=body.skipped, session=caller.identity))
     return answer({"schema": "adjudge/label-next/1", "task": None if task is None else task.to_dict()})
 
 
@@ -66,8 +62,7 @@ async def draw_next(run: str, body: NextBody, state: CurrentState, caller: Label
 async def record_label(run: str, body: LabelBody, state: CurrentState, caller: Labelling) -> Response:
     """Keep what the caller says of a case; it replaces what they said before."""
     rater = name_rater(caller)
-    label = await use_queue(
-        state,
+    label = await state.use_queue(
         run,
         lambda queue: queue.record(
             rater,
@@ -86,7 +81,7 @@ async def record_label(run: str, body: LabelBody, state: CurrentState, caller: L
 async def skip_case(run: str, body: SkipBody, state: CurrentState, caller: Labelling) -> Response:
     """Put a case off."""
     rater = name_rater(caller)
-    await use_queue(state, run, lambda queue: queue.skip(rater, body.case, session=caller.identity))
+    await state.use_queue(run, lambda queue: queue.skip(rater, body.case, session=caller.identity))
     return answer({"schema": "adjudge/label-skipped/1", "case": body.case})
 
 
@@ -94,7 +89,7 @@ async def skip_case(run: str, body: SkipBody, state: CurrentState, caller: Label
 async def undo_label(run: str, state: CurrentState, caller: Labelling) -> Response:
     """Take back the caller's last answer; ``undone`` is null where there is none."""
     rater = name_rater(caller)
-    last = await use_queue(state, run, lambda queue: queue.undo(rater, session=caller.identity))
+    last = await state.use_queue(run, lambda queue: queue.undo(rater, session=caller.identity))
     undone = None if last is None else {"case": last.case, "criterion": last.criterion}
     return answer({"schema": "adjudge/label-undone/1", "undone": undone})
 
@@ -103,15 +98,14 @@ async def undo_label(run: str, state: CurrentState, caller: Labelling) -> Respon
 async def get_progress(run: str, state: CurrentState, caller: Labelling) -> Response:
     """Report the progress of labelling, for everybody and for the caller."""
     rater = name_rater(caller)
-    return answer((await use_queue(state, run, lambda queue: queue.progress(rater))).to_dict())
+    return answer((await state.use_queue(run, lambda queue: queue.progress(rater))).to_dict())
 
 
 @router.post("/labels/{run}/settle")
 async def settle_difference(run: str, body: LabelBody, state: CurrentState, caller: Settling) -> Response:
     """Settle what people differ about; it decides over all other labels of the case."""
     rater = name_rater(caller)
-    label = await use_queue(
-        state,
+    label = await state.use_queue(
         run,
         lambda queue: queue.adjudicate(
             rater,
@@ -137,7 +131,7 @@ async def export_labels(
             queue.note_shown(caller.rater, labels=True)
         return [label.to_dict() for label in queue.labels()]
 
-    labels = await use_queue(state, run, export)
+    labels = await state.use_queue(run, export)
     return answer({"schema": "adjudge/labels/1", "labels": labels})
 
 
@@ -150,11 +144,3 @@ def name_rater(caller: Caller) -> str:
             code="forbidden",
         )
     return caller.rater
-
-
-async def use_queue(state: ServerState, run: str, work: Callable[[LabelQueue], T]) -> T:
-    """Run a function on the queue of a run; raises ``Problem`` where there is no such run (404), or case."""
-    try:
-        return await state.labels.use(run, work)
-    except UsageError as error:
-        raise Problem(422, explain_trouble(error, state.run_folder), code="usage", argument=error.argument) from None

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from adjudge.formats.record import write_record
 from adjudge.report.cases import MOST_CASES
 from adjudge.server.api.endpoint import answer, make_router
+from adjudge.server.blind_cases import note_read
 from adjudge.server.caller import Caller, require
-from adjudge.server.pages.blind_cases import note_read
 from adjudge.server.state import CurrentState
 
 router = make_router("runs")

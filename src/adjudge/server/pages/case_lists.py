@@ -17,7 +17,7 @@ from adjudge.report.diff_words import find_kind
 from adjudge.report.run_diff import CaseDiff, ComparedCase, Diff, diff_cases
 from adjudge.runs.case_list import ORDERS, CaseFilters, CaseOrder, list_places
 from adjudge.runs.folder import Run
-from adjudge.server.pages.paging import Word, write_address
+from adjudge.server.pages.paging import Word, choose_word, write_address
 from adjudge.server.problem import Problem
 from adjudge.server.run_library import RunLibrary
 
@@ -105,14 +105,14 @@ def read_run_list(
 ) -> RunList:
     """Read the filters of an address; an order that there is not is the first."""
     return RunList(
-        outcome=outcome if outcome in ("passed", "failed", "undecided") else "",
+        outcome=choose_word(outcome, ("passed", "failed", "undecided"), ""),
         reason=reason,
         group=group,
         q=q,
         differ=differ,
         wrong=bool(wrong),
         split=bool(split),
-        order=next((known for known in ORDERS if known == order), ORDERS[0]),
+        order=choose_word(order, ORDERS, ORDERS[0]),
     )
 
 
@@ -220,12 +220,12 @@ def read_compared_list(
     return ComparedList(
         a=a,
         b=b,
-        show=show if show in SHOWN else "",
+        show=choose_word(show, SHOWN, ""),
         before=before,
         after=after,
         criterion=criterion,
         q=q,
-        order=order if order in COMPARED_ORDERS else "worst",
+        order=choose_word(order, COMPARED_ORDERS, "worst"),
     )
 
 
@@ -238,6 +238,8 @@ class Compared:
 
     diff: Diff
     cases: Sequence[ComparedCase]
+    remark: str = ""
+    """The reason why what people said is left out, where it is."""
 
 
 def load_comparison(library: RunLibrary, a: str, b: str) -> Compared:
@@ -248,6 +250,7 @@ def load_comparison(library: RunLibrary, a: str, b: str) -> Compared:
         with library.open(a) as before, library.open(b) as after:
             try:
                 diff, cases = diff_cases(before, after)
+                diff, remark = library.measure_diff(diff, before, after)
             except UsageError as error:
                 detail = str(error).replace(f"{folders[1]}", b).replace(f"{folders[0]}", a)
                 raise Problem(409, flatten(detail, 500), code="unreadable_run") from None
@@ -256,7 +259,7 @@ def load_comparison(library: RunLibrary, a: str, b: str) -> Compared:
                 "before": replace(diff.before, folder=a),
                 "after": replace(diff.after, folder=b),
             }
-            return Compared(diff=replace(diff, **named), cases=cases)
+            return Compared(diff=replace(diff, **named), cases=cases, remark=remark)
 
     return library.keep(
         ("comparison", a, b),

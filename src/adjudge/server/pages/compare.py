@@ -18,7 +18,7 @@ from adjudge.report.paired_cases import pair_case, pair_cases
 from adjudge.report.render import render_diff_html
 from adjudge.report.run_diff import ComparedCase, Diff
 from adjudge.runs.folder import Run
-from adjudge.server.pages.blind_cases import find_withheld, note_read
+from adjudge.server.blind_cases import find_withheld, note_read
 from adjudge.server.pages.case_lists import Compared, ComparedFilters, ComparedList, link_case, load_comparison
 from adjudge.server.pages.page import Context, redirect, show_page
 from adjudge.server.pages.paging import Number, cut_page, write_address
@@ -49,6 +49,7 @@ async def show_comparison(
     context, shown = await asyncio.to_thread(_collect, state, filters, page, withheld)
     for name in (filters.a, filters.b):
         await note_read(request, caller, name, shown)
+    context["has_labels"] = caller.may("label") and caller.rater is not None
     return await show_page(request, "compare.html", context, caller=caller)
 
 
@@ -106,6 +107,8 @@ def _collect(state: PageState, filters: ComparedList, page: int, withheld: froze
         entries = [_make_entry(diff, runs, case, filters, withheld) for case in listed.rows]
     context: Context = {
         "diff": diff,
+        "remark": compared.remark,
+        "left": diff.systems.left if diff.systems is not None else None,
         "headline": describe_change(diff),
         "begun": _find_begun(library),
         "blocks": list_diff_blocks(diff, link),

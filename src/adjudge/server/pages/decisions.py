@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query
 
@@ -16,6 +15,7 @@ from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
 from adjudge.server.pages.approval_view import find_vote, make_title
 from adjudge.server.pages.page import Context, add_page
+from adjudge.server.pages.paging import Word, choose_word, write_address
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
 
@@ -33,8 +33,6 @@ _PERIOD_WORDS = {"day": "24 hours", "two": "2 days", "week": "7 days", "month": 
 _VOTES = {"approved": True, "denied": False}
 
 _VOTE_WORDS = (("", "all"), ("denied", "denied"), ("approved", "approved"))
-
-Word = Annotated[str, Query(max_length=20)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +66,7 @@ async def view_decisions(
     """List the reader's own decisions, the last one first. Nobody else's list is ever shown."""
     if caller.approver is None:
         raise Problem(403, "this account has no approver's name, so it has decided nothing", code="no_approver")
-    chosen, did = when if when in _PERIODS else "month", did if did in _VOTES else ""
+    chosen, did = choose_word(when, _PERIODS, "month"), choose_word(did, _VOTES, "")
     days = _PERIODS[chosen]
     ids, total = await state.approvals.list_decided(
         caller.approver,
@@ -93,9 +91,7 @@ async def view_decisions(
 
 def write_query(did: str, when: str, page: int = 1) -> str:
     """Write the address of the list with these filters."""
-    values = {"did": did, "when": "" if when == "month" else when, "page": page if page > 1 else ""}
-    query = {name: value for name, value in values.items() if value != ""}
-    return f"/approvals/mine?{urlencode(query)}" if query else "/approvals/mine"
+    return write_address("/approvals/mine", {"did": did, "when": "" if when == "month" else when, "page": page})
 
 
 def make_decided(summary: RequestSummary, name: str) -> DecidedRequest | None:

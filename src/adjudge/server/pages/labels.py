@@ -17,7 +17,7 @@ from adjudge.labels.live import estimate_live
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.labels.source import find_store
 from adjudge.labels.task import LabelTask
-from adjudge.server.api.labels import name_rater, use_queue
+from adjudge.server.api.labels import name_rater
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.label_view import (
     ANSWERS,
@@ -129,7 +129,7 @@ async def _count_labels(state: ServerState, caller: Caller, row: LabelledRun) ->
         )
 
     try:
-        return await use_queue(state, row.name, count)
+        return await state.use_queue(row.name, count)
     except Problem:  # a folder that is damaged, which opening it says
         return row
 
@@ -171,7 +171,7 @@ async def view_case(
             "typed": "",
         }
 
-    return await use_queue(state, run, show)
+    return await state.use_queue(run, show)
 
 
 def _find_task(queue: LabelQueue, rater: str, session: str) -> LabelTask | None:
@@ -202,7 +202,7 @@ async def take_answer(
         )
 
     try:
-        await use_queue(state, run, keep)
+        await state.use_queue(run, keep)
     except Problem as problem:
         context = await view_case(run, state, caller, OpenedQuery()) | {
             "error": str(problem.detail),
@@ -216,7 +216,7 @@ async def take_answer(
 async def undo_answer(run: str, state: CurrentState, caller: Labelling) -> Response:
     """Take the last answer back, and show its case again."""
     rater = name_rater(caller)
-    await use_queue(state, run, lambda queue: queue.undo(rater, session=caller.identity))
+    await state.use_queue(run, lambda queue: queue.undo(rater, session=caller.identity))
     return redirect(f"/labels/{run}")
 
 
@@ -236,7 +236,7 @@ async def view_others(
         rows = list_answered(tuple(queue.labels()), rater, cases[-_MOST_OTHERS:])
         return {"run": run, "case": None, "cases": rows}
 
-    return await use_queue(state, run, show)
+    return await state.use_queue(run, show)
 
 
 # ---------------------------------------------------------------- differences
@@ -272,7 +272,7 @@ async def view_differences(
             "typed": "",
         }
 
-    return await use_queue(state, run, show)
+    return await state.use_queue(run, show)
 
 
 @router.post("/labels/{run}/differences", include_in_schema=False)
@@ -303,7 +303,7 @@ async def settle_difference(
         )
 
     try:
-        await use_queue(state, run, keep)
+        await state.use_queue(run, keep)
     except Problem as problem:
         shown = {"case": form.case, "criterion": form.criterion or None}
         context = await view_differences(run, state, caller, DifferencesQuery(**shown)) | {
@@ -318,7 +318,7 @@ async def settle_difference(
 async def undo_settlement(run: str, state: CurrentState, caller: Settling) -> Response:
     """Take back how one last settled a difference."""
     rater = name_rater(caller)
-    await use_queue(state, run, lambda queue: queue.undo_difference(rater, session=caller.identity))
+    await state.use_queue(run, lambda queue: queue.undo_difference(rater, session=caller.identity))
     return redirect(f"/labels/{run}/differences")
 
 

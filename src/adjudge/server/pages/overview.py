@@ -19,6 +19,7 @@ from adjudge.server.caller import AnyCaller, Caller
 from adjudge.server.database import get_now
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import Context, add_page
+from adjudge.server.pages.paging import choose_word
 from adjudge.server.recorded import Tally, Times, tally_results
 from adjudge.server.state import CurrentState, ServerState
 from adjudge.templates.figures import format_count, format_left
@@ -88,7 +89,7 @@ async def view_overview(
     period: Annotated[str, Query(max_length=10)] = "14d",
 ) -> Context:
     """Show how decisions ended in a period."""
-    chosen, now = period if period in PERIODS else "14d", get_now()
+    chosen, now = choose_word(period, PERIODS, "14d"), get_now()
     days, first = PERIODS[chosen], _find_first_day(chosen, now)
     since = first - timedelta(days=days)
     results = await tally_results(state.ledger, gates=caller.permissions.gates, since=since, first=first)

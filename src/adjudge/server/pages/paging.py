@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 from urllib.parse import urlencode
@@ -15,6 +15,8 @@ ON_PAGE = 50
 """Rows of a page."""
 
 Word = Annotated[str, Query(max_length=200)]
+
+S = TypeVar("S", bound=str)
 
 Number = Annotated[int, Query(ge=1, lt=2**31)]
 
@@ -50,6 +52,11 @@ def cut_page(rows: Sequence[T], number: int, link: Callable[[int], str]) -> List
         newer=link(number - 1) if number > 1 else "",
         older=link(number + 1) if number < pages else "",
     )
+
+
+def choose_word(word: str, known: Iterable[S], default: S) -> S:
+    """Return a word of an address if it is known, and else the default: an old or mistyped link leads to a list too."""
+    return next((one for one in known if one == word), default)
 
 
 def write_address(path: str, values: Mapping[str, object], place: str = "") -> str:

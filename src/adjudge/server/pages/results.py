@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 
@@ -12,6 +11,7 @@ from adjudge.ledger.columns import STATES
 from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.caller import AnyCaller
 from adjudge.server.pages.page import Context, add_page
+from adjudge.server.pages.paging import Word, choose_word, write_address
 from adjudge.server.recorded import PERIODS, ResultFilters, list_results
 from adjudge.server.state import CurrentState
 
@@ -21,8 +21,6 @@ _PERIOD_WORDS = {"day": "24 hours", "week": "7 days", "month": "30 days", "quart
 
 ON_PAGE = 50
 """Results in one list."""
-
-Word = Annotated[str, Query(max_length=200)]
 
 Place = Annotated[int | None, Query(ge=1, lt=2**62)]
 
@@ -40,9 +38,8 @@ async def view_results(
     before: Place = None,
 ) -> Context:
     """List the results that match all filters."""
-    filters = ResultFilters(
-        q=q, gate=gate, outcome=outcome, by=by, judge=judge, when=when if when in PERIODS else "week"
-    )
+    chosen = choose_word(when, PERIODS, "week")
+    filters = ResultFilters(q=q, gate=gate, outcome=outcome, by=by, judge=judge, when=chosen)
     results = await list_results(state.ledger, filters, gates=caller.permissions.gates, before=before, most=ON_PAGE)
     return {
         "filters": filters,
@@ -62,8 +59,7 @@ async def view_results(
 def write_query(filters: ResultFilters, *, before: int | None = None) -> str:
     """Write the query of an address with these filters, of results in front of a place if one is given."""
     texts = asdict(filters) | {"when": "" if filters.when == "week" else filters.when}
-    query = {name: value for name, value in {**texts, "before": before}.items() if value not in ("", None)}
-    return f"?{urlencode(query)}" if query else ""
+    return write_address("", {**texts, "before": before})
 
 
 add_page(router, "/results", view_results, template="results.html", scope="read", by_gate=True)

@@ -29,8 +29,8 @@ from adjudge.report.judgement import list_quotations
 from adjudge.result import JudgeResult
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem, encode_result
+from adjudge.server.blind_cases import find_withheld, note_read
 from adjudge.server.caller import Caller, require
-from adjudge.server.pages.blind_cases import find_withheld, note_read
 from adjudge.server.pages.case_lists import (
     ComparedFilters,
     ComparedList,

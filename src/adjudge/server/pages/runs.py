@@ -16,11 +16,11 @@ from adjudge.report.document import CaseEntry, Document, Words
 from adjudge.report.render import render_html
 from adjudge.report.run_document import make_run_document, make_run_entry
 from adjudge.report.summary import label_items
+from adjudge.server.blind_cases import find_withheld, note_read
 from adjudge.server.caller import Caller, require
-from adjudge.server.pages.blind_cases import find_withheld, note_read
 from adjudge.server.pages.case_lists import RunFilters, RunList, link_case
 from adjudge.server.pages.page import Context, add_page, show_page
-from adjudge.server.pages.paging import Number, Word, cut_page, write_address
+from adjudge.server.pages.paging import Number, Word, choose_word, cut_page, write_address
 from adjudge.server.run_library import LabelledReport
 from adjudge.server.state import CurrentPageState, PageState
 from adjudge.templates.environment import quote_segment
@@ -43,7 +43,7 @@ async def view_runs(state: CurrentPageState, *, dataset: Word = "", order: Word 
     runs = await asyncio.to_thread(state.library.summarise)
     datasets = sorted({run.dataset for run in runs} - {""})
     listed = [run for run in runs if not dataset or run.dataset == dataset]
-    order = order if order in _ORDERS else "name"
+    order = choose_word(order, _ORDERS, "name")
     if order == "begun":
         listed.sort(key=lambda run: run.created_at, reverse=True)
     elif order == "rate":

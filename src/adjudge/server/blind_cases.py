@@ -9,7 +9,6 @@ from starlette.requests import Request
 
 from adjudge.labels.order import PLAN_FILE
 from adjudge.labels.source import STORE_FILE
-from adjudge.server.api.labels import use_queue
 from adjudge.server.caller import Caller
 from adjudge.server.state import get_page_state, get_state
 
@@ -22,7 +21,7 @@ async def find_withheld(request: Request, caller: Caller, run: str) -> frozenset
     withheld: frozenset[str] = frozenset()
     rater = caller.rater or ""
     for name in await _list_labelled(request, caller, run):
-        withheld |= await use_queue(get_state(request), name, lambda queue: queue.list_open(rater))
+        withheld |= await get_state(request).use_queue(name, lambda queue: queue.list_open(rater))
     return withheld
 
 
@@ -32,7 +31,7 @@ async def note_read(
     """Remember that the caller has read the verdicts of some cases, so that later labels of theirs are not blind."""
     rater = caller.rater or ""
     for name in await _list_labelled(request, caller, run) if cases else ():
-        await use_queue(get_state(request), name, lambda queue: queue.note_read(rater, cases, labels=labels))
+        await get_state(request).use_queue(name, lambda queue: queue.note_read(rater, cases, labels=labels))
 
 
 async def _list_labelled(request: Request, caller: Caller, run: str) -> list[str]:

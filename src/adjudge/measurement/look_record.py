@@ -1,0 +1,56 @@
+"""The record that somebody saw what a sample of labels comes to, in the folder of its run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from adjudge.errors import AdjudgeError
+from adjudge.labels.looks import Look, has_look, load_looks, write_look
+from adjudge.measurement.limit import LabelDraw, LimitKind
+from adjudge.result import Outcome
+from adjudge.runs.folder import Run
+
+
+def needs_look_record(run: Run, draw: LabelDraw | None, limit: LimitKind | None) -> bool:
+    """Return whether nobody may look before it is recorded: at limits for one look that nobody has looked at yet."""
+    # The limits for every look need no record; those for one look would be given again after another plan.
+    if draw is None or limit != "one look":
+        return False
+    return not has_look(load_looks(run.folder), draw.name, draw.truths)
+
+
+def write_look_record(
+    run: Run,
+    draw: LabelDraw | None,
+    limit: LimitKind | None,
+    *,
+    by: str,
+    labels: int,
+    bar: float | None = None,
+    outcome: Outcome | None = None,
+) -> None:
+    """Add a look to the record in a run's folder; nothing where there is no sample to look at.
+
+    Raises ``AdjudgeError`` where a look that needs its record cannot be recorded.
+    """
+    if draw is None:
+        return
+    look = Look(
+        at=datetime.now(UTC),
+        by=by,
+        labels=labels,
+        draw=draw.name,
+        planned=draw.planned,
+        complete=draw.complete,
+        truths=draw.truths,
+        added=draw.added,
+        of=draw.of,
+        limit=limit,
+        bar=bar,
+        outcome=outcome,
+    )
+    try:
+        write_look(run.folder, look)
+    except AdjudgeError:
+        if needs_look_record(run, draw, limit):
+            raise

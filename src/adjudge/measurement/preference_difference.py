@@ -1,0 +1,80 @@
+"""The two sides of pairs compared by what people say: which of the two would they prefer more often?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.formats.record import write_record
+from adjudge.labels.truth import LabelledVerdict, TruthHeap
+from adjudge.measurement.limit import FoundLimit, LimitKind, RatedRun, find_quantile
+from adjudge.measurement.rate import find_sampling
+from adjudge.measurement.tally import MeasurementTally
+from adjudge.trust.corrected_rate import CorrectedRate
+from adjudge.trust.rate_difference import FEWEST_QUESTIONS, RateDifference, make_rate_difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceDifference:
+    """How much more often people would prefer the second of two contents than the first; a tie is neither."""
+
+    rate: RateDifference | None
+    """The difference with its interval, of pairs in place of questions; ``None`` where the labels allow none."""
+    limit: LimitKind | None
+    """The looks that the interval holds for; ``None`` without one."""
+    because: str
+    """Why these limits, or why there are none, and what to do. One clause."""
+    pairs: int
+    """Labelled pairs that count."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data."""
+        return write_record(self)
+
+
+_JUDGED: dict[LabelledVerdict, int] = {"first": -1, "second": 1}
+"""A tie and an undecided judgement prefer neither."""
+
+_BOUNDS: dict[TruthHeap, tuple[int, int]] = {"first": (-1, -1), "second": (1, 1), "tie": (0, 0)}
+"""The least and the greatest difference of a pair; one that people did not settle may be anything between."""
+
+
+def find_preference_difference(tally: MeasurementTally, run: RatedRun, found: FoundLimit) -> PreferenceDifference:
+    """Find how much more often people would prefer the second of a run's pairs, by the looks of its limits.
+
+    The judge's preference in all pairs makes the interval narrower as far as it follows people's, and cannot bias it.
+    """
+    _, places, _ = find_sampling(tally, run.origin, said_random=run.said_random, lost=run.lost)
+    because = _find_why_not(run, found, len(places), sum(tally.cases.values()))
+    if because is not None or found.limit is None:
+        return PreferenceDifference(rate=None, limit=None, because=because or run.missing, pairs=len(places))
+    labelled = [(_JUDGED.get(verdict, 0), _BOUNDS.get(heap, (-1, 1))) for verdict, heap, _ in tally.list_rows(places)]
+    rate = make_rate_difference(
+        _list_judged(tally, [value for value, _ in labelled]),
+        {place: bounds for place, (_, bounds) in enumerate(labelled)},
+        quantile=find_quantile(len(labelled), 1 - found.limit.level) if found.limit.kind == "every look" else None,
+    )
+    return PreferenceDifference(rate=rate, limit=found.limit.kind, because=found.limit.because, pairs=len(labelled))
+
+
+def _find_why_not(run: RatedRun, found: FoundLimit, labelled: int, pairs: int) -> str | None:
+    if found.limit is None:
+        return found.missing or run.missing
+    if run.target != "run" or (isinstance(run.rate, CorrectedRate) and run.rate.groups is not None):
+        return "no interval is known for the difference of a system, or of labels in groups"
+    if labelled < min(FEWEST_QUESTIONS, pairs):
+        return (
+            f"{labelled} pairs are labelled, and with fewer than {FEWEST_QUESTIONS} the interval covers less than it "
+            f"says; label {FEWEST_QUESTIONS - labelled} more"
+        )
+    return None
+
+
+def _list_judged(tally: MeasurementTally, labelled: list[int]) -> list[int]:
+    """List the judge's preference in every pair, the labelled ones first: which of the others is which is no matter."""
+    counts = dict.fromkeys((-1, 0, 1), 0)
+    for verdict, number in tally.cases.items():
+        counts[_JUDGED.get(verdict, 0)] += number
+    for value in labelled:
+        counts[value] -= 1
+    return [*labelled, *(value for value, number in counts.items() for _ in range(number))]

@@ -1,0 +1,89 @@
+"""The difference of two systems or two judges as blocks: one sentence, its intervals on one axis, and the figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from adjudge.formats.numbers import format_points
+from adjudge.measurement.judge_difference import JudgeDifference
+from adjudge.measurement.run_difference import SystemDifference
+from adjudge.report.diff_words import name_folders, name_sides
+from adjudge.report.difference_words import (
+    describe_judges,
+    describe_systems,
+    format_points_between,
+    list_judge_facts,
+    list_shares,
+    list_system_facts,
+)
+from adjudge.report.document import Axis, Block, Facts, Lead, RateRow, Section, Tick
+from adjudge.report.measurement_panels import find_axis
+from adjudge.report.run_diff import Diff
+
+_STEPS = (0.05, 0.1, 0.2, 0.25, 0.5)
+"""Sizes of a step on the axis; the smallest is used that gives few enough for a phone."""
+
+_MOST_STEPS = 6
+
+
+def list_difference_blocks(diff: Diff) -> Iterator[Block]:
+    """Yield what people's labels say of the two runs of a diff; nothing where none were asked for."""
+    if diff.systems is not None:
+        names = name_folders(diff)
+        lead = _make_lead(describe_systems(diff.systems, *names), list(_list_system_rows(diff.systems)), names)
+        yield Section(title="", blocks=[lead, Facts(pairs=list(list_system_facts(diff.systems)))])
+    if diff.judges is not None:
+        names = name_sides(diff)
+        lead = _make_lead(describe_judges(diff.judges, *names), list(_list_judge_rows(diff.judges)), names)
+        yield Section(title="", blocks=[lead, Facts(pairs=list(list_judge_facts(diff.judges)))])
+
+
+def _make_lead(sentence: str, rows: Sequence[RateRow], names: tuple[str, str]) -> Lead:
+    if not rows:
+        return Lead(criterion=None, sentence=sentence)
+    axis = find_axis([0.0, *(share for row in rows for share in (row.value, row.low, row.high))], least=-1.0)
+    return Lead(
+        criterion=None,
+        sentence=sentence,
+        rows=tuple(rows),
+        axis=axis,
+        ticks=tuple(_list_ticks(axis)),
+        about=f"Points more for {names[1]} than for {names[0]}.",
+    )
+
+
+def _list_system_rows(difference: SystemDifference) -> Iterator[RateRow]:
+    rate = difference.rate
+    if rate is not None:
+        yield _make_row("people", rate.value, rate.low, rate.high, kind="people")
+        # For these questions the judge's own difference is a count, and nothing about it is uncertain.
+        yield _make_row("the judge alone", rate.judged, rate.judged, rate.judged, kind="judge")
+
+
+def _list_judge_rows(difference: JudgeDifference) -> Iterator[RateRow]:
+    for name, share in list_shares(difference):
+        if share.value is not None and share.low is not None and share.high is not None:
+            yield _make_row(name, share.value, share.low, share.high, kind="people")
+
+
+def _make_row(name: str, value: float, low: float, high: float, *, kind: str) -> RateRow:
+    return RateRow(
+        name=name,
+        value=value,
+        low=low,
+        high=high,
+        figure=f"{format_points(value, sign=True)} points",
+        limits=format_points_between(low, high) if low < high else "",
+        kind=kind,
+    )
+
+
+def _list_ticks(axis: Axis) -> Iterator[Tick]:
+    start, end = axis
+    step = next(size for size in _STEPS if (end - start) / size <= _MOST_STEPS + 1e-9)
+    for number in range(math.ceil(start / step - 1e-9), math.floor(end / step + 1e-9) + 1):
+        place = 100 * (number * step - start) / (end - start)
+        anchor = "start" if place < 1 else "end" if place > 99 else "middle"
+        label = format_points(number * step, digits=0, sign=True) if number else "0"
+        yield Tick(place=place, label=label, anchor=anchor)
