@@ -32,6 +32,7 @@ class Look:
     _layout: ClassVar[Layout] = Layout(last=("added",), computed={"at": lambda look: look.at.astimezone(UTC)})
 
     at: datetime
+    """When somebody looked, in UTC."""
     by: str
     """The command, ``server`` or ``python``."""
     labels: int

@@ -60,11 +60,13 @@ class PlanStratum:
     """Cases of a run that are alike as far as is known without a label."""
 
     name: str
+    """The name of the stratum."""
     size: int
     """The number of cases it has, drawn or not."""
     low: float | None = None
     """The lowest and the highest score (``score_signals``) of its cases; ``None`` where it has undecided ones alone."""
     high: float | None = None
+    """The highest score of its cases; ``None`` as for ``low``."""
     undecided: bool = False
     """True if cases that the judge left undecided are in it."""
     expected: float
@@ -88,7 +90,9 @@ class PlannedCase:
     """A case that was drawn."""
 
     case: str
+    """The id of the case."""
     stratum: str
+    """The name of its stratum."""
     p: float
     """The probability of being drawn in its phase, for each case of the stratum that was not drawn before."""
     subject: str | None = None
@@ -120,17 +124,23 @@ class LabelPlan:
     )
 
     id: str
+    """The id of the plan."""
     run: str
     """The id of the run."""
     at: datetime
+    """When it was drawn, in UTC."""
     seed: int
+    """The seed of the draw: the same seed draws the same cases."""
     within: float
     """The half-width that is wanted: 0.03 is plus or minus 3 points."""
     digest: str
     """SHA-256 of what it was drawn from: every case with its verdict and score."""
     strata: tuple[PlanStratum, ...]
+    """The strata that the run was divided into."""
     phases: tuple[PlanPhase, ...]
+    """The draws so far: the pilot, and what followed."""
     order: tuple[PlannedCase, ...]
+    """The drawn cases, in the order in which to label them."""
     contents: ContentSet | None = None
     """The contents that it was drawn from. It holds for every run of the same contents; ``None`` in a plan of an
     earlier version, on which no rate relies."""
@@ -216,6 +226,7 @@ class PlanStatus:
     labelled: tuple[int, ...]
     """Labelled cases in each stratum, open ones included."""
     good: tuple[int, ...]
+    """Labelled cases of each stratum that people passed."""
     open: tuple[int, ...]
     """Cases that people could not tell or do not agree on."""
     elsewhere: int

@@ -68,6 +68,7 @@ class Reader:
     """One style of reply, and how to read it."""
 
     name: str
+    """The name by which ``reader=`` chooses it."""
     kind: ReadKind
     """The value that ``read`` returns: ``first``, ``second`` or ``tie``; a number on the judge's scale; or a label."""
     about: str

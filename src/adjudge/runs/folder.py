@@ -280,6 +280,7 @@ class Run:
     """A judged data set on disk; ``open_run`` opens one. Items are streamed, so a run may be larger than memory."""
 
     folder: Path
+    """The folder of the run."""
     manifest: Mapping[str, Any]
     """``run.json``: versions, digests, the judge, the rubric, options, and the summary of the items."""
     store: RunStore = field(repr=False)

@@ -42,10 +42,15 @@ class ApiKey:
     prefix: str
     """12 hexadecimal digits, which may be shown and logged."""
     name: str
+    """The key's name."""
     permissions: Permissions
+    """What who has the key may do."""
     created_at: str
+    """When it was made, as text of ISO 8601 in UTC."""
     expires_at: str | None = None
+    """When it expires; ``None`` is never."""
     revoked_at: str | None = None
+    """When it was revoked; ``None`` if it is not."""
 
     def is_valid(self, now: datetime) -> bool:
         """Return whether it is neither revoked nor expired."""

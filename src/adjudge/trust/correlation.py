@@ -34,7 +34,9 @@ class Coefficients:
     """The three coefficients over some items, or their means over groups."""
 
     pearson: Estimate
+    """Pearson's correlation coefficient."""
     spearman: Estimate
+    """Spearman's rank correlation coefficient."""
     kendall: Estimate
     """Kendall's tau-b, which corrects for ties."""
 
@@ -58,6 +60,7 @@ class Correlation:
     over_groups: Coefficients | None
     """The mean of each group's own coefficient; ``None`` without groups. In the literature, document or input level."""
     groups_used: int
+    """The number of groups in that mean."""
     groups_left_out: int
     """Groups in which one side has one distinct value alone, so that no correlation is defined."""
 

@@ -42,9 +42,11 @@ class Means:
     _layout: ClassVar[Layout] = Layout(last=("delta",))
 
     cases: int
+    """The number of cases."""
     before: float | None
     """``None`` without such a case."""
     after: float | None
+    """The mean after; ``None`` without such a case."""
     differing: int
     """Cases whose score is another."""
     p_value: float | None

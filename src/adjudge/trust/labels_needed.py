@@ -29,6 +29,7 @@ class LabelsNeeded:
     """About how many labels make an interval of plus or minus ``within``, for the rate of this run."""
 
     within: float
+    """The half-width of the interval: 0.03 is plus or minus 3 points."""
     alone: int
     """Without a judge: cases drawn at random, nothing else known of them."""
     random: int

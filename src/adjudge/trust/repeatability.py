@@ -60,6 +60,7 @@ class ErrorParts:
     """The mean squared error of one answer, and the parts it is made of."""
 
     items: int
+    """Items with two repeats or more and a true value."""
     left_out: int
     """Items with fewer than two repeats, or without a true value."""
     error: Estimate
@@ -83,6 +84,7 @@ class OrderFlips:
     """Pairs that were judged in both orders."""
 
     pairs: int
+    """The number of pairs."""
     flips: Share
     """Pairs with another verdict after the swap, ties included."""
     undecided: int
@@ -92,6 +94,7 @@ class OrderFlips:
     favouring_first: int
     """Conflicts in which both times the answer that was shown first won."""
     favouring_second: int
+    """Conflicts in which both times the answer that was shown second won."""
     p_value: float | None
     """Two-sided exact binomial test that conflicts favour neither place; ``None`` without a conflict."""
 

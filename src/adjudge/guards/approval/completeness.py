@@ -25,6 +25,7 @@ class Gap:
     """One thing for which a request cannot be approved as it is shown."""
 
     kind: GapKind
+    """``missing``, ``cut``, ``changed`` or ``unconfirmed``."""
     what: str
     """The problem, in one sentence."""
     remedy: str

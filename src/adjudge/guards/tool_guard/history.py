@@ -31,8 +31,11 @@ class AllowedCall:
     """A call that was allowed."""
 
     title: str
+    """The name under which people were shown the call."""
     at: datetime
+    """When it was allowed."""
     decided_by: str
+    """Who allowed it: ``judge``, ``rule``, ``human`` or ``policy``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
