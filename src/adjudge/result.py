@@ -477,7 +477,11 @@ V = TypeVar("V")
 
 
 def read_result(data: Mapping[str, Any]) -> JudgeResult:
-    """Read a result of either kind from what its ``to_dict`` wrote; raise ``UsageError`` for anything else."""
+    """Read a result of either kind from what its ``to_dict`` wrote; raise ``UsageError`` for anything else.
+
+    Args:
+        data: What ``to_dict`` wrote.
+    """
     return _read_result_as(data, _KINDS, 0)
 
 

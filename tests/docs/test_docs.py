@@ -217,6 +217,28 @@ def test_pages_are_read_as_they_are_written(bare: Path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        ("adjudge report monday      # in the terminal", ["report", "monday"]),
+        ("adjudge judge a.txt --criteria 'Is polite.'", ["judge", "a.txt", "--criteria", "Is polite."]),
+        ("adjudge judge a.txt | cat", None),
+        ("adjudge judge a.txt > out.txt", None),
+        ("adjudge judge a.txt && deploy", None),
+        ("adjudge judge *.txt", None),
+        ('adjudge judge "$FILE"', None),
+        ("KEY=1 adjudge judge a.txt", None),
+        ("cat a.txt", None),
+    ],
+)
+def test_a_line_is_called_here_only_if_no_shell_would_change_it(line: str, arguments: list[str] | None):
+    """Pipes, redirections, patterns, variables and other programs need a shell."""
+    (block,) = docs.parse_blocks(house.ROOT / "page.md", f"```sh\n{line}\n```\n")
+    plain = docs.find_plain(block)
+
+    assert plain == (None if arguments is None else [arguments])
+
+
 def test_what_help_does_not_name_is_found(bare: Path, monkeypatch: pytest.MonkeyPatch):
     """A command or an option that the command line does not have is named, wherever it stands."""
     app = typer.Typer(add_completion=False)

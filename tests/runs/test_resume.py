@@ -170,7 +170,7 @@ class Verdict:
         (Judge(Words(), temperature=1.0), {}, ("judge changed", "temperature: 0.0 before, 1.0 now")),
         (JudgeChain([Words()], name="words"), {}, ("judge changed", 'kind: "judge" before, "chain" now')),
         (None, {"threshold": 0.9}, ("rubric changed", "passing_threshold: 0.7 before, 0.9 now")),
-        (None, {"criteria": "Is bad."}, ("rubric changed", 'criteria 1.description: "Is good." before')),
+        (None, {"criteria": "Is bad."}, ("rubric changed", 'name: "Is good" before, "Is bad" now')),
         (None, {"instructions": "Be strict."}, ("asked changed", "wording")),
         (None, {"rules": [{"regex": "x"}]}, ("asked changed", "rules")),
         (None, {"context": "law"}, ("asked changed", 'context: null before, "law" now')),

@@ -60,7 +60,11 @@ class Look:
 
 
 def load_looks(folder: Path) -> tuple[Look, ...]:
-    """The looks at a run so far, the first one first; raises ``UsageError`` for a record that cannot be read."""
+    """The looks at a run so far, the first one first; raises ``UsageError`` for a record that cannot be read.
+
+    Args:
+        folder: The folder of the run.
+    """
     path = folder / LOOKS_FILE
     if not path.exists():
         return ()

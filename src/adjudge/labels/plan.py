@@ -406,6 +406,11 @@ def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
     After the pilot the rest of the planned labels is drawn where people disagree most. When these are in, the plan is
     extended until the live interval is narrow enough. Raises ``UsageError`` when the run changed since the plan was
     drawn.
+
+    Args:
+        plan: The plan so far.
+        run: The run that it was drawn from.
+        status: How far labelling is, from ``find_plan_status``.
     """
     signals = _read_signals(run, plan)
     if status.pending or status.enough or plan.against is not None:
@@ -921,6 +926,10 @@ def write_plan(plan: LabelPlan, folder: str | os.PathLike[str]) -> Path:
 
     It overwrites a plan only with its own continuation. Raises ``UsageError`` where another plan is kept: its cases may
     be labelled already, and their probabilities would be lost.
+
+    Args:
+        plan: The plan.
+        folder: The folder of its run.
     """
     path = Path(folder) / PLAN_FILE
     try:
@@ -1005,5 +1014,10 @@ def _check_counts(path: Path, plan: LabelPlan) -> None:
 
 
 def check_plan(plan: LabelPlan, run: Run) -> None:
-    """Raise ``UsageError`` when the run is not what the plan was drawn from any more."""
+    """Raise ``UsageError`` when the run is not what the plan was drawn from any more.
+
+    Args:
+        plan: The plan.
+        run: The run.
+    """
     _read_signals(run, plan, keep=False)

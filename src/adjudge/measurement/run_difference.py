@@ -143,6 +143,11 @@ def record_difference_look(run: Run, difference: SystemDifference, *, by: str) -
     """Add a look at a difference to the record in the folder of the earlier run; nothing where there is no sample.
 
     Raises ``AdjudgeError`` where a look that needs its record cannot be recorded.
+
+    Args:
+        run: The earlier run.
+        difference: The difference that was looked at.
+        by: Who looked: the command, ``server`` or ``python``.
     """
     draw = difference.draw
     if draw is None:

@@ -79,7 +79,11 @@ class Reader:
 
 
 def find_reader(name: str) -> Reader:
-    """Return the reader of that name; raise a ``UsageError`` that names the nearest and lists all."""
+    """Return the reader of that name; raise a ``UsageError`` that names the nearest and lists all.
+
+    Args:
+        name: The name of the reader.
+    """
     if isinstance(name, str) and name in READERS:
         return READERS[name]
     import difflib

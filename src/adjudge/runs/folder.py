@@ -482,7 +482,11 @@ def _find_rubric(terms: Terms, case: Case) -> Rubric | None:
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:
-    """Open the folder of a run. Raises ``UsageError`` if the folder has no run."""
+    """Open the folder of a run. Raises ``UsageError`` if the folder has no run.
+
+    Args:
+        folder: The folder of the run.
+    """
     path = Path(folder)
     manifest = read_manifest(path)
     return Run(folder=path, manifest=manifest, store=RunStore(path).open())

@@ -129,7 +129,11 @@ async def revoke_key(ledger: Ledger, prefix: str, *, by: str | None = None) -> A
 
 
 async def list_keys(ledger: Ledger) -> tuple[ApiKey, ...]:
-    """List all keys, the oldest first, those that were revoked included."""
+    """List all keys, the oldest first, those that were revoked included.
+
+    Args:
+        ledger: The ledger in whose database keys are.
+    """
     table = find_table(KEYS)
     statement = table.select().order_by(table.c.created_at, table.c.prefix)
     keys = await read(ledger, lambda connection: [_read_key(row) for row in connection.execute(statement)])

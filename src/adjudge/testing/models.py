@@ -173,7 +173,12 @@ def assert_passes(
 
 
 def break_reply(reply: Reply, fault: Fault) -> Reply:
-    """Put a fault into a reply."""
+    """Put a fault into a reply.
+
+    Args:
+        reply: The reply of a model.
+        fault: One of ``FAULTS``.
+    """
     if fault == "refusal":
         return replace(reply, finish_reason="refusal")
     if fault == "truncated":
@@ -190,6 +195,11 @@ def make_scripted_reply(line: Line | object, request: Request, name: str = "scri
     """Make a reply to a request from a line of a script: the token is filled in, exceptions are raised.
 
     A dictionary whose only entry of ``criteria`` has no name gets that of the only criterion.
+
+    Args:
+        line: The line: a text, a dictionary, a ``Reply``, an exception, a function of the request, or ``None``.
+        request: The request that it answers.
+        name: The model's name.
     """
     if line is _END:
         raise ModelError(f"the script of {name!r} is used up; give it another line or a single line to repeat")

@@ -278,6 +278,9 @@ def tool_digest(candidate: ToolCandidate) -> str:
     """Compute the SHA-256 of source, mode, steps, schemas and allowlist (RFC 8785 JSON), which verdicts are bound to.
 
     Name, description and tests are not part of it, so two candidates with the same digest do the same.
+
+    Args:
+        candidate: The candidate.
     """
     import rfc8785
 

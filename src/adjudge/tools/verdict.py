@@ -184,7 +184,11 @@ class ReuseVerdict:
 
 
 def read_verdict(data: Mapping[str, Any]) -> ToolReviewVerdict:
-    """Read a verdict of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+    """Read a verdict of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+    Args:
+        data: What ``to_dict`` wrote.
+    """
     return read_any_record((CreationVerdict, PromotionVerdict), data)
 
 

@@ -164,6 +164,10 @@ def compute_sample_p_value(heaps: Sequence[Heap], *, groups: GroupCounts | None 
     Fisher's exact test, two-sided, in each stratum, with Bonferroni over the strata. Counts of labels that come in
     groups are divided by the design effect of the verdict first. A large value shows nothing: cases that were chosen
     by what is true may well have one.
+
+    Args:
+        heaps: The cases of the run by verdict, with the labels among them.
+        groups: The labelled cases by group, if they come in groups.
     """
     check_heaps(heaps, groups)
     check_extra()

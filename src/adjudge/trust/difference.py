@@ -117,6 +117,10 @@ def compute_mcnemar(worse: int, better: int) -> float | None:
 
     Twice the binomial tail at one half, and at most 1 (McNemar 1947, exact form). Raises ``UsageError`` for what is no
     count.
+
+    Args:
+        worse: Cases that passed in the earlier run alone.
+        better: Cases that passed in the later run alone.
     """
     worse, better = read_count(worse, "worse"), read_count(better, "better")
     total, fewer = worse + better, min(worse, better)
@@ -228,6 +232,10 @@ def find_stratified_difference(strata: Sequence[PairedCounts], *, level: float =
 
     Source: G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures: a general approach",
     2008 (MOVER).
+
+    Args:
+        strata: The cases of each stratum, with the labels among them.
+        level: The share of intervals made this way that contain the true difference.
     """
     check_level(level)
     whole = sum(read_count(stratum.size, "size") for stratum in strata)

@@ -157,6 +157,12 @@ def find_limits(
     """The lower and upper limits of many shares at once, as arrays; of 0 out of 0 they are 0 and 1.
 
     The counts need not be whole: counts that are divided by a design effect are not. Needs ``adjudge[trust]``.
+
+    Args:
+        counts: How many successes each share has.
+        of: How many trials.
+        level: The share of intervals made this way that contain the true share.
+        method: The method of the interval.
     """
     check_extra()
     import numpy as np

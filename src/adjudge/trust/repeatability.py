@@ -151,6 +151,13 @@ def make_error_parts(
     Raises ``UsageError`` where no item has two repeats and a true value, and for values that are no numbers.
     Source: S. Geman, E. Bienenstock and R. Doursat, "Neural networks and the bias/variance dilemma", 1992 (parts);
     P. E. Shrout and J. L. Fleiss, "Intraclass correlations", 1979 (ICC(1), from a one-way analysis of variance).
+
+    Args:
+        repeats: The numbers that each item got, one list for each item.
+        truth: The true value of each item; ``None`` is unknown.
+        groups: The group of each item, if they come in groups.
+        seed: The seed of the bootstrap intervals.
+        resamples: How often the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)

@@ -85,6 +85,9 @@ def load_probes(path: str | os.PathLike[str]) -> ProbeFile:
     """Load the baselines of a ``.yaml``, ``.yml``, ``.json`` or ``.toml`` file.
 
     Raises ``UsageError`` for a file that cannot be read and for mistakes in it, with the line if it is known.
+
+    Args:
+        path: The file.
     """
     probe_path = Path(path)
     kind = FORMATS.get(probe_path.suffix.lower()) if probe_path.suffix else None
