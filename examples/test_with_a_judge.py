@@ -23,7 +23,7 @@ def greet(name: str) -> str:
 def score_by_words(request: Request) -> dict[str, object]:
     """A stand-in that looks at the content alone, as a model would."""
     polite = "Good morning" in request.user
-    return {"criteria": [{"name": "criteria", "reasoning": "", "score": 0.9 if polite else 0.2}]}
+    return {"criteria": [{"reasoning": "", "score": 0.9 if polite else 0.2}]}
 
 
 DOUBLE = Judge(ScriptedModel(score_by_words))

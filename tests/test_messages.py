@@ -141,7 +141,7 @@ def test_a_world_that_fails_is_told_with_what_to_do(line: Line):
 @pytest.mark.parametrize("kind", [["image"], {"image": 1}, None, 3])
 def test_a_part_whose_type_is_no_text_is_content_like_any_other(kind):
     """Whoever writes the content writes its types; one that is no text must not end the judging of it."""
-    model = ScriptedModel({"criteria": [{"name": "criteria", "reasoning": "", "score": 1.0}]})
+    model = ScriptedModel({"criteria": [{"reasoning": "", "score": 1.0}]})
     content = [{"role": "user", "content": [{"type": kind, "text": "Hello."}]}]
     assert Judge(model).evaluate_sync(content, criteria="Is polite.").passed
     assert not Rules([{"contains": "absent"}]).evaluate_sync(content)[0].passed

@@ -40,7 +40,11 @@ def test_a_score_off_its_scale_is_not_a_result(score):
 @pytest.mark.parametrize("second", [0.9, 0.1])
 def test_a_reply_with_two_objects_is_undecided_and_the_run_goes_on(second):
     """Deepeval's metric aborted with an exception; here it is one undecided result among the others."""
-    two = Plain(lambda request: "\n".join(json.dumps({"token": request.token, **scores(s)}) for s in (0.9, second)))
+    two = Plain(
+        lambda request: "\n".join(
+            json.dumps({"token": request.token, **scores(s, names=["good"])}) for s in (0.9, second)
+        )
+    )
     judge = Judge(two, reask=0)
 
     async def main():

@@ -44,7 +44,7 @@ def test_many_threads_may_call_at_once():
     def judge_function(prompt: str) -> str:
         everybody.wait(timeout=HANG)  # breaks unless all eight are judged at the same time
         token = prompt.rpartition('"token": "')[2][:8]
-        return f'{{"token": "{token}", "criteria": [{{"name": "criteria", "score": 1}}]}}'
+        return f'{{"token": "{token}", "criteria": [{{"name": "good", "score": 1}}]}}'
 
     outcomes = []
     judge = Judge(judge_function, reask=0, structured="text")
@@ -69,7 +69,7 @@ PROGRAM = """
 import os
 from adjudge import Judge
 from adjudge.testing import ScriptedModel
-judge = Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 1.0}]}))
+judge = Judge(ScriptedModel({"criteria": [{"score": 1.0}]}))
 print(judge.evaluate_sync("x", criteria="Good.").outcome, flush=True)
 """
 FORK = """
@@ -109,7 +109,7 @@ import os, sys, threading, time, warnings
 warnings.simplefilter("ignore")
 from adjudge import Judge, sync
 from adjudge.testing import ScriptedModel
-judge = Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 1.0}]}))
+judge = Judge(ScriptedModel({"criteria": [{"score": 1.0}]}))
 print(judge.evaluate_sync("x", criteria="Good.").outcome, flush=True)
 
 def hold():
@@ -135,7 +135,7 @@ warnings.simplefilter("ignore")
 from adjudge import Judge
 from adjudge.sync import run_sync
 from adjudge.testing import ScriptedModel
-judge = Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 1.0}]}))
+judge = Judge(ScriptedModel({"criteria": [{"score": 1.0}]}))
 
 async def wait():
     begun.set()

@@ -45,7 +45,9 @@ class Argument:
 class AdjudgeError(Exception):
     """The root of every error adjudge raises on purpose.
 
-    A message is made of parts: texts, ``Argument``, and errors, whose parts are taken over. ``str`` joins them.
+    Args:
+        message: The parts of the message: texts, ``Argument``, and errors, whose parts are taken over. ``str`` joins
+            them.
     """
 
     def __init__(self, *message: object) -> None:
@@ -65,9 +67,12 @@ class AdjudgeError(Exception):
 class UsageError(AdjudgeError, ValueError):
     """An argument or a file cannot be used. No model was asked.
 
-    ``argument`` is the name of the argument, or the key of a file, that is at fault, where there is one. A message that
-    begins with this name has it as an ``Argument``. ``where`` is the file, seat or criterion in which a key stands; it
-    is put before the message, and the key is text then: it is written there as it is, and is no option of a command.
+    Args:
+        message: The parts of the message, as of ``AdjudgeError``.
+        argument: The name of the argument, or the key of a file, that is at fault, if there is one. A message that
+            begins with this name has it as an ``Argument``.
+        where: The file, seat or criterion in which a key is; it is put before the message. The key is then written
+            unchanged, because it is no option of a command.
     """
 
     def __init__(self, *message: object, argument: str | None = None, where: str | None = None) -> None:
@@ -117,9 +122,12 @@ RefusedBecause = Literal["unauthorised", "double", "closed", "expired", "incompl
 class DecisionRefused(UsageError):
     """A decision on an approval does not count. The attempt is recorded.
 
-    ``because`` says why: ``unauthorised``, ``double``, ``closed`` or ``expired``; of an approval also ``incomplete``
-    (something is missing or cut off) or ``changed`` (it is not what people were asked, or were shown); ``final`` where
-    a vote can no longer be taken back.
+    Args:
+        message: The parts of the message, as of ``AdjudgeError``.
+        because: ``unauthorised``, ``double``, ``closed`` or ``expired``; of an approval also ``incomplete`` (something
+            is missing or cut off) or ``changed`` (it is not what people were asked, or were shown); ``final`` where a
+            vote can no longer be taken back.
+        argument: As of ``UsageError``.
     """
 
     def __init__(self, *message: object, because: RefusedBecause, argument: str | None = None) -> None:
@@ -128,7 +136,13 @@ class DecisionRefused(UsageError):
 
 
 class RequestExists(UsageError):
-    """A request for approval was not made, because one with the same key exists: ``approval_id``."""
+    """A request for approval was not made, because one with the same key exists.
+
+    Args:
+        message: The parts of the message, as of ``AdjudgeError``.
+        approval_id: The id of the request that exists.
+        argument: As of ``UsageError``.
+    """
 
     def __init__(self, *message: object, approval_id: str, argument: str | None = None) -> None:
         super().__init__(*message, argument=argument)
@@ -145,8 +159,12 @@ class FunctionError(UsageError):
 class ToolRefused(UsageError):
     """A forged tool may not be used, registered or promoted as it is; nothing was asked, run or changed.
 
-    ``because`` gives the reason in a word, the message in a sentence. It is raised if neither waiting nor further uses
-    can help, as for ``unknown``, ``demoted``, ``unreviewed``, ``scope`` and ``agent_cap``.
+    It is raised if neither waiting nor further uses can help.
+
+    Args:
+        message: The parts of the message, as of ``AdjudgeError``.
+        because: The reason in a word, such as ``unknown``, ``demoted``, ``unreviewed``, ``scope`` and ``agent_cap``.
+        argument: As of ``UsageError``.
     """
 
     def __init__(self, *message: object, because: str, argument: str | None = None) -> None:
@@ -157,8 +175,11 @@ class ToolRefused(UsageError):
 class ModelError(AdjudgeError):
     """A model could not be reached or would not serve the request.
 
-    ``status`` is the HTTP status when there was one, else ``None``. ``sent`` is false when it is certain that no part
-    of a request left this machine, so that nothing can have been charged for it.
+    Args:
+        message: The parts of the message, as of ``AdjudgeError``.
+        status: The HTTP status; ``None`` where there was none.
+        sent: False when it is certain that no part of a request left this machine, so that nothing can have been
+            charged for it.
     """
 
     def __init__(self, *message: object, status: int | None = None, sent: bool = True) -> None:
@@ -170,7 +191,9 @@ class ModelError(AdjudgeError):
 class ReplyError(AdjudgeError):
     """A reply was received and cannot be read as the form that was asked for.
 
-    ``because`` is the reason an undecided result will carry, ``detail`` one sentence for a person.
+    Args:
+        because: The reason that an undecided result will have.
+        detail: One sentence for a person.
     """
 
     def __init__(self, because: Reason, detail: str) -> None:
@@ -193,7 +216,9 @@ class LedgerError(AdjudgeError):
 class ServerError(AdjudgeError):
     """A server of adjudge could not be reached, or failed; nothing is known to be decided or recorded.
 
-    ``status`` is the HTTP status when there was one, else ``None``.
+    Args:
+        message: The parts of the message, as of ``AdjudgeError``.
+        status: The HTTP status; ``None`` where there was none.
     """
 
     def __init__(self, *message: object, status: int | None = None) -> None:

@@ -28,6 +28,10 @@ def export_lazily(package: str) -> tuple[Callable[[str], object], Callable[[], l
         from importlib import import_module
 
         value = getattr(import_module(homes[name]), name)
+        if isinstance(value, type):
+            from adjudge.class_help import add_help
+
+            add_help(value)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -27,7 +27,11 @@ from adjudge.formats.typed import read_typed
 
 
 class JudgmentFailed(AdjudgeError):
-    """The content did not pass; ``result`` says whether it failed or stayed undecided, and why."""
+    """The content did not pass.
+
+    Args:
+        result: Whether it failed or is undecided, and why.
+    """
 
     def __init__(self, result: JudgeResult) -> None:
         super().__init__(result.explain())
@@ -100,7 +104,9 @@ class Usage:
     writes_plain: ClassVar[bool] = True
 
     input_tokens: int = 0
+    """Tokens of the prompts."""
     output_tokens: int = 0
+    """Tokens of the replies."""
     cached_tokens: int = 0
     """Input tokens the provider took from its own prompt cache; part of ``input_tokens``."""
     written_tokens: int = 0
@@ -138,13 +144,17 @@ class RuleResult:
     writes_plain: ClassVar[bool] = True
 
     name: str
+    """The rule's name."""
     passed: bool
+    """Whether the content keeps the rule."""
     severity: Severity = "error"
+    """What a failure means: ``error`` decides, ``warning`` is shown to the judge, ``info`` is only recorded."""
     message: str = ""
     """One sentence: what was found, or what was missing."""
     score: float | None = None
     """A degree in 0 to 1 for rules that measure one (similarity), else ``None``."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What the rule adds, such as the places it found."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
@@ -164,6 +174,7 @@ class CriterionResult:
     writes_plain: ClassVar[bool] = True
 
     name: str
+    """The criterion's name."""
     score: float | None
     """A share in 0 to 1, on any scale of the rubric; ``None`` if the judge gave no score."""
     passed: bool
@@ -171,7 +182,9 @@ class CriterionResult:
     no effect on the outcome.
     """
     reasoning: str = ""
+    """The judge's reason for the score."""
     weight: float = 1.0
+    """The criterion's weight in the total score."""
     threshold: float | None = None
     """The criterion's own threshold, in 0 to 1; ``None`` if it has none, and so cannot fail the content."""
     rule: str | None = None
@@ -213,6 +226,7 @@ class PartResult:
     passed: bool
     """As in ``CriterionResult``."""
     reasoning: str = ""
+    """The judge's reason for the score."""
     evidence: tuple[str, ...] = ()
     """Quotations that were found in the part."""
 
@@ -245,6 +259,7 @@ class JudgeResult:
     _layout: ClassVar[Layout] = Layout(last=("passed", "model_differs"), omitted=("parts",))
 
     outcome: Outcome
+    """``passed``, ``failed`` or ``undecided``."""
     judge: str
     """The name of the judge that answered."""
     undecided_because: Reason | None = None
@@ -252,6 +267,7 @@ class JudgeResult:
     detail: str = ""
     """One sentence about what decided, or what could not be read."""
     decided_by: DecidedBy = "judge"
+    """Who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     score: float | None = None
     """``None`` when undecided, never 0 for "could not tell"."""
     threshold: float | None = None
@@ -259,11 +275,15 @@ class JudgeResult:
     confidence: float | None = None
     """A share from token probabilities or votes; ``None`` is unknown, and never what a model says about itself."""
     criteria: tuple[CriterionResult, ...] = ()
+    """The result on each criterion, in the rubric's order."""
     parts: tuple[PartResult, ...] = ()
     """Each call or turn of an agent's run that a criterion was judged for, in order; empty without such criteria."""
     rule_results: tuple[RuleResult, ...] = ()
+    """The result of each rule that was checked."""
     reasoning: str = ""
+    """The judge's reasoning about the content as a whole."""
     suggestions: tuple[str, ...] = ()
+    """What the judge would improve."""
     value: Any = None
     """The instance of ``result_format``, or the reading of a named reply form; ``None`` when undecided. Under a
     firewall, what the judge rejected."""
@@ -283,6 +303,7 @@ class JudgeResult:
     text_after: int = 0
     """The number of replies that were ``unparseable`` because text followed the answer, also before a re-ask."""
     finish_reason: str | None = None
+    """Why the model stopped, as its provider names it (``stop``, ``length``)."""
     request_id: str | None = None
     """The provider's id of the last request, for its support and its logs: one line of at most 200 characters. For a
     recorded or cached reply, the id of the original request.
@@ -290,7 +311,9 @@ class JudgeResult:
     attempts: int = 1
     """The number of times that the model was asked; 2 after a re-ask, 0 when a rule decided."""
     duration_ms: float = 0.0
+    """The time until the answer, with retries and asking again."""
     usage: Usage | None = None
+    """Tokens, calls and dollars; ``None`` is unknown."""
     question: str | None = None
     """Digest of the question, computed with the token masked, so it is the same on every machine."""
     subject: str | None = None
@@ -298,8 +321,11 @@ class JudgeResult:
     qualification: str | None = None
     """The statement of a certificate about the judge that decided; ``None`` if there is none."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Yours: the ``metadata`` of the call."""
     id: str = field(default_factory=make_id)
+    """The id of this result."""
     created_at: datetime = field(default_factory=_now)
+    """When it was made, in UTC."""
 
     def __post_init__(self) -> None:
         if self.outcome not in _OUTCOMES:
@@ -409,6 +435,7 @@ class JudgeChainResult(JudgeResult):
     )
 
     strategy: str
+    """The strategy that combined the seats."""
     results: tuple[JudgeResult, ...] = ()
     """The results in the order of seats. A seat never asked is absent; one cut short is undecided: cancelled."""
     cut_short: bool = False
@@ -450,7 +477,11 @@ V = TypeVar("V")
 
 
 def read_result(data: Mapping[str, Any]) -> JudgeResult:
-    """Read a result of either kind from what its ``to_dict`` wrote; raise ``UsageError`` for anything else."""
+    """Read a result of either kind from what its ``to_dict`` wrote; raise ``UsageError`` for anything else.
+
+    Args:
+        data: What ``to_dict`` wrote.
+    """
     return _read_result_as(data, _KINDS, 0)
 
 

@@ -56,7 +56,7 @@ def test_a_function_judges_on_the_command_line(line: Line):
     assert line("judge", "bad.txt", *POLITE, *named).status == 1
     ran = line("judge", "good.txt", *POLITE, "--judge", "python:manners:careless")
     assert ran.status == 2
-    assert "name the parameter content (def careless(content))" in ran.err
+    assert "name its parameter content (def careless(content))" in ran.err
 
 
 def test_the_doctor_asks_a_function(line: Line):

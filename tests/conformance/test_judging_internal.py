@@ -247,7 +247,7 @@ def replay_throwing(inputs: Given) -> Outcome:
 
 def replay_parsing(inputs: Given) -> Outcome:
     described, reply = take(inputs, "reply_is", "reply")
-    good = json.dumps(scores(1.0))
+    good = json.dumps(scores(1.0, names=["good"]))
     kinds = {
         "prose": "It looks good to me.",
         "empty": "",
@@ -280,9 +280,9 @@ def replay_threshold(inputs: Given) -> Outcome:
 def replay_config(inputs: Given) -> Outcome:
     criteria, threshold, model = take(inputs, "criteria", "threshold", "model")
     options = {name: value for name, value in (("criteria", criteria), ("threshold", threshold)) if value is not None}
-    names = [f"criterion-{at}" for at in range(1, len(criteria) + 1)] if isinstance(criteria, list) else ["criteria"]
+    names = [f"criterion-{at}" for at in range(1, len(criteria) + 1)] if isinstance(criteria, list) else []
     names = list(criteria) if isinstance(criteria, dict) else names
-    reply = scores(*[1.0] * len(names), names=names)
+    reply = scores(*[1.0] * max(len(names), 1), names=names)
     try:
         run_virtual(Judge(ScriptedModel(reply)).evaluate("The content.", model=model, **options))
         valid = True

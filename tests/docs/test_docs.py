@@ -18,33 +18,50 @@ pytestmark = pytest.mark.timed
 
 PAGES = docs.find_pages()
 
-SHELL_PAGES = (
-    "README.md",
-    "docs/audit.md",
-    "docs/cache.md",
-    "docs/choose-a-model.md",
-    "docs/compare-prompts.md",
-    "docs/conversations.md",
-    "docs/how-many-labels.md",
-    "docs/ledger.md",
-    "docs/migrate.md",
-    "docs/pytest.md",
-    "docs/quickstart.md",
-    "docs/rag.md",
-    "docs/redecide.md",
-    "docs/rubric.md",
-    "docs/runs.md",
-    "docs/tour.md",
-)
-"""The pages whose blocks of shell run here; on the others they are only read."""
-
-NEEDING_SHELL = ("docs/compare-prompts.md",)
-"""The pages whose Python reads what their shell wrote, so that it runs there alone."""
-
 
 def name_page(page: Path) -> str:
     """A page's place in the repository."""
     return str(page.relative_to(house.ROOT))
+
+
+PARSED = {
+    "docs/agent-runs.md": "needs transcripts of agents",
+    "docs/agree.md": "needs runs that people labelled; docs/test_measure_tutorial.py has such a run",
+    "docs/approvals.md": "names requests by ids that differ each time, and serves without end",
+    "docs/batch.md": "asks a provider's batches, which take up to a day",
+    "docs/cli.md": "shows replies of several models about files of the reader's",
+    "docs/config.md": "judges files of the reader's by the models of a whole configuration",
+    "docs/gate.md": "names a request by an id that differs each time",
+    "docs/hook.md": "changes the settings of coding agents in the home folder",
+    "docs/label.md": "asks for keys on a terminal",
+    "docs/local-server.md": "asks servers on fixed ports of this machine",
+    "docs/mcp.md": "needs servers of others",
+    "docs/measure-a-judge.md": "runs in docs/test_measure_tutorial.py",
+    "docs/moving.md": "needs a log of Inspect",
+    "docs/privacy.md": "asks doctor's questions, to which the double knows no answers",
+    "docs/probes.md": "needs a tool of the reader's",
+    "docs/reply.md": "needs recorded replies in other styles",
+    "docs/reproductions.md": "needs data that are not part of the repository",
+    "docs/retention.md": "needs stores with the texts of a customer",
+    "docs/server.md": "serves without end, and asks for passwords",
+    "docs/succeed.md": "needs a run that people labelled, and several providers",
+    "docs/token.md": "asks a server on a fixed port of this machine",
+    "docs/typescript.md": "runs in docs/test_typescript.py",
+}
+"""The pages of which blocks of shell could run, and why they are only read; all others run."""
+
+
+def list_shell_pages() -> list[Path]:
+    """The pages whose blocks of shell run: those that start something that may run here, and have no reason not to."""
+    return [
+        page
+        for page in PAGES
+        if name_page(page) not in PARSED and any(block.runs_in_shell for block in docs.read_blocks(page))
+    ]
+
+
+NEEDING_SHELL = ("docs/compare-prompts.md",)
+"""The pages whose Python reads what their shell wrote, so that it runs there alone."""
 
 
 @pytest.fixture
@@ -92,7 +109,7 @@ def test_python_blocks_run(page: Path, bare: Path, model: ExampleModel, require)
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("page", [page for page in PAGES if name_page(page) in SHELL_PAGES], ids=name_page)
+@pytest.mark.parametrize("page", list_shell_pages(), ids=name_page)
 def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel):
     """Every command of these pages runs, in order, after the Python before it, and prints what the page shows."""
     blocks = docs.read_blocks(page)
@@ -100,6 +117,13 @@ def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel):
 
     assert in_shell > 0
     assert docs.run_page(blocks, bare, model.begin, make_shell(bare)) == in_shell + sum(block.runs for block in blocks)
+
+
+def test_a_page_is_only_read_where_it_could_run():
+    """No reason outlives the blocks that it is about."""
+    able = [name_page(page) for page in PAGES if any(block.runs_in_shell for block in docs.read_blocks(page))]
+
+    assert [name for name in PARSED if name not in able] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_page)
@@ -191,6 +215,28 @@ def test_pages_are_read_as_they_are_written(bare: Path):
         ["demo"],
         ["report", "--json"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        ("adjudge report monday      # in the terminal", ["report", "monday"]),
+        ("adjudge judge a.txt --criteria 'Is polite.'", ["judge", "a.txt", "--criteria", "Is polite."]),
+        ("adjudge judge a.txt | cat", None),
+        ("adjudge judge a.txt > out.txt", None),
+        ("adjudge judge a.txt && deploy", None),
+        ("adjudge judge *.txt", None),
+        ('adjudge judge "$FILE"', None),
+        ("KEY=1 adjudge judge a.txt", None),
+        ("cat a.txt", None),
+    ],
+)
+def test_a_line_is_called_here_only_if_no_shell_would_change_it(line: str, arguments: list[str] | None):
+    """Pipes, redirections, patterns, variables and other programs need a shell."""
+    (block,) = docs.parse_blocks(house.ROOT / "page.md", f"```sh\n{line}\n```\n")
+    plain = docs.find_plain(block)
+
+    assert plain == (None if arguments is None else [arguments])
 
 
 def test_what_help_does_not_name_is_found(bare: Path, monkeypatch: pytest.MonkeyPatch):

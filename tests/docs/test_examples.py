@@ -147,7 +147,7 @@ def test_the_agent_forges_uses_promotes_and_loses_a_tier(
     lines = run_agent(monkeypatch, capsys, "--ledger", str(tmp_path / "agent.db"))
 
     assert [line.split()[0] for line in lines] == FORGED
-    assert "put out something else than was expected" in lines[0]
+    assert "gave another output than `expected`" in lines[0]
     assert lines[2].startswith("promote  usage:")
     assert lines[8] == "promote  to agent"
     assert lines[9] == "change   it is unreviewed, with the tier session"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -76,6 +77,20 @@ def test_signatures_are_those_of_python(package: str):
             plain = getattr(real, "__func__", real)
             if read_shown(documented) != read_real(plain):
                 differing[f"{module}.{name}.{method}"] = (read_shown(documented), read_real(plain))
+
+    assert differing == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_explained_arguments_are_those_of_the_signature(package: str):
+    """A function that explains its parameters explains each, in order; ``unknown`` is what no function takes."""
+    differing = {}
+    for module, name, value in list_public(package):
+        section = (inspect.getdoc(value) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+        explained = re.findall(r"^    (\w+): ", section, re.MULTILINE)
+        taken = [item for item in inspect.signature(value).parameters if item not in ("unknown", "self")]
+        if inspect.isfunction(value) and section and explained != taken:
+            differing[f"{module}.{name}"] = (explained, taken)
 
     assert differing == {}
 

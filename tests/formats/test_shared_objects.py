@@ -96,7 +96,7 @@ JUDGE = Judge(ScriptedModel({"safe": True}), reask=0)
 
 
 def judge_with(**options: Any) -> JudgeResult:
-    return Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 1}]})).evaluate_sync(
+    return Judge(ScriptedModel({"criteria": [{"score": 1}]})).evaluate_sync(
         options.pop("content", "x"), criteria="Good.", **options
     )
 
@@ -243,7 +243,7 @@ def test_what_is_written_of_such_a_value_says_so(shape: str, tmp_path: Path):
 )
 def test_an_object_that_appears_twice_is_written_twice(value: Any):
     """Sharing is no fault; only what it comes to counts."""
-    judge = Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 1}]}))
+    judge = Judge(ScriptedModel({"criteria": [{"score": 1}]}))
 
     assert judge.evaluate_sync(value, criteria="Good.", metadata={"m": value}).passed
     assert Gate("g", RUBRIC, judge).check_sync(value, metadata={"m": value}).allowed

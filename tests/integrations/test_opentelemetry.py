@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timed
 NAME, VALUE, LABEL = (f"gen_ai.evaluation.{name}" for name in ("name", "score.value", "score.label"))
 EXPLANATION = "gen_ai.evaluation.explanation"
 SECRET = "the content is 4711"
-GOOD = {"criteria": [{"name": "criteria", "reasoning": f"It says {SECRET}.", "score": 0.9}], "reasoning": SECRET}
+GOOD = {"criteria": [{"reasoning": f"It says {SECRET}.", "score": 0.9}], "reasoning": SECRET}
 
 
 class Collected:
@@ -91,7 +91,7 @@ def test_a_result_is_an_event(collected: Collected):
 
 def test_a_score_is_a_double(collected: Collected):
     """A yes or no answer has 1.0 and not 1, which a backend would keep in another column."""
-    judge_once(collected.make_emitter(), {"criteria": [{"name": "criteria", "reasoning": "r", "score": 1}]})
+    judge_once(collected.make_emitter(), {"criteria": [{"reasoning": "r", "score": 1}]})
 
     value = collected.read_one()[VALUE]
     assert (type(value), value) == (float, 1.0)
@@ -101,7 +101,7 @@ def test_a_score_is_a_double(collected: Collected):
 def test_the_label_is_the_outcome(collected: Collected, outcome: str):
     """There are three, and a dashboard can rely on them."""
     score = {"passed": 0.9, "failed": 0.1, "undecided": 7}[outcome]
-    judge_once(collected.make_emitter(), {"criteria": [{"name": "criteria", "reasoning": "r", "score": score}]})
+    judge_once(collected.make_emitter(), {"criteria": [{"reasoning": "r", "score": score}]})
 
     assert collected.read_one()[LABEL] == outcome
 
@@ -129,7 +129,7 @@ def test_no_content_is_in_an_event(collected: Collected):
 
 def test_an_explanation_is_added_when_it_is_asked_for(collected: Collected):
     """Without characters that a terminal would act on."""
-    reply = {"criteria": [{"name": "criteria", "reasoning": "r", "score": 0.9}], "reasoning": "It is\x1b[2J kind."}
+    reply = {"criteria": [{"reasoning": "r", "score": 0.9}], "reasoning": "It is\x1b[2J kind."}
     judge_once(collected.make_emitter(include_explanation=True), reply)
 
     assert collected.read_one()[EXPLANATION] == "It is·[2J kind."
@@ -355,7 +355,7 @@ def test_a_collector_receives_the_event(opted_in: Collected, require):
     with receive() as (address, requests):
         opted_in.logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(f"{address}/v1/logs")))
         with opted_in.tracer.start_as_current_span("chat") as span:
-            judge_once(opted_in.make_emitter(), {"criteria": [{"name": "criteria", "reasoning": "r", "score": 0.25}]})
+            judge_once(opted_in.make_emitter(), {"criteria": [{"reasoning": "r", "score": 0.25}]})
         opted_in.logs.shutdown()
     [(path, body)] = requests
     [resource] = ExportLogsServiceRequest.FromString(body).resource_logs

@@ -28,7 +28,7 @@ def grade(request: Request) -> Any:
     if score is None:
         return "I cannot say."
     return {
-        "criteria": [{"name": "criteria", "reasoning": "It\x1b[31m reads well.", "score": score}],
+        "criteria": [{"reasoning": "It\x1b[31m reads well.", "score": score}],
         "suggestions": [],
     }
 
@@ -141,7 +141,7 @@ def test_outputs_that_are_data_are_judged():
 
     def watch(request: Request) -> Any:
         seen.append(request.user)
-        return {"criteria": [{"name": "criteria", "reasoning": "r", "score": 1.0}]}
+        return {"criteria": [{"reasoning": "r", "score": 1.0}]}
 
     first, second = evaluate(open_evaluator(watch), {"answer": [1, 2]}, b"\0").cases
 

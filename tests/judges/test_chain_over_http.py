@@ -20,7 +20,7 @@ async def say_no(request: web.Request) -> web.StreamResponse:
     """Answer a rubric with a low score, with the token of the question."""
     body = json.loads(await request.read())
     token = re.search(r'"token": "(\w{8})"', body["messages"][-1]["content"])[1]
-    return web.json_response(completion(json.dumps({"token": token, "criteria": [{"name": "criteria", "score": 0.0}]})))
+    return web.json_response(completion(json.dumps({"token": token, "criteria": [{"name": "good", "score": 0.0}]})))
 
 
 class Hangs:

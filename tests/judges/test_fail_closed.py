@@ -110,7 +110,7 @@ def test_one_unreadable_reply_is_asked_again(fault):
 
 def test_a_second_attempt_repeats_the_prompt_with_a_reminder():
     """Without the unreadable reply, which may quote the attacker; same system part, same token."""
-    model = Plain("EVIL QUOTE", lambda request: json.dumps({"token": request.token, **GOOD}))
+    model = Plain("EVIL QUOTE", lambda request: json.dumps({"token": request.token, **scores(1.0, names=["good"])}))
     result = evaluate(Judge(model))
     first, second = model.requests
 

@@ -70,7 +70,7 @@ class Polite:
 
 
 def whole(content: str, task: str, reference: str, context: str, rubric: Rubric) -> bool:
-    return (content, task, reference, context, rubric.name) == ("Thank you.", "T", "R", "C", "criteria")
+    return (content, task, reference, context, rubric.name) == ("Thank you.", "T", "R", "C", "Is polite")
 
 
 def with_default(content: str, task: str = "none", limit: int = 5) -> bool:
@@ -229,7 +229,7 @@ def test_numpy_s_scalars_are_read():
     assert returning(np.bool_(True), criteria=POLITE).passed
     assert returning(np.float32(0.5), criteria=POLITE).score == 0.5
     assert returning(np.int64(1), criteria=POLITE).score == 1.0
-    entry = {"name": "criteria", "score": np.float64(0.25)}
+    entry = {"name": "is-polite", "score": np.float64(0.25)}
     assert returning({"criteria": [entry]}, criteria=POLITE).score == 0.25
     assert returning(np.float64("nan"), criteria=POLITE).undecided_because == "off_scale"
     assert (
@@ -376,7 +376,7 @@ def test_an_instance_of_the_result_format():
     assert result.value == Verdict(passed=True, note="fine")
     assert returning({"passed": False, "note": ""}, result_format=Verdict).outcome == "failed"
     assert "a Verdict" in refusal(True, result_format=Verdict)
-    both = {"criteria": [{"name": "criteria", "score": 1.0}], "passed": True, "note": ""}
+    both = {"criteria": [{"name": "is-polite", "score": 1.0}], "passed": True, "note": ""}
     assert returning(both, criteria=POLITE, result_format=Verdict).passed
     assert (
         returning(Verdict(passed=True), criteria=POLITE, result_format=Verdict).undecided_because == "missing_criterion"
@@ -387,7 +387,7 @@ def test_an_instance_of_the_result_format():
 
 def test_a_result_of_a_judge_inside():
     """A function may ask another judge about the same question, and hand its result on."""
-    inner = Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 0.9}], "reasoning": "r"}))
+    inner = Judge(ScriptedModel({"criteria": [{"score": 0.9}], "reasoning": "r"}))
 
     async def ask(content: str, rubric: Rubric) -> JudgeResult:
         return await inner.evaluate(content, rubric)
@@ -483,7 +483,7 @@ def test_a_model_of_the_call_is_asked_in_place_of_the_function():
 
 def test_chains_of_functions_and_models():
     """A function is a seat like any other, under any strategy."""
-    model = ScriptedModel({"criteria": [{"name": "criteria", "score": 0.9}]})
+    model = ScriptedModel({"criteria": [{"score": 0.9}]})
 
     assert JudgeChain([polite, model], strategy="consensus").evaluate_sync("Thank you.", criteria=POLITE).passed
     assert not JudgeChain([polite, model], strategy="consensus").evaluate_sync("No.", criteria=POLITE).passed
@@ -628,7 +628,7 @@ def test_what_a_named_model_said_in_the_place_of_a_function_is_read_as_a_model_s
 
 def test_a_result_that_failed_is_redecided_by_its_scores(tmp_path: Path):
     """By a lower threshold it would have passed, so its outcome is not held against its scores."""
-    inner = Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 0.6}]}))
+    inner = Judge(ScriptedModel({"criteria": [{"score": 0.6}]}))
 
     async def ask(content: str, rubric: Rubric) -> JudgeResult:
         return await inner.evaluate(content, rubric)

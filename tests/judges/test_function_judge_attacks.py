@@ -59,7 +59,7 @@ class Refusing:
 
     async def complete(self, request: Request, /) -> Reply:
         self.asked += 1
-        entry = {"name": "criteria", "reasoning": "", "score": 0.0}
+        entry = {"name": "good", "reasoning": "", "score": 0.0}
         return Reply(text=json.dumps({"token": request.token, "criteria": [entry]}))
 
 
@@ -234,7 +234,7 @@ def test_a_parameter_of_another_name_is_given_the_prompt_and_cannot_pass_by_it()
     assert (result.passed, result.undecided_because) == (False, "error")
     for message in (result.detail, complaint(Judge(model_function(careless)).evaluate_sync, "uses md5", RUBRIC)):
         assert "returned bool" in message
-        assert "name the parameter content" in message
+        assert "name its parameter content" in message
 
 
 def test_a_function_that_asks_for_content_sees_nothing_of_the_prompt():
@@ -563,7 +563,7 @@ def test_a_function_that_is_given_the_prompt_passes_by_nothing_it_returns(value:
     try:
         assert not Judge(model_function(lambda text: value), reask=0).evaluate_sync("x", RUBRIC).passed
     except UsageError as error:
-        assert "name the parameter content" in str(error)  # noqa: PT017 - it is no pass either
+        assert "name its parameter content" in str(error)  # noqa: PT017 - it is no pass either
 
 
 @dataclass

@@ -22,7 +22,7 @@ class Refusing:
     name = "approve"  # as the function is called, so that names tell nothing apart
 
     async def complete(self, request: Request, /) -> Reply:
-        entry = {"name": "criteria", "reasoning": "", "score": 0.0}
+        entry = {"name": "good", "reasoning": "", "score": 0.0}
         return Reply(text=json.dumps({"token": request.token, "criteria": [entry]}))
 
 

@@ -18,6 +18,8 @@ from kit.loops import run_virtual
 
 GOOD = scores(0.9)
 BAD = scores(0.1)
+NAMED = scores(0.9, names=["good"])
+"""As a model writes it that nobody fills names in for."""
 
 
 def evaluate(reply=GOOD, content="The content.", rubric=None, **options):
@@ -37,7 +39,7 @@ def made_rubric(*criteria: dict, **more) -> Rubric:
 @pytest.mark.parametrize(
     ("criteria", "names"),
     [
-        ("Is polite.", ["criteria"]),
+        ("Is polite.", ["is-polite"]),
         (["Is polite.", "Is short."], ["criterion-1", "criterion-2"]),
         ({"polite": "Is polite.", "short": "Is short."}, ["polite", "short"]),
     ],
@@ -48,6 +50,27 @@ def test_criteria_in_words_are_a_rubric(criteria, names):
 
     assert [(item.name, item.weight) for item in result.criteria] == [(name, 1.0) for name in names]
     assert (result.outcome, result.threshold) == ("passed", 0.7)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "rubric", "criterion"),
+    [
+        ("Is polite.", "Is polite", "is-polite"),
+        (
+            "Says what to do next, in at most three short sentences.",
+            "Says what to do next in at most three short",
+            None,
+        ),
+        ("...", "criteria", "criteria"),
+        ("答案有礼貌", "答案有礼貌", "答案有礼貌"),
+    ],
+)
+def test_a_sentence_is_named_by_its_words(sentence: str, rubric: str, criterion: str | None):
+    """As after ``--criteria``, so that a report says what was judged; one without words is called ``criteria``."""
+    _, model = evaluate(GOOD, criteria=sentence)
+
+    assert f"\nRubric: {rubric}\n" in model.requests[0].system
+    assert f"1. {criterion or rubric.lower().replace(' ', '-')}: {sentence}" in model.requests[0].system
 
 
 def test_a_threshold_in_the_call_is_in_force():
@@ -67,7 +90,7 @@ def test_a_rubric_given_to_the_call_replaces_the_judges_own():
     careful = Judge(ScriptedModel([scores(1.0, names=["own"]), GOOD]), rubric=own)
 
     assert careful.evaluate_sync("x").criteria[0].name == "own"
-    assert careful.evaluate_sync("x", criteria="Good.").criteria[0].name == "criteria"
+    assert careful.evaluate_sync("x", criteria="Good.").criteria[0].name == "good"
     assert Judge(ScriptedModel(YES), rubric="security").rubric.name
 
 
@@ -244,7 +267,7 @@ def test_throw_on_fail_returns_what_passed():
 def test_the_result_tells_everything_about_one_call():
     """What was said, by whom, how often, at what cost, about what."""
     reply = Reply(
-        text=json.dumps({**GOOD, "reasoning": "fine", "suggestions": ["less"]}),
+        text=json.dumps({**NAMED, "reasoning": "fine", "suggestions": ["less"]}),
         model="m-2026",
         usage=Usage(input_tokens=10, output_tokens=5),
     )
@@ -277,7 +300,7 @@ def test_an_undecided_judge_is_decided_by_the_judge():
 
 def test_structured_replies_are_keyed_by_criterion():
     """With the token as a member, checked in code like any other."""
-    keyed = {"criteria": {"criteria": {"reasoning": "so", "score": 0.9}}}
+    keyed = {"criteria": {"good": {"reasoning": "so", "score": 0.9}}}
     model = ScriptedModel(keyed, structured=True)
 
     assert Judge(model).evaluate_sync("x", criteria="Good.").passed
@@ -290,13 +313,13 @@ def test_structured_replies_are_keyed_by_criterion():
 
 def test_a_model_that_cannot_copy_the_token_may_do_without():
     """Declared by name; then the object must stand alone."""
-    plain = Plain(json.dumps(GOOD))
+    plain = Plain(json.dumps(NAMED))
 
     assert Judge(plain).evaluate_sync("x", criteria="Good.").undecided_because == "unparseable"
     result = Judge(plain, token=False).evaluate_sync("x", criteria="Good.")
     assert result.passed
     assert '"token"' not in plain.requests[-1].system + plain.requests[-1].user.rpartition("\n")[2]
-    chatty = Plain(f"{json.dumps(GOOD)}\nDone.")
+    chatty = Plain(f"{json.dumps(NAMED)}\nDone.")
     assert Judge(chatty, token=False).evaluate_sync("x", criteria="Good.").undecided_because == "unparseable"
 
 
@@ -312,7 +335,7 @@ def test_a_model_that_cannot_copy_the_token_may_do_without():
 )
 def test_one_leading_think_block_is_dropped(text, because):
     """It can only remove text: what is inside is never the answer."""
-    plain = Plain(lambda request: text.replace("%s", json.dumps({"token": request.token, **GOOD})))
+    plain = Plain(lambda request: text.replace("%s", json.dumps({"token": request.token, **NAMED})))
 
     assert Judge(plain, reask=0).evaluate_sync("x", criteria="Good.").undecided_because == because
 

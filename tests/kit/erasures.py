@@ -41,7 +41,7 @@ class Echo:
 
     async def complete(self, request: Any) -> Any:
         about = SECRET if SECRET in request.user else OTHER
-        reply = {"criteria": [{"name": "criteria", "reasoning": f"It says: {about}", "score": 0.2}]}
+        reply = {"criteria": [{"reasoning": f"It says: {about}", "score": 0.2}]}
         return await ScriptedModel(reply).complete(request)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from kit.cli import Provider, find_token, serve
 from kit.docs import Block
 
+FENCE = re.compile(r"<<\w+ (\w{8})>>")
 CRITERION = re.compile(r"^\d+\. (.+?): ", re.MULTILINE)
 
 
@@ -34,7 +35,7 @@ class ExampleModel(Provider):
         """Answer every criterion of the question, or with the page's ``text`` exactly that, as the provider would."""
         prompt = json.dumps(body).encode().decode("unicode_escape")
         text = self.replies.get("text") or self.judge(prompt)
-        text = text.replace("TOKEN", find_token(prompt)) if "TOKEN" in text else text
+        text = text.replace("TOKEN", FENCE.search(prompt)[1]) if "TOKEN" in text else text
         if "response_format" in body or "max_completion_tokens" in body:
             choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
             usage = {"prompt_tokens": 420, "completion_tokens": 60}

@@ -86,9 +86,10 @@ def silent(because: Reason = "error", **more: Any) -> Seat:
 
 
 def scores(*values: float, names: Sequence[str] = (), **more: Any) -> dict[str, Any]:
-    """A rubric's reply: one score per criterion, named ``criteria`` where there is one, else as told."""
-    names = names or (["criteria"] if len(values) == 1 else [f"criterion-{at}" for at in range(1, len(values) + 1)])
-    pairs = zip(names, values, strict=True)
+    """A rubric's reply: one score per criterion, in the name of the only one where there is one, else as told."""
+    if len(values) == 1 and not names:
+        return {"criteria": [{"reasoning": "so", "score": values[0]}], **more}
+    pairs = zip(names or [f"criterion-{at}" for at in range(1, len(values) + 1)], values, strict=True)
     return {"criteria": [{"name": name, "reasoning": "so", "score": score} for name, score in pairs], **more}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 LAYERS = (
     "errors",
     "panic",  # what an extension written in Rust raises
+    "class_help",
     "lazy",
     "formats",  # read strictly, shown safely
     "concurrency",

@@ -42,9 +42,7 @@ class Words:
         if "wait" in request.user:
             await asyncio.Event().wait()
         score = 1.0 if "good" in request.user else 0.0
-        return make_scripted_reply(
-            {"criteria": [{"name": "criteria", "reasoning": "r", "score": score}]}, request, self.name
-        )
+        return make_scripted_reply({"criteria": [{"reasoning": "r", "score": score}]}, request, self.name)
 
 
 def make_cases(number: int, *, start: int = 0) -> list[Case]:

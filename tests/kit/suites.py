@@ -38,7 +38,7 @@ asked = []
 def answer(request):
     asked.append(request)
     score = 0.2 if "rude" in request.user else 0.9
-    text = '{"criteria": [{"name": "criteria", "reasoning": "\\\\u001b[31mas it reads", "score": %s}]}' % score
+    text = '{"criteria": [{"name": "is-polite", "reasoning": "\\\\u001b[31mas it reads", "score": %s}]}' % score
     return Reply(text=text, usage=Usage(input_tokens=100, output_tokens=7))
 
 model = ScriptedModel(answer, name="fake")

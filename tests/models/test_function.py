@@ -8,11 +8,12 @@ import functools
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 
 from adjudge import Judge, JudgeChain, ModelError, UsageError
-from adjudge.models import Model, Reply, as_model, hosts_of
+from adjudge.models import Model, Reply, as_model, hosts_of, judge_function
 from kit.patience import HANG
 from kit.wire import PLAIN
 
@@ -186,6 +187,25 @@ def test_a_verdict_of_an_adapter_or_a_pair_is_a_failed_call(value):
         renamed = as_model(("other", as_model(source)))
         with pytest.raises(ModelError, match="other returned"):
             asyncio.run(renamed.complete(PLAIN))
+
+
+@pytest.mark.parametrize("answered", [True, "no reply"], ids=str)
+def test_an_adapter_is_told_what_makes_it_judge_in_code(answered: Any):
+    """Not to rename the parameter of its ``evaluate``, which changes nothing: its shape makes it a model."""
+
+    class Adapter:
+        name = "mine"
+
+        def evaluate(self, content: str) -> Any:
+            return answered
+
+    adapter = Adapter()
+    detail = Judge(adapter, reask=0).evaluate_sync("x", criteria="Good.").detail
+    assert "hand in judge_function(adapter.evaluate)" in str(detail)
+    assert "name its parameter" not in str(detail)
+
+    assert Judge(judge_function(lambda content: True)).evaluate_sync("x", criteria="Good.").passed
+    assert Judge(judge_function(adapter.evaluate)).model.name == "evaluate"
 
 
 @pytest.mark.parametrize("value", [b"bytes", {"passed": True}, ["x"]], ids=str)

@@ -642,6 +642,6 @@ def test_a_name_of_any_size_and_form_is_kept(path: Path):
 
 def test_a_scripted_model_is_asked_for_by_no_name():
     """A double in a test warns of nothing, whatever it is called."""
-    result = Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 1.0}]})).evaluate_sync("x", criteria="G.")
+    result = Judge(ScriptedModel({"criteria": [{"score": 1.0}]})).evaluate_sync("x", criteria="G.")
 
     assert (result.model_requested, result.model_differs) == (None, False)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timed
 
 
 ASKED = {"criteria": "Is polite."}
-VERDICT = {"criteria": [{"name": "criteria", "reasoning": "r", "score": 0.9}]}
+VERDICT = {"criteria": [{"name": "is-polite", "reasoning": "r", "score": 0.9}]}
 
 
 def reply(request_id: Any, raw: Any = None) -> Any:

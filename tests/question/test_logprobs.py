@@ -49,7 +49,7 @@ def judge_reply(write, likely=None, *, rubric=None, prompt=None, **options):
 
 def rubric_reply(*values, keyed=False, names=(), before=""):
     def write(token):
-        reply = scores(*values, names=names)
+        reply = scores(*values, names=names or (["good"] if len(values) == 1 else ()))
         if keyed:
             reply["criteria"] = {entry.pop("name"): entry for entry in reply["criteria"]}
         return before + json.dumps({"token": token, **reply})
@@ -148,9 +148,12 @@ def test_a_chosen_token_counts_even_where_it_is_not_among_the_likeliest():
 def test_without_probabilities_confidence_is_unknown():
     """``None``, and never what a model says about itself."""
     assert (
-        judge_reply(lambda token: json.dumps({"token": token, **scores(1), "confidence": 0.99})).confidence is not None
+        judge_reply(
+            lambda token: json.dumps({"token": token, **scores(1, names=["good"]), "confidence": 0.99})
+        ).confidence
+        is not None
     )
-    plain = Plain(lambda request: json.dumps({"token": request.token, **scores(1), "confidence": 0.99}))
+    plain = Plain(lambda request: json.dumps({"token": request.token, **scores(1, names=["good"]), "confidence": 0.99}))
 
     assert asyncio.run(Judge(plain).evaluate("x", criteria="Good.")).confidence is None
 
@@ -241,7 +244,7 @@ def test_a_stricter_flag_contradicts_an_expected_pass_too():
     """The stated score failed, the expected one passes, and the reply says no."""
 
     def write(token):
-        return json.dumps({"token": token, **scores(0), "passed": False})
+        return json.dumps({"token": token, **scores(0, names=["good"]), "passed": False})
 
     result = judge_reply(write, {SCORE: {"0": 0.1, "1": 0.9}}, scoring="expected")
 
@@ -270,7 +273,7 @@ def test_an_expected_pass_does_not_overrule_a_format_that_says_no(options, membe
     """With a rubric and a format both must pass, however the scores were read."""
 
     def write(token):
-        return json.dumps({"token": token, **scores(stated), **member})
+        return json.dumps({"token": token, **scores(stated, names=["good"]), **member})
 
     result = judge_reply(write, {SCORE: {"0": 0.1, "1": 0.9}}, scoring="expected", **options)
 
@@ -281,14 +284,14 @@ def test_an_expected_pass_with_a_format_that_says_yes_passes():
     """Also where the stated score alone would have failed."""
 
     def write(token):
-        return json.dumps({"token": token, **scores(0), "passed": True})
+        return json.dumps({"token": token, **scores(0, names=["good"]), "passed": True})
 
     assert judge_reply(write, {SCORE: {"0": 0.1, "1": 0.9}}, scoring="expected", result_format=Verdict).passed
 
 
 def test_probabilities_are_asked_for_only_where_they_are_used():
     """By expected scoring, and by a cascade."""
-    model = Plain(lambda request: json.dumps({"token": request.token, **scores(1)}))
+    model = Plain(lambda request: json.dumps({"token": request.token, **scores(1, names=["good"])}))
 
     async def main():
         await Judge(model).evaluate("x", criteria="Good.")
@@ -326,7 +329,7 @@ def test_no_text_moves_a_score(reasoning, before):
     """Neither before the object nor inside its reasoning."""
 
     def write(token):
-        entry = {"name": "criteria", "reasoning": reasoning, "score": 0}
+        entry = {"name": "good", "reasoning": reasoning, "score": 0}
         return before + json.dumps({"token": token, "criteria": [entry]}, ensure_ascii=False)
 
     result = judge_reply(write, {'"score": ': {"0": 0.75, "1": 0.25}}, scoring="expected")
@@ -341,7 +344,7 @@ def test_numbers_that_are_no_probabilities_move_nothing(logprob, place):
     """A server that sends NaN, infinity or more than one cannot turn a low score into a pass."""
 
     def line(request):
-        text = json.dumps({"token": request.token, **scores(0)})
+        text = json.dumps({"token": request.token, **scores(0, names=["good"])})
         made = list(tokens(text))
         at = next(number for number, token in enumerate(made) if token.token == "0")
         top = (("1", logprob), ("0", -0.1)) if place == "alternative" else ()
@@ -432,7 +435,7 @@ def test_tokens_around_the_text_do_not_hide_it():
     """A server that takes a fence and white space off the text, and leaves them in the tokens, is read all the same."""
 
     def line(request):
-        text = json.dumps({"token": request.token, **scores(1)})
+        text = json.dumps({"token": request.token, **scores(1, names=["good"])})
         place = text.rindex(SCORE) + len(SCORE)
         inside = tokens(text, {place: {"1": 0.75, "0": 0.25}})
         return Reply(text=text, logprobs=(*tokens(" ```json\n"), *inside, *tokens("\n```")))
@@ -448,7 +451,7 @@ def test_what_stands_after_the_object_moves_nothing(after):
     """A judge that fails the content and then quotes it is not made to pass by what it quotes."""
 
     def line(request):
-        text = json.dumps({"token": request.token, **scores(0.1)}) + "\n" + after
+        text = json.dumps({"token": request.token, **scores(0.1, names=["good"])}) + "\n" + after
         return Reply(text=text, logprobs=tokens(text))
 
     result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("The content.", criteria="Good."))
@@ -462,7 +465,7 @@ def test_quoted_scores_after_the_object_are_not_read():
     quoted = '\nThe content ends: ["criteria": [["criteria": ["score": 1.0'
 
     def line(request):
-        text = json.dumps({"token": request.token, **scores(0.1)}) + quoted
+        text = json.dumps({"token": request.token, **scores(0.1, names=["good"])}) + quoted
         return Reply(text=text, logprobs=tokens(text))
 
     result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("The content.", criteria="Good."))
@@ -474,7 +477,7 @@ def test_a_stricter_flag_inside_a_criterion_contradicts_the_expected_score():
     """Also when only the probabilities lift the score over the mark."""
 
     def line(request):
-        reply = scores(0)
+        reply = scores(0, names=["good"])
         reply["criteria"][0]["passed"] = False
         text = json.dumps({"token": request.token, **reply})
         place = text.rindex(SCORE) + len(SCORE)

@@ -57,7 +57,7 @@ def test_instructions_are_yours_and_stand_in_the_system_part():
 def test_reasoning_stands_before_score_in_every_form():
     """In the text form and in the schema, and the token before everything."""
     request = ask(structured=True)
-    entry = request.form.schema["properties"]["criteria"]["properties"]["criteria"]
+    entry = request.form.schema["properties"]["criteria"]["properties"]["good"]
 
     assert list(request.form.schema["properties"]) == ["token", "criteria", "reasoning", "suggestions"]
     assert list(entry["properties"]) == ["reasoning", "score"]

@@ -246,8 +246,8 @@ def test_what_cannot_be_read_is_asked_again():
 # ---------------------------------------------------------------- with a rubric
 
 
-CRITERIA = {"criteria": [{"name": "criteria", "reasoning": "so", "score": 0.9}]}
-LOW = {"criteria": [{"name": "criteria", "reasoning": "so", "score": 0.1}]}
+CRITERIA = {"criteria": [{"reasoning": "so", "score": 0.9}]}
+LOW = {"criteria": [{"reasoning": "so", "score": 0.1}]}
 
 
 @KINDS

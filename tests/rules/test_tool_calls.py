@@ -354,7 +354,7 @@ def test_wrong_parameters_are_refused_when_the_rule_is_made(spec):
 
 def test_a_failed_rule_decides_before_a_model_is_asked():
     """As with every rule of severity error."""
-    model = ScriptedModel({"criteria": [{"name": "criteria", "reasoning": "", "score": 1.0}]})
+    model = ScriptedModel({"criteria": [{"reasoning": "", "score": 1.0}]})
     judge = Judge(model)
     result = judge.evaluate_sync(chat(["delete"]), criteria="Is polite.", rules=[{"not_called": "delete"}])
 

@@ -74,7 +74,7 @@ class Half:
                 await asyncio.sleep(0)
             self.asked.set()
             await asyncio.Event().wait()
-        return make_scripted_reply({"criteria": [{"name": "criteria", "score": 1.0}]}, request, self.name)
+        return make_scripted_reply({"criteria": [{"score": 1.0}]}, request, self.name)
 
 
 def test_an_answer_of_a_judgement_that_was_cut_off_is_not_asked_again(tmp_path: Path):
@@ -170,7 +170,7 @@ class Verdict:
         (Judge(Words(), temperature=1.0), {}, ("judge changed", "temperature: 0.0 before, 1.0 now")),
         (JudgeChain([Words()], name="words"), {}, ("judge changed", 'kind: "judge" before, "chain" now')),
         (None, {"threshold": 0.9}, ("rubric changed", "passing_threshold: 0.7 before, 0.9 now")),
-        (None, {"criteria": "Is bad."}, ("rubric changed", 'criteria 1.description: "Is good." before')),
+        (None, {"criteria": "Is bad."}, ("rubric changed", 'name: "Is good" before, "Is bad" now')),
         (None, {"instructions": "Be strict."}, ("asked changed", "wording")),
         (None, {"rules": [{"regex": "x"}]}, ("asked changed", "rules")),
         (None, {"context": "law"}, ("asked changed", 'context: null before, "law" now')),
@@ -222,7 +222,7 @@ def test_what_failed_for_a_while_can_be_judged_again(tmp_path: Path):
     class Mended(Words):
         async def complete(self, request: Request, /) -> Reply:
             self.requests.append(request)
-            return make_scripted_reply({"criteria": [{"name": "criteria", "score": 1.0}]}, request, self.name)
+            return make_scripted_reply({"criteria": [{"score": 1.0}]}, request, self.name)
 
     mended = Mended()
     done = do(dataset, Judge(mended), out=out, resume=True, retry=["error"])
@@ -238,7 +238,7 @@ def test_what_was_answered_to_no_use_is_asked_again(tmp_path: Path, cached: bool
 
         async def complete(self, request: Request, /) -> Reply:
             self.requests.append(request)
-            score = {"criteria": [{"name": "criteria", "score": 1.0}]}
+            score = {"criteria": [{"score": 1.0}]}
             return (
                 make_scripted_reply(score, request, self.name)
                 if self.clear or "good" in request.user

@@ -226,7 +226,7 @@ def test_a_judge_of_anybodys_is_asked():
 
     async def answer(prompt: str) -> str:
         token = prompt.partition('"token": "')[2][:8]
-        return json.dumps({"token": token, "criteria": [{"name": "criteria", "score": 1}]})
+        return json.dumps({"token": token, "criteria": [{"name": "is-good", "score": 1}]})
 
     assert do(["a", "b"], Seat("passed", name="own")).counts["passed"] == 2
     assert do(["a", "b"], answer).status == "finished"
@@ -402,7 +402,7 @@ def test_the_manifest_says_what_was_done(tmp_path: Path):
         ["adjudge", "run"],
     )
     assert (manifest["dataset"]["path"], manifest["dataset"]["cases"]) == (str(path), 1)
-    assert (manifest["judge"]["model"]["name"], manifest["rubric"]["name"]) == ("words", "criteria")
+    assert (manifest["judge"]["model"]["name"], manifest["rubric"]["name"]) == ("words", "Is good")
     assert (manifest["options"]["repeat"], manifest["counts"]["passed"]) == (1, 1)
     assert {len(digest) for digest in manifest["digests"].values()} == {64}
     for file in (tmp_path / "run").iterdir():
@@ -416,7 +416,7 @@ def test_usage_is_summed_and_unknown_costs_are_unknown():
     from adjudge.models import Reply
 
     def answer(request: Request) -> Reply:
-        text = json.dumps({"token": request.token, "criteria": [{"name": "criteria", "score": 1}]})
+        text = json.dumps({"token": request.token, "criteria": [{"name": "is-good", "score": 1}]})
         cost = 0.5 if "priced" in request.user else None
         return Reply(text=text, usage=Usage(input_tokens=10, output_tokens=2, cost_usd=cost))
 
@@ -451,7 +451,7 @@ def test_odd_contents_are_kept_and_the_run_goes_on():
 
 def test_a_scripted_judge_runs_out():
     """A script that ends is a failing model like any other: the rest is undecided, and the run finishes."""
-    model = ScriptedModel([{"criteria": [{"name": "criteria", "score": 1}]}])
+    model = ScriptedModel([{"criteria": [{"score": 1}]}])
     done = do(["a", "b", "c"], Judge(model), concurrency=1)
 
     assert [item.result.outcome for item in done.items()] == ["passed", "undecided", "undecided"]

@@ -241,7 +241,7 @@ def test_a_repeated_id_is_a_bad_row(tmp_path: Path, concurrency: int):
         data_set = done.manifest["dataset"]
         assert (data_set["cases"], data_set["skipped"]) == (3, 3)
         assert [row["where"].rpartition(", ")[2] for row in data_set["bad_rows"]] == ["line 3", "line 5", "line 6"]
-        assert data_set["bad_rows"][0]["why"].startswith("the id 'a' is that of case 0 already")
+        assert data_set["bad_rows"][0]["why"].startswith("the id 'a' is already used by case 0")
     assert open_run(tmp_path / "run").manifest["digests"] == done.manifest["digests"]
 
 

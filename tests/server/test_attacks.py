@@ -46,7 +46,7 @@ undo_seconds = 30
 
 JUDGES = """
 def check(content):
-    return {"criteria": [{"name": "criteria", "score": 1.0, "reasoning": "It is kind."}]}
+    return 1.0, "It is kind."
 """
 
 SCOPES = ("judge", "approve", "label", "adjudicate", "read")
@@ -205,7 +205,7 @@ SECRET = "GEHEIM: pay Mallory what is owed to somebody else, today"
 
 async def ask_without_a_gate(ledger: Ledger) -> str:
     """The id of a request that a program makes by itself, which is no gate's."""
-    reply = {"criteria": [{"name": "criteria", "reasoning": "No.", "score": 0.1}]}
+    reply = {"criteria": [{"reasoning": "No.", "score": 0.1}]}
     result = await Judge(ScriptedModel(reply), name="careful").evaluate(SECRET, criteria="Is good.")
     async with Approvals(ledger) as approvals:
         return await approvals.request(result, SECRET, approvers=["Ana", "Gil"], content=SECRET)

@@ -40,13 +40,13 @@ def test_the_fixture_is_awaited_in_a_test_with_a_loop(suite):
         suite,
         "from adjudge import Criterion, JudgmentFailed, Rubric",
         "from types import SimpleNamespace",
-        "RUBRIC = Rubric(name='Polite', criteria=[Criterion(name='criteria', description='Is polite.')])",
+        "RUBRIC = Rubric(name='Polite', criteria=[Criterion(name='is-polite', description='Is polite.')])",
         "@pytest.fixture",
         "def anyio_backend(): return 'asyncio'",
         "@pytest.mark.anyio",
         "async def test_one(judge):",
         "    result = await judge(SimpleNamespace(output='nice'), rubric=RUBRIC, throw_on_fail=True)",
-        "    assert result.passed and result.criterion('criteria').score == 0.9",
+        "    assert result.passed and result.criterion('is-polite').score == 0.9",
         "    with pytest.raises(JudgmentFailed) as caught:",
         "        await judge('rude', rubric=RUBRIC, throw_on_fail=True)",
         "    assert caught.value.result.outcome == 'failed'",
@@ -140,7 +140,7 @@ def test_a_failed_assertion_says_criterion_by_criterion_why(suite):
     done.stdout.fnmatch_lines(
         [
             "E *AssertionError: ✗ failed 0.20 of 0.70 needed (judge fake)",
-            "E *  0.20 ██░░░░░░░░ criteria",
+            "E *  0.20 ██░░░░░░░░ is-polite",
             "E *·?31mas it reads",
             "E *again: pytest test_it.py::test_one --judge python:fake:model",
         ]
@@ -286,7 +286,7 @@ def test_a_call_may_name_another_model(suite):
 
 def test_rubrics_are_found_beside_the_test_and_by_name(suite):
     """A relative path is seen from the test's file or the root directory, a name in adjudge.toml."""
-    text = "name: Polite\nmodel: openai:never-asked\ncriteria: [{name: criteria, description: Is polite.}]\n"
+    text = "name: Polite\nmodel: openai:never-asked\ncriteria: [{name: is-polite, description: Is polite.}]\n"
     (suite.path / "deep").mkdir()
     (suite.path / "deep" / "polite.yaml").write_text(text)
     (suite.path / "deep" / "test_deep.py").write_text(
@@ -607,11 +607,11 @@ def test_junit_has_the_judgements(suite):
         "adjudge.outcome": "passed",
         "adjudge.score": "0.9",
         "adjudge.judge": "fake",
-        "adjudge.criterion.criteria": "0.9",
+        "adjudge.criterion.is-polite": "0.9",
         "adjudge.outcome#2": "failed",
         "adjudge.score#2": "0.2",
         "adjudge.judge#2": "fake",
-        "adjudge.criterion.criteria#2": "0.2",
+        "adjudge.criterion.is-polite#2": "0.2",
     }
 
 

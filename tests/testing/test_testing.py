@@ -74,6 +74,23 @@ def test_the_token_is_filled_in(line, text):
     assert say(ScriptedModel(line), ASKED).text == text
 
 
+@pytest.mark.parametrize(
+    ("entries", "criteria", "because"),
+    [
+        ([{"score": 0.9}], "Is polite.", None),
+        ([{"name": "is-polite", "score": 0.9}], "Is polite.", None),
+        ([{"name": "polite", "score": 0.9}], "Is polite.", "missing_criterion"),
+        ([{"score": 0.9}], ["Is polite.", "Is short."], "unparseable"),
+        ([{"score": 0.9}, {"score": 0.9}], ["Is polite.", "Is short."], "unparseable"),
+    ],
+)
+def test_the_name_of_the_only_criterion_is_filled_in(entries, criteria, because):
+    """Where there are several, the script says which: a score is never given to one by its place."""
+    judge = Judge(ScriptedModel({"criteria": entries}), reask=0)
+
+    assert judge.evaluate_sync("Thank you.", criteria=criteria).undecided_because == because
+
+
 def test_another_model_of_the_script_shares_its_requests():
     """So a test can see which model was asked."""
     model = ScriptedModel(YES, name="small")
@@ -123,7 +140,7 @@ def test_every_fault_changes_the_reply(fault, text):
 @pytest.mark.parametrize("structured", [False, True])
 def test_no_fault_ever_passes(fault, structured):
     """In text mode and with structured output."""
-    keyed = {"criteria": {"criteria": {"reasoning": "so", "score": 1.0}}}
+    keyed = {"criteria": {"good": {"reasoning": "so", "score": 1.0}}}
     model = FaultyModel(ScriptedModel(keyed if structured else scores(1.0)), [fault] * 9)
     judge = Judge(model, structured="schema" if structured else "text", timeout=0.05, reask=0)
 

@@ -169,7 +169,7 @@ def _list_members(message: dict[str, Any], name: str) -> Sequence[Any]:
 
 
 def _read_part(part: Any, known: AbstractSet[str]) -> Iterator[MessagePart]:
-    """Read a part of a message; ``known`` are the ids of calls that stand beside it, which some write twice."""
+    """Read a part of a message; ``known`` are the ids of calls next to it, which some write twice."""
     if isinstance(part, str):
         part = {"type": "text", "text": part}
     kind = read_kind(part)

@@ -68,7 +68,7 @@ def _read_chat(span: Span, agent: str | None) -> ModelRequest:
 
 
 def _read_tool(span: Span, agent: str | None) -> ToolRun:
-    """Read what ran."""
+    """Read the execution of a tool."""
     read = span.attributes.get
     result, kind = read("gen_ai.tool.call.result"), read_name(read("error.type"))
     return ToolRun(

@@ -40,16 +40,21 @@ class AgentRun:
     _layout: ClassVar[Layout] = Layout(omitted=("exit_code", "budget"))
 
     steps: tuple[Step, ...] = ()
+    """What happened, in order."""
     answer: str | None = None
     """The agent's last word; ``None`` if there is none."""
     files: tuple[FileChange, ...] = ()
+    """The files that the run changed."""
     outcome: RunOutcome = "finished"
     """``held`` if the run waits for a person."""
     exit_code: int | None = None
+    """The exit status of the agent's process; ``None`` is unknown."""
     usage: Usage | None = None
+    """Tokens and calls of the agent; ``None`` is unknown."""
     cost: float | None = None
     """Dollars; ``None`` means unknown, never free."""
     duration_ms: float | None = None
+    """How long it ran, in milliseconds; ``None`` is unknown."""
     complete: bool = True
     """False if something could not be read or the run was cut short: then "it did not" proves nothing."""
     problems: tuple[str, ...] = ()
@@ -57,6 +62,7 @@ class AgentRun:
     unknown: tuple[Unknown, ...] = ()
     """Parts that the source does not record. A rule about one of them fails."""
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Yours, and what the source adds."""
     budget: int = BUDGET
     """Tokens of it that a judge is shown, at four characters each; ``dataclasses.replace(run, budget=...)`` shows more
     or less."""

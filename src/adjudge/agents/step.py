@@ -25,14 +25,17 @@ class AgentCall:
     _layout: ClassVar[Layout] = Layout(omitted=("call_id", "result", "error", "duration_ms", "agent"))
 
     tool: str
+    """The name of the tool."""
     arguments: Any = field(default_factory=dict, hash=False)
     """The arguments as JSON, by name; a text where the agent wrote arguments that cannot be read."""
     call_id: str | None = None
+    """The id that the agent gave the call; ``None`` if it gave none."""
     result: str | None = None
     """What the tool returned, as text without the line ends after it."""
     error: str | None = None
     """What the tool said when it failed; ``None`` if it did not."""
     duration_ms: float | None = None
+    """How long it took, in milliseconds; ``None`` is unknown."""
     agent: str | None = None
     """The sub-agent that made the call; ``None`` for the agent itself."""
 
@@ -65,8 +68,11 @@ class Step:
     _layout: ClassVar[Layout] = Layout(omitted=("text", "call", "turn"))
 
     role: Role
+    """Who acted: ``user``, ``assistant`` (every call, too) or ``system``."""
     text: str = ""
+    """The words; empty for a call."""
     call: AgentCall | None = None
+    """The call; ``None`` for words."""
     turn: int = 0
     """The number of the agent's reply that it belongs to, from 0. Calls of one reply are made at once: none of them
     has seen what another returned."""
@@ -99,7 +105,9 @@ class FileChange:
     path: str
     """Its path in the workspace, with ``/`` between the parts."""
     kind: ChangeKind
+    """``added``, ``modified`` or ``deleted``."""
     diff: str = ""
+    """The change as a unified diff; empty where there is none to show."""
 
     def __post_init__(self) -> None:
         check_text("path", self.path)

@@ -48,7 +48,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
-    """A tool that ran."""
+    """One execution of a tool."""
 
     span: Span
     agent: str | None = None
@@ -161,8 +161,8 @@ class _Reader:
         requests = {request.span.id for request in trace.requests}
         self.inside = find_holders(trace.spans, lambda span: span.id in requests)
         self.began = False
-        self.ran: set[str] = set()
-        """The ids of the calls whose tools are known to have run."""
+        self.executed: set[str] = set()
+        """The ids of the calls whose tools were executed."""
 
     def make_run(self) -> AgentRun:
         transcript, root = self.transcript, self.trace.root
@@ -256,7 +256,7 @@ class _Reader:
         self.transcript.add_result(part.call_id, part.text if known is None else known, failed=part.failed)
 
     def _read_tool(self, run: ToolRun, calls: _Calls) -> None:
-        """Read what ran: it says how a call went, and of a call that no message has, that it was made."""
+        """Read the execution of a tool: it shows how a call went, and a call that no message has."""
         call_id, transcript = calls.find(run), self.transcript
         if call_id is None:
             call_id = run.call_id if isinstance(run.call_id, str) and run.call_id else f"span {run.span.id}"
@@ -265,9 +265,9 @@ class _Reader:
                 transcript.report("the arguments of a call were not exported")
             if not transcript.has_call(call_id):
                 transcript.add_call(run.tool, read_arguments(run.arguments), call_id, agent=run.agent)
-        elif call_id in self.ran:
+        elif call_id in self.executed:
             transcript.report(f"the tool of the call {quote(call_id, 60)} ran twice")
-        self.ran.add(call_id)
+        self.executed.add(call_id)
         if run.result is not None and not transcript.has_result(call_id):
             transcript.add_result(call_id, run.result)
         transcript.note_failure(call_id, run.failure, run.span.duration_ms)
@@ -275,7 +275,7 @@ class _Reader:
     def _knows_failures(self) -> bool:
         """Return whether each call's tool has a span: of one without, nobody knows whether it failed."""
         steps = self.transcript.steps
-        return not steps or all(step.call is None or step.call.call_id in self.ran for step in steps)
+        return not steps or all(step.call is None or step.call.call_id in self.executed for step in steps)
 
     def _find_answer(self) -> str | None:
         """Find the agent's last word: the text of its last reply, if that called nothing.
@@ -295,13 +295,13 @@ class _Reader:
                 answer = write_answer(self.trace.output)
                 if not self.transcript.has_result(call.call_id):
                     self.transcript.add_result(call.call_id, answer)
-                self.ran.add(call.call_id)
+                self.executed.add(call.call_id)
                 return answer
         return None
 
 
 class _Calls:
-    """The calls of a run, found by what a tool's span says of the one that it ran."""
+    """The calls of a run, found by what a tool's span says of the one that it executed."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -318,7 +318,7 @@ class _Calls:
                 self.by_arguments[call.tool, text].append(call.call_id)
 
     def find(self, run: ToolRun) -> str | None:
-        """Find the call that a tool ran for; ``None`` if no message has it."""
+        """Find the call that a tool was executed for; ``None`` if no message has it."""
         if isinstance(run.call_id, str) and run.call_id:
             return self._find_named(run)
         tool = run.tool if isinstance(run.tool, str) else ""
@@ -357,9 +357,9 @@ _MOST_ALIKE = 100
 """Calls with the same arguments among which the one that a result names is searched."""
 
 
-def _fits(arguments: Any, ran: Any) -> bool:
-    text = ran if isinstance(ran, str) else _write(ran)
-    return text in _list_texts(arguments) or _write(read_arguments(ran)) == _write(arguments)
+def _fits(arguments: Any, traced: Any) -> bool:
+    text = traced if isinstance(traced, str) else _write(traced)
+    return text in _list_texts(arguments) or _write(read_arguments(traced)) == _write(arguments)
 
 
 def _list_texts(arguments: Any) -> set[str]:

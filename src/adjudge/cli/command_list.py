@@ -18,7 +18,9 @@ class ListedCommand:
 
 COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
     "Everyday": (
-        ListedCommand(name="judge", place="judge:judge", sentence="Judge contents by a rubric or a sentence."),
+        ListedCommand(
+            name="judge", place="judge:judge", sentence="Judge one or more texts against a rubric or a sentence."
+        ),
         ListedCommand(
             name="run",
             place="run:run_data",
@@ -53,7 +55,7 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
         ListedCommand(
             name="label",
             place="label:label",
-            sentence="Label the cases of a run or a data set, one key an answer.",
+            sentence="Label the cases of a run or a data set with single keystrokes.",
         ),
         ListedCommand(
             name="agree",

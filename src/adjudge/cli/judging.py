@@ -11,7 +11,7 @@ from adjudge.config.judges import Panel
 from adjudge.dataset.case_criteria import CaseCriteria
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.rubric.rubric import Rubric, name_rubric
+from adjudge.rubric.rubric import Rubric, make_rubric
 
 
 def make_panel(options: JudgeOptions) -> Panel:
@@ -55,10 +55,11 @@ def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = Tr
     if options.criteria is not None:
         if not options.criteria.strip():
             raise UsageError("--criteria is empty; say in a sentence what is good")
-        return name_rubric(options.criteria)
+        return make_rubric(options.criteria)
     rubric = config.find_default_rubric() if options.rubric is None else config.find_rubric(options.rubric)
     if rubric is None and needed:
         extra = "; --threshold alone says nothing about what is good" if options.threshold is not None else ""
+        extra += "; to check by rules alone, use adjudge rules check" if options.rules else ""
         raise UsageError(f"nothing says what good means: give --rubric NAME or --criteria TEXT{extra}")
     return rubric
 

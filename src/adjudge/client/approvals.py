@@ -18,6 +18,7 @@ class RemoteApprovals:
     """A server's requests for approval. The key's own name as an approver is who decides."""
 
     connection: Connection
+    """The way to the server."""
 
     async def list(
         self,

@@ -35,7 +35,15 @@ _BUSY = frozenset({429, 502, 503})
 
 
 class Connection:
-    """The way to one server. One session per running loop, opened at first use and closed with the loop."""
+    """The way to one server. One session per running loop, opened at first use and closed with the loop.
+
+    Args:
+        url: The server's address.
+        key: The text that `adjudge keys create` printed; ``None`` for none.
+        timeout: Seconds for one request.
+        allow_http: Send a key in the clear to another machine.
+        largest_answer: The most bytes of an answer that are read.
+    """
 
     def __init__(
         self,

@@ -22,8 +22,11 @@ class RemoteInputFirewall:
     """An input firewall with a judge of a server. Where the server says nothing, the arguments are rejected."""
 
     connection: Connection
+    """The way to the server."""
     judge: str | None = None
+    """The name of the server's judge; ``None`` is its default."""
     tool_name: str | None = None
+    """The name of the function that is protected, as the judge is shown it."""
 
     async def check(self, arguments: Mapping[str, Any]) -> InputVerdict:
         """Check whether some arguments may reach a function, as ``InputFirewall.check`` does."""
@@ -51,8 +54,11 @@ class RemotePromptFirewall:
     """A prompt firewall with a judge of a server. Where the server says nothing, no rule is kept."""
 
     connection: Connection
+    """The way to the server."""
     judge: str | None = None
+    """The name of the server's judge; ``None`` is its default."""
     on_unsafe: OnUnsafe = "drop_batch"
+    """``drop_batch`` keeps all rules or none, ``drop_flagged`` the rules that no judge rejected."""
 
     async def check(self, rules: Sequence[str]) -> FirewallVerdict:
         """Check which of some rules may reach a prompt, as ``PromptFirewall.check`` does."""

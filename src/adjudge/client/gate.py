@@ -41,7 +41,9 @@ class RemoteGate:
     """A gate of a server. A server that cannot be reached, is too busy or fails blocks, and never lets through."""
 
     name: str
+    """The name of the gate on the server."""
     connection: Connection
+    """The way to the server."""
 
     async def check(
         self,

@@ -27,7 +27,9 @@ class RemoteJudge:
     """A judge of a server; ``None`` as its name is the server's default."""
 
     name: str | None
+    """The name of the server's judge; ``None`` is its default."""
     connection: Connection
+    """The way to the server."""
 
     async def evaluate(
         self,

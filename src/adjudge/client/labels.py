@@ -25,7 +25,9 @@ class RemoteLabelQueue:
     """The queue of a server's run. The key's own name as a rater is who labels."""
 
     connection: Connection
+    """The way to the server."""
     run: str
+    """The run that is labelled, by its name on the server."""
 
     async def next(self, *, skipped: bool = False) -> LabelTask | None:
         """Draw the next question, blind, or ``None`` where nothing is left now; its contents are texts, as shown."""

@@ -25,6 +25,7 @@ class RemoteLedger:
     """A server's ledger, to read."""
 
     connection: Connection
+    """The way to the server."""
 
     async def query(
         self,

@@ -20,6 +20,7 @@ class RemoteResults:
     """The decisions and results that a server recorded, to read."""
 
     connection: Connection
+    """The way to the server."""
 
     async def query(
         self,

@@ -23,7 +23,9 @@ class RemoteEmergentJudge:
     """A review of tools with a judge of a server. Where the server says nothing, nothing is approved."""
 
     connection: Connection
+    """The way to the server."""
     judge: str | None = None
+    """The name of the server's judge; ``None`` is its default."""
 
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
         """Decide whether a candidate may become a tool, as ``EmergentJudge.review_creation`` does."""

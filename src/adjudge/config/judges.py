@@ -220,8 +220,8 @@ def _prefix_errors(where: str) -> Iterator[None]:
 
 _NOTHING = (
     "there is no judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
-    "start a local server such as Ollama, or name one with --judge; adjudge demo judges without one, and "
-    "adjudge doctor says what is set here"
+    "start a local server such as Ollama, or name one with --judge (--judge rules where rules alone decide); "
+    "adjudge demo judges without one, and adjudge doctor says what is set here"
 )
 
 

@@ -30,7 +30,9 @@ class ServerSettings:
     """The settings of ``[server]``. Times are in seconds, sizes in bytes."""
 
     host: str = "127.0.0.1"
+    """The address of this machine on which it listens."""
     port: int = PORT
+    """The port on which it listens."""
     uds: str | None = None
     """The path of a Unix socket on which it listens too, for hooks of this machine."""
     uds_mode: str = "0600"
@@ -50,6 +52,7 @@ class ServerSettings:
     runs: str | None = None
     """The folder whose run folders are listed and labelled, from the folder of ``adjudge.toml``."""
     largest_body: int = 1_000_000
+    """The largest body of a request; a larger one is answered with 413."""
     deadline: float = 60.0
     """Seconds that one request may take, its time in the queue included."""
     concurrency: int = 64

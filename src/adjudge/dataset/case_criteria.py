@@ -128,6 +128,7 @@ class SplitRow:
     """A row, split into how it is judged and the rest."""
 
     rest: dict[str, Any]
+    """The fields that are not about how it is judged."""
     criteria: dict[str, Any]
     """The arguments of ``Case`` that say how it is judged."""
     ignored: tuple[str, ...]

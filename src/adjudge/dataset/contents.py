@@ -76,6 +76,9 @@ def digest_content(content: object) -> str:
 
     Of a pair the sides count by name, in whichever order they are written. A content that no judge can be shown, such
     as one with half of a surrogate pair, has a digest too, which no text has.
+
+    Args:
+        content: The content, as a judge is given it.
     """
     if isinstance(content, ErasedContent):
         return content.digest
@@ -119,7 +122,11 @@ class ContentTally:
 
 
 def make_content_set(digests: Iterable[str]) -> ContentSet:
-    """Return the set of contents with these digests."""
+    """Return the set of contents with these digests.
+
+    Args:
+        digests: The digests, as ``digest_content`` makes them.
+    """
     tally = ContentTally()
     for digest in digests:
         tally.add(digest)

@@ -71,6 +71,20 @@ class Dataset:
     """Cases from a file, a frame or a program. Each iteration reads them again, one at a time.
 
     Made by ``open_dataset`` and ``Dataset.of``. ``bad_rows``, ``skipped`` and ``notes`` are about the latest iteration.
+
+    Args:
+        read: Returns the rows, each with its number, from the first; called for each iteration.
+        name: The path, or what a program calls it.
+        unit: What a row is called in messages.
+        fields: Which field of a row is which part of a case.
+        on_bad_row: ``fail`` raises for a row that is no case, ``skip`` counts it and goes on.
+        check_ids: Raise for an id that an earlier case has.
+        size: The number of rows, where that is known without reading them.
+        once: True if it can be read once only.
+        path: The file it is read from; ``None`` for standard input, and for what a program holds.
+        label_map: What the words of labels mean.
+        criteria: Whether rows may bring criteria, rubrics, rules or thresholds of their own.
+        folder: The folder in which rows may name transcripts.
     """
 
     def __init__(

@@ -53,6 +53,9 @@ def parse_label_map(text: str) -> dict[str, LabelValue]:
 
     A word can mean ``true``, ``false``, a number, ``first``, ``second``, ``tie``, ``null`` (unknown) or
     ``cannot_tell``. A word that holds a comma or begins or ends with a blank needs ``label_map=`` of the library.
+
+    Args:
+        text: The map as text.
     """
     label_map: dict[str, LabelValue] = {}
     for part in text.split(","):

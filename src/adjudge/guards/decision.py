@@ -15,7 +15,11 @@ from adjudge.result import DecidedBy, JudgeResult, make_id, read_result
 
 
 class Blocked(AdjudgeError):
-    """A gate's guard blocked a call; ``decision`` says who decided and why, and whether a person was asked."""
+    """A gate's guard blocked a call.
+
+    Args:
+        decision: The gate's decision: who decided and why, and whether a person was asked.
+    """
 
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision.explain())
@@ -55,9 +59,11 @@ class ApprovalAnswer:
     """
 
     approved: bool
+    """Whether it was approved; only ``True`` counts as a yes."""
     by: str | None
     """The name of who decided; ``None`` when it was a policy, because the request expired."""
     reason: str | None = ""
+    """The reason that was given."""
     judged: JudgeResult | None = None
     """The result of the judge that answered in people's place; ``None`` when no judge did."""
     subject: str | None = None
@@ -88,6 +94,7 @@ class Decision:
     gate: str
     """The name of the gate."""
     allowed: bool
+    """Whether the content may go through now."""
     decided_by: DecidedBy
     """``judge``, ``rule``, ``human``, or ``policy`` if none of these three decided."""
     pending: bool = False
@@ -97,12 +104,16 @@ class Decision:
     detail: str = ""
     """One sentence: which policy decided, who approved, or what went wrong."""
     mode: Mode = "enforce"
-    """The gate's mode; of ``enforce_when_certified``, whether it enforced or observed this time."""
+    """``enforce`` acts on the answer; ``observe`` lets the content through and records what would have happened.
+
+    Of a gate with ``enforce_when_certified`` it is what the gate did this time.
+    """
     would_allow: bool | None = None
     """The decision of ``mode="enforce"`` without a person; ``None`` if nothing was judged."""
     sampled: bool = True
     """False when the content was let through unjudged, because ``sample`` is below 1."""
     approval_id: str | None = None
+    """The id of the request to a person; ``None`` if nobody was asked."""
     request: str | None = None
     """Digest of the request to a person, to which the answer is bound; ``None`` if nobody was asked."""
     basis: Mapping[str, Any] = field(default_factory=dict)
@@ -116,9 +127,13 @@ class Decision:
     subject: str | None = None
     """Digest of the content as you passed it, before any redaction."""
     duration_ms: float = 0.0
+    """How long the check took."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Yours: the ``metadata`` that the check was given."""
     id: str = field(default_factory=make_id)
+    """The id of this decision."""
     created_at: datetime = field(default_factory=_now)
+    """When it was made, in UTC."""
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -195,12 +210,15 @@ class GateEvent:
     kind: EventKind
     """``judged``, ``asked`` (a person), ``answered`` (that person), ``unrecorded`` (the ledger failed), ``decided``."""
     gate: str
+    """The name of the gate."""
     subject: str | None = None
     """Digest of the content."""
     detail: str = ""
+    """What happened, in one sentence."""
     decision: Decision | None = None
     """With ``decided``, what was decided."""
     at: datetime = field(default_factory=_now)
+    """When it happened, in UTC."""
 
 
 class Recorder(Protocol):

@@ -19,8 +19,11 @@ class Policy:
     """The steps that a gate takes for a result that is not a pass."""
 
     on_failed: OnFailed = "block"
+    """The step for content that failed: ``block`` or ``ask``."""
     on_undecided: OnUndecided = "block"
+    """The step for content that is undecided: ``block``, ``ask`` or ``allow``."""
     on_tampering: OnTampering = "block"
+    """The step for what is undecided because of ``tampering``: ``block`` or ``ask``."""
     on_rule: OnFailed | None = None
     """The step if a failed ``error`` rule decided; ``None`` is replaced by ``on_failed``."""
 

@@ -199,7 +199,8 @@ def resolve_rubric(
         remedy = (" needs ", Argument("criteria"), " or ", Argument("rubric"), " to apply to")
         raise UsageError(Argument("threshold", repr(threshold)), *remedy, argument="threshold")
     if chosen is None and arguments.get("result_format") is None:
-        raise make_no_criteria(", or a result_format; a ready-made prompt goes to ask")
+        extra = "; to check by rules alone, use Rules(rules).evaluate" if arguments.get("rules") else ""
+        raise make_no_criteria(f", or a result_format; a ready-made prompt goes to ask{extra}")
     if chosen is None or threshold is None:
         return chosen
     return replace(chosen, passing_threshold=check_share("threshold", threshold))

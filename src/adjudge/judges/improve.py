@@ -23,7 +23,9 @@ class Round:
     """One round: the content that was judged, and its result."""
 
     content: Any
+    """The content of this round."""
     result: JudgeResult
+    """The result on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

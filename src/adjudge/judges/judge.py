@@ -348,7 +348,7 @@ class _Call:
         if text.lstrip().removeprefix("```json").removeprefix("```").lstrip().startswith("{"):
             remedies.append("for a model that never copies it: --no-token (token=False in Python)")
         if isinstance(self.model, FunctionModel):
-            remedies.append(f"{self.model.name} was given the prompt; to judge in code, name its parameter content")
+            remedies.append(f"{self.model.name} was given the prompt; to judge in code, {self.model.in_code}")
         return replace(answer, detail="; ".join([answer.detail, *remedies]))
 
     def make_request(self) -> Request:

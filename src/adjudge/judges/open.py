@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Unpack
 
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import JudgeLike, NoOther, RubricSource
 from adjudge.judges.judge import Judge, ModelSource, as_seat
@@ -111,7 +111,10 @@ def find_judge(source: JudgeLike | ModelSource | None) -> Judge | JudgeChain:
     judge_source = os.environ.get("ADJUDGE_JUDGE", "") if source is None or source == "" else source
     if judge_source == "":
         raise UsageError(
-            f"no judge was given and ADJUDGE_JUDGE is not set; set it to a model like {EXAMPLE}", argument="judge"
+            f"no judge was given and ADJUDGE_JUDGE is not set; set it to a model like {EXAMPLE}, or give ",
+            Argument("judge", "'rules'"),
+            " where rules alone decide",
+            argument="judge",
         )
     return as_judge(judge_source, shared=True)
 

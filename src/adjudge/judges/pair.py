@@ -82,6 +82,7 @@ class PairResult:
     preferred: Preference | None
     """``first``, ``second`` or ``tie``; ``None`` when undecided."""
     judge: str
+    """The name of the judge that answered."""
     orders: tuple[PairOrder, ...]
     """The answer in each order that was asked, ``ab`` before ``ba``."""
     undecided_because: Reason | None = None
@@ -95,6 +96,7 @@ class PairResult:
     confidence: float | None = None
     """The lower of the two orders'; ``None`` where one is unknown, or they disagree."""
     duration_ms: float = 0.0
+    """The time until both orders were answered."""
     usage: Usage | None = None
     """Of both orders together."""
     subject: str | None = None
@@ -102,8 +104,11 @@ class PairResult:
     subjects: tuple[str, ...] = ()
     """SHA-256 of the first content, and of the second."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Yours: the ``metadata`` of the call."""
     id: str = field(default_factory=make_id)
+    """The id of this result."""
     created_at: datetime = field(default_factory=_now)
+    """When it was made, in UTC."""
 
     def __post_init__(self) -> None:
         if self.preferred is not None and self.preferred not in PREFERENCES:

@@ -23,12 +23,15 @@ class PairSummary:
     schema: ClassVar[str] = "adjudge/pair-summary/1"
 
     pairs: int = 0
+    """Pairs that were compared."""
     wins: int = 0
     """The first content was preferred."""
     ties: int = 0
+    """Neither content was preferred."""
     losses: int = 0
     """The second content was preferred."""
     undecided: int = 0
+    """The judge could not tell."""
     undecided_by: dict[str, int] = field(default_factory=dict)
     """The number of undecided pairs for each reason."""
     win_rate: Share = NO_SHARE

@@ -37,6 +37,10 @@ def compute_label_agreement(labels: Iterable[Label], *, criterion: str | None = 
     """Compute how far people agree, for one criterion or (``None``) for the whole case.
 
     Do not show it to somebody who is still labelling: from one label to the next it says what others said.
+
+    Args:
+        labels: The labels of all raters.
+        criterion: The criterion; ``None`` is the whole case.
     """
     agreed = of = 0
     pairs: list[tuple[str, str]] = []

@@ -52,6 +52,7 @@ class Look:
     )
 
     at: datetime
+    """When somebody looked, in UTC."""
     by: str
     """The command, ``server`` or ``python``."""
     labels: int
@@ -83,7 +84,11 @@ class Look:
 
 
 def load_looks(folder: Path) -> tuple[Look, ...]:
-    """The looks at a run so far, the first one first; raises ``UsageError`` for a record that cannot be read."""
+    """The looks at a run so far, the first one first; raises ``UsageError`` for a record that cannot be read.
+
+    Args:
+        folder: The folder of the run.
+    """
     path = folder / LOOKS_FILE
     if not path.exists():
         return ()

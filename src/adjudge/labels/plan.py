@@ -60,11 +60,13 @@ class PlanStratum:
     """Cases of a run that are alike as far as is known without a label."""
 
     name: str
+    """The name of the stratum."""
     size: int
     """The number of cases it has, drawn or not."""
     low: float | None = None
     """The lowest and the highest score (``score_signals``) of its cases; ``None`` where it has undecided ones alone."""
     high: float | None = None
+    """The highest score of its cases; ``None`` as for ``low``."""
     undecided: bool = False
     """True if cases that the judge left undecided are in it."""
     expected: float
@@ -88,7 +90,9 @@ class PlannedCase:
     """A case that was drawn."""
 
     case: str
+    """The id of the case."""
     stratum: str
+    """The name of its stratum."""
     p: float
     """The probability of being drawn in its phase, for each case of the stratum that was not drawn before."""
     subject: str | None = None
@@ -121,17 +125,23 @@ class LabelPlan:
     )
 
     id: str
+    """The id of the plan."""
     run: str
     """The id of the run."""
     at: datetime
+    """When it was drawn, in UTC."""
     seed: int
+    """The seed of the draw: the same seed draws the same cases."""
     within: float
     """The half-width that is wanted: 0.03 is plus or minus 3 points."""
     digest: str
     """SHA-256 of what it was drawn from: every case with its verdict and score."""
     strata: tuple[PlanStratum, ...]
+    """The strata that the run was divided into."""
     phases: tuple[PlanPhase, ...]
+    """The draws so far: the pilot, and what followed."""
     order: tuple[PlannedCase, ...]
+    """The drawn cases, in the order in which to label them."""
     contents: ContentSet | None = None
     """The contents that it was drawn from. It holds for every run of the same contents; ``None`` in a plan of an
     earlier version, on which no rate relies."""
@@ -225,6 +235,7 @@ class PlanStatus:
     labelled: tuple[int, ...]
     """Labelled cases in each stratum, open ones included."""
     good: tuple[int, ...]
+    """Labelled cases of each stratum that people passed."""
     open: tuple[int, ...]
     """Cases that people could not tell or do not agree on."""
     elsewhere: int
@@ -422,6 +433,11 @@ def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
     After the pilot the rest of the planned labels is drawn where people disagree most. When these are in, the plan is
     extended until the live interval is narrow enough. Raises ``UsageError`` when the run changed since the plan was
     drawn.
+
+    Args:
+        plan: The plan so far.
+        run: The run that it was drawn from.
+        status: How far labelling is, from ``find_plan_status``.
     """
     signals = _read_signals(run, plan)
     if status.pending or status.enough or plan.is_whole:
@@ -948,6 +964,10 @@ def write_plan(plan: LabelPlan, folder: str | os.PathLike[str]) -> Path:
 
     It overwrites a plan only with its own continuation. Raises ``UsageError`` where another plan is kept: its cases may
     be labelled already, and their probabilities would be lost.
+
+    Args:
+        plan: The plan.
+        folder: The folder of its run.
     """
     path = Path(folder) / PLAN_FILE
     try:
@@ -1032,5 +1052,10 @@ def _check_counts(path: Path, plan: LabelPlan) -> None:
 
 
 def check_plan(plan: LabelPlan, run: Run) -> None:
-    """Raise ``UsageError`` when the run is not what the plan was drawn from any more."""
+    """Raise ``UsageError`` when the run is not what the plan was drawn from any more.
+
+    Args:
+        plan: The plan.
+        run: The run.
+    """
     _read_signals(run, plan, keep=False)

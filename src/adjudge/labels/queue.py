@@ -58,6 +58,16 @@ class LabelQueue:
 
     ``session`` tells apart two places in which one rater works; by default it is this queue. A web page passes the
     rater's name or a sign-in, so that a page that is loaded again shows the same case.
+
+    Args:
+        source: What is labelled: a run, a data set, or the path of one.
+        store: The file of labels; needed for a ``Dataset``.
+        per_case: How many raters each case is to have.
+        by_criterion: Ask for each criterion of the rubric, and not for the case as a whole; rules are not asked for.
+        rubric: By what the cases are good; by default that of the run, or the case's own.
+        pairs: Whether the contents of a data set are pairs; a run says so itself.
+        seed: Which random order; only for a new file.
+        lease_seconds: How long a case is kept for whoever got it.
     """
 
     def __init__(

@@ -51,8 +51,11 @@ class LabelTask:
     subject: str | None = None
     """SHA-256 of the content, as results have it; hand it in with the answer, so that it is about this content."""
     task: object = None
+    """What the content was asked to do."""
     reference: object = None
+    """A known good answer."""
     context: object = None
+    """What the content may rely on."""
     rubric: Rubric | None = None
     """The rubric the case is judged by, if there is one."""
     criterion: Criterion | None = None
@@ -141,6 +144,7 @@ class UndoneAnswer:
     case: str
     """The id of the case, which its rater has again."""
     criterion: str | None
+    """The criterion that it was about; ``None`` is the case as a whole."""
     label: Label | None
     """The answer; ``None`` where the case had been skipped."""
 
@@ -150,6 +154,7 @@ class LabelImport:
     """The outcome of importing labels."""
 
     added: int
+    """The number of labels that are new here."""
     known: int
     """Labels that were there already, or had been taken back here."""
     elsewhere: tuple[str, ...]

@@ -83,6 +83,10 @@ def find_truths(labels: Iterable[Label], *, criterion: str | None = None) -> dic
     case; whoever cannot tell has looked, and ``cannot_tell`` may be the majority. A case that only has overrides goes
     by them, and says so: they are never blind and always against the judge. Otherwise it is unresolved. Labels of
     models are left out. Raises ``UsageError`` for anything but labels.
+
+    Args:
+        labels: The labels of all raters.
+        criterion: The criterion; ``None`` is the whole case.
     """
     return {
         case: _make_truth(case, criterion, case_labels) for case, case_labels in group_labels(labels, criterion).items()
@@ -165,6 +169,10 @@ def tabulate_truths(truths: Mapping[str, Truth], verdicts: Mapping[str, Labelled
 
     Cases whose truth rests on overrides alone are counted apart, because only cases that a gate held back have
     overrides: no rate of a judge follows from them. Raises ``UsageError`` for a verdict that no judge gives.
+
+    Args:
+        truths: The truth of each case, from ``find_truths``.
+        verdicts: The judge's verdict on each case, by its id.
     """
     counts: Counter[tuple[LabelledVerdict, TruthHeap]] = Counter()
     missing = overrides = 0

@@ -100,7 +100,9 @@ class Head:
     """Place and hash of a ledger's last entry; kept elsewhere, it shows whether entries were dropped or rewritten."""
 
     seq: int
+    """The entry's place, from 1."""
     hash: str
+    """The entry's hash."""
 
     def __str__(self) -> str:
         return f"{self.seq}:{self.hash}"
@@ -136,17 +138,23 @@ class Entry:
     seq: int
     """From 1, without gaps."""
     id: str
+    """The id of the entry."""
     at: datetime
     """When it was recorded, by the clock of the machine that did."""
     kind: str
+    """What was recorded, such as ``decision`` or ``result``."""
     subject: str
     """What the entry is about, usually the digest of a content; may be empty."""
     payload: dict[str, Any] | None
     """What was recorded; ``None`` once it was erased."""
     payload_hash: str
+    """SHA-256 of the payload; it stays when the payload is erased."""
     prev: str
+    """The hash of the entry before it."""
     hash: str
+    """SHA-256 of the entry; the next one names it as ``prev``."""
     signature: str | None = None
+    """The Ed25519 signature of the hash; ``None`` where entries are not signed."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""

@@ -78,6 +78,13 @@ def verify_export(
     """Check an exported file as ``Ledger.verify`` checks the ledger, without it; every byte of the file counts.
 
     Raises ``UsageError`` when the file, the head or the key cannot be read at all.
+
+    Args:
+        path: The exported file.
+        head: A ``Head`` that was kept elsewhere, to compare with.
+        public_key: The key that entries must be signed with, in hexadecimal; by default the one that the ledger
+            names.
+        each: Called with the row of each entry, in order.
     """
     check = open_check(public_key) if public_key is not None else None
     chain = Chain(head=read_head(head), check=check, find_check=find_check)

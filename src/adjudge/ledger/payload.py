@@ -67,7 +67,9 @@ class Draft:
     """An entry that is not written yet; writing it adds its place, time and hash."""
 
     kind: str
+    """What is recorded, such as ``decision`` or ``result``."""
     subject: str
+    """What it is about, usually the digest of a content."""
     members: Mapping[str, Any]
     """What the payload says: what its bytes are read back as."""
     payload: bytes

@@ -29,12 +29,19 @@ class RecordedResult:
     _layout: ClassVar[Layout] = Layout(last=("state",))
 
     seq: int
+    """The entry's place in the ledger."""
     at: datetime
+    """When it was recorded."""
     kind: str
+    """The kind of the entry."""
     id: str
+    """The id of the decision, or of the result where there is no gate."""
     result_id: str
+    """The id of the result; empty where nothing was judged."""
     subject: str
+    """Digest of the content."""
     gate: str | None
+    """The name of the gate; ``None`` for a result without one."""
     allowed: bool | None
     """What the gate did; ``None`` for a result without a gate, and while a person is asked."""
     outcome: Outcome | None
@@ -42,16 +49,25 @@ class RecordedResult:
     held: bool
     """Whether it waits, or waited, for a person when this was recorded."""
     undecided_because: str | None
+    """The reason why it is undecided; ``None`` if it is not."""
     score: float | None
+    """The score, in 0 to 1; ``None`` without one."""
     threshold: float | None
+    """The passing threshold that was in force."""
     decided_by: str
+    """Who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     judge: str
+    """The name of the judge; empty where none answered."""
     reason: str
     """The reason, in the judge's words where there are any."""
     content: str | None
+    """The content, if the ledger stores it."""
     duration_ms: float
+    """How long it took, in milliseconds."""
     cost_usd: float | None
+    """What it cost, in dollars; ``None`` is unknown."""
     approval_id: str | None
+    """The id of its request to people; ``None`` without one."""
     title: str
     """The program's name for it; empty where there is none."""
     people: tuple[str, ...] | None = None

@@ -39,6 +39,9 @@ def create_signing_key(path: str | os.PathLike[str]) -> str:
     """Write a new private key to a file that only its owner can read, and return its public key in hexadecimal.
 
     Raises ``UsageError`` when the file exists: a key that is written over can sign nothing any more.
+
+    Args:
+        path: The file that the private key is written to; it must not exist.
     """
     ed25519, serialization = _load()
     key = ed25519.Ed25519PrivateKey.generate()

@@ -454,7 +454,12 @@ class Store:
 
 
 class Transaction:
-    """A transaction of a ledger: its connection, for tables beside the entries, and a way to append entries."""
+    """A transaction of a ledger, for tables beside the entries, and a way to append entries.
+
+    Args:
+        connection: The connection that the transaction is of.
+        insert: Writes entries and returns their places.
+    """
 
     __slots__ = ("_insert", "connection")
 

@@ -27,7 +27,9 @@ class LedgerUpgrade:
     """The outcome of an upgrade. Both are revisions; they are equal when there was nothing to do."""
 
     before: str
+    """The revision of the tables before."""
     after: str
+    """The revision of the tables now."""
 
 
 def upgrade_tables(connection: Connection, *, rebuild: Callable[[Connection], object] | None = None) -> LedgerUpgrade:

@@ -44,6 +44,7 @@ class Verification:
     """The result of verifying a ledger: whether it is unchanged, and what the check could not see."""
 
     valid: bool
+    """True if every entry is as it was recorded."""
     entries: int
     """How many entries were found to be in order, from the first."""
     code: Code | None = None

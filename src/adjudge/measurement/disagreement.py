@@ -31,20 +31,29 @@ class Disagreement:
     _layout: ClassVar[Layout] = Layout(computed={"labels": lambda disagreement: dict(disagreement.labels)})
 
     case: str
+    """The id of the case."""
     place: int
+    """The number of the case in the data set, from 0."""
     group: str | None
+    """The group of the case; ``None`` without one."""
     sort: DisagreementSort
+    """``judge wrong``, ``people disagree`` or ``rubric silent``."""
     by_hand: bool
     """True if a comment on a label says the sort, instead of the rule."""
     verdict: LabelledVerdict
+    """What the judge decided."""
     score: float | None
+    """The judge's score, in 0 to 1; ``None`` without one."""
     truth: LabelValue
     """The label of people; ``cannot_tell``, or ``None`` if they do not agree."""
     labels: tuple[tuple[str, LabelValue], ...]
     """Each person's label, by name."""
     comments: tuple[str, ...]
+    """What people wrote about the case."""
     content: str = ""
+    """The content."""
     task: str = ""
+    """What the content was asked to do."""
     why: str = ""
     """The judge's reasoning."""
 

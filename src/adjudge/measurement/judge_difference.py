@@ -35,12 +35,15 @@ class ShareDifference:
     before: int
     """Labelled cases that count for the first judge."""
     after: int
+    """Labelled cases that count for the second judge."""
     of: int
     """Labelled cases."""
     value: float | None
     """The difference of the shares of all cases, in -1 to 1; ``None`` where the labels say nothing of the others."""
     low: float | None
+    """The lower limit of the difference."""
     high: float | None
+    """The upper limit of the difference."""
     more: int | None = None
     """About how many more labelled cases would show a difference of this size; ``None`` if it is shown, or 0."""
 

@@ -41,11 +41,15 @@ class RateLimit:
     """The limits of a corrected rate that a gate goes by."""
 
     kind: LimitKind
+    """The looks that the limits hold for: ``count`` (all cases are labelled), ``one look`` or ``every look``."""
     low: float
+    """The lower limit."""
     high: float
+    """The upper limit."""
     level: float
     """The share of limits made this way that contain the true rate, at every look they are for."""
     labels: int
+    """The number of labels they rest on."""
     because: str
     """The reason for these limits and no others."""
 
@@ -104,10 +108,15 @@ class LabelDraw:
     """The sample of labels that somebody looks at, as the record of looks names it."""
 
     name: str
+    """The id of the plan, or ``labels 1``, ``labels 2`` for labels without one."""
     planned: bool = False
+    """True if a plan drew the cases."""
     complete: bool = False
+    """True if exactly the planned labels are there."""
     truths: str | None = None
+    """SHA-256 of the planned cases and what people said of them; ``None`` until all are labelled."""
     added: tuple[str, ...] = ()
+    """Without a plan: digests of the cases that no earlier look had."""
     of: Literal["rate", "difference"] = "rate"
     """What the labels are looked at for: both runs' labels together are other ones than one run's alone."""
 

@@ -92,6 +92,7 @@ class Measurement:
     criterion: str | None
     """The criterion that was compared; ``None`` is the case as a whole."""
     kind: MeasurementKind
+    """What is compared: a ``verdict``, a ``preference`` or a ``number``."""
     cases: int
     """Judged cases, labelled or not."""
     verdicts: Mapping[LabelledVerdict, int]

@@ -144,6 +144,11 @@ def record_difference_look(run: Run, difference: SystemDifference | JudgeDiffere
     """Add a look at a difference to the record in the folder of the earlier run; nothing where there is no sample.
 
     Raises ``AdjudgeError`` where a look that needs its record cannot be recorded.
+
+    Args:
+        run: The earlier run.
+        difference: The difference that was looked at.
+        by: Who looked: the command, ``server`` or ``python``.
     """
     labels = difference.questions if isinstance(difference, SystemDifference) else difference.agreement.of
     write_look_record(run, difference.draw, difference.limit, by=by, labels=labels)

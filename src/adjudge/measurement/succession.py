@@ -50,11 +50,15 @@ class PairedShare:
     _layout: ClassVar[Layout] = Layout(last=("delta",))
 
     before: int
+    """Cases that count for the old judge."""
     after: int
+    """Cases that count for the candidate."""
     of: int
+    """Cases that both judged."""
     low: float
     """The lower limit of after minus before, in -1 to 1."""
     high: float
+    """The upper limit of after minus before, in -1 to 1."""
 
     @property
     def delta(self) -> float:
@@ -71,9 +75,13 @@ class Flip:
     """A labelled case that the candidate decides otherwise."""
 
     case: str
+    """The id of the case."""
     truth: TruthHeap
+    """The truth that people settled."""
     before: str
+    """What the old judge decided."""
     after: str
+    """What the candidate decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +109,11 @@ class Candidate:
     )
 
     judge: str
+    """The candidate's name."""
     folder: str
+    """The folder of its run."""
     standing: Standing
+    """``may follow``, ``may not follow`` or ``unknown``."""
     why: str
     """The basis of the standing, in a sentence."""
     agreement: PairedShare
@@ -153,7 +164,9 @@ class Succession:
     judge: str
     """The judge that is to be followed."""
     folder: str
+    """The folder of the run of the judge that is to be followed."""
     margin: float
+    """The largest loss that is still accepted, as a share: 0.05 is five of a hundred cases."""
     level: float
     """The confidence of each candidate's intervals: higher where there are several candidates."""
     cases: int
@@ -161,6 +174,7 @@ class Succession:
     measurement: Measurement = field(repr=False)
     """The old judge compared with people."""
     candidates: tuple[Candidate, ...]
+    """The candidates, in the order in which they were named."""
 
     @property
     def successors(self) -> tuple[Candidate, ...]:

@@ -29,20 +29,27 @@ class Reservation:
     """Dollars that are held for one call; handed back to ``charge``."""
 
     parts: int
+    """The amount, in the smallest parts that a budget counts."""
 
 
 class Budget:
     """A limit in US dollars for calls of any number of models, in total or in any period of ``per`` seconds.
 
     Before a call is made, the most that it can cost is reserved (``held``); afterwards its actual cost is ``spent``,
-    and the rest is free again. A call that does not fit waits as long as calls under way may leave enough; otherwise it
+    and the rest is released. A call that does not fit waits as long as calls under way may leave enough; otherwise it
     is not made, and its result is ``undecided: budget``. So no more than ``usd`` is spent, unless a call costs more
     than the computed maximum.
 
-    ``spent`` is what was spent before, for going on with something. ``on_hold`` is awaited when something is held and
-    before the call is made, to write down what is gone; where it raises, the call is not made. One budget may be used
-    by several event loops in several threads; it is not shared between processes. Raises ``UsageError`` for
-    amounts that are none.
+    One budget may be used by several event loops in several threads; it is not shared between processes. Raises
+    ``UsageError`` for negative or non-finite amounts.
+
+    Args:
+        usd: The limit in dollars.
+        per: The period in seconds for which the limit holds; ``None`` is all time together.
+        spent: Dollars that an earlier budget already spent.
+        on_hold: Awaited when something is held and before the call is made, to write down what is gone; where it
+            raises, the call is not made.
+        clock: The time in seconds; for tests.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from adjudge.concurrency import PerLoop, describe_error
 from adjudge.errors import FunctionError, ModelError, ShapeError, UsageError
@@ -75,6 +75,9 @@ class _Caller:
         return await call_in_thread(call, name=f"adjudge {self.name}", on_return=places.release)
 
 
+FunctionShape = Literal["function", "pair", "adapter"]
+
+
 class FunctionModel:
     """A function that is given the prompt, as a model; made by ``as_model`` and ``model_function``."""
 
@@ -89,14 +92,14 @@ class FunctionModel:
         name: str,
         parameters: Parameters,
         max_concurrency: int = DEFAULT_CONCURRENCY,
-        known_as_model: bool = False,
+        shape: FunctionShape = "function",
     ) -> None:
         self.name = name
         """The name of this model in results and recordings."""
         self._parameters = parameters
-        self._known_as_model = known_as_model
-        """Whether its shape made it a model, as an adapter's or a pair's: nobody took it for a judge in code, so what
-        is no reply is a failure of this call, and never raises ``FunctionError``."""
+        self._shape = shape
+        """What was handed in. An adapter and a pair are models by their shape: nobody took them for a judge in code, so
+        what is no reply is a failure of this call, and never raises ``FunctionError``."""
         self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
 
     def rename(self, name: str) -> FunctionModel:
@@ -106,7 +109,21 @@ class FunctionModel:
             name=name,
             parameters=self._parameters,
             max_concurrency=self._caller.max_concurrency,
-            known_as_model=self._known_as_model,
+            shape=self._shape,
+        )
+
+    @property
+    def in_code(self) -> str:
+        """What to write so that it is given the content, and judges in code."""
+        if self._shape == "adapter":
+            return (
+                "hand in judge_function(adapter.evaluate), because an object with evaluate is a model, whatever the "
+                "parameter is called"
+            )
+        function = self._caller.function
+        return (
+            f"name its parameter content ({describe_signature(function)}), or hand in "
+            f"judge_function({_write_name(function)})"
         )
 
     async def complete(self, request: Request, /) -> Reply:
@@ -131,12 +148,11 @@ class FunctionModel:
         value = f" ({str(answer)[:40]})" if _is_scalar(answer) and answer is not None else ""
         lacks = " without a token" if isinstance(answer, Mapping) else value
         message = (
-            f"{self.name} returned {type(answer).__name__}{lacks}; a function that is given the prompt is a model, and "
-            "returns a text, a dict that carries the token, or a Reply; to judge in code, and return a bool or a "
-            f"number, name the parameter content ({describe_signature(self._caller.function)}), or hand in "
-            f"judge_function({_write_name(self._caller.function)})"
+            f"{self.name} returned {type(answer).__name__}{lacks}, but it is asked as a model: it is given a prompt, "
+            "and returns a text, a dict that carries the token, or a Reply; to judge in code, and return a bool or a "
+            f"number, {self.in_code}"
         )
-        if _is_verdict(answer) and not self._caller.has_answered and not self._known_as_model:
+        if _is_verdict(answer) and not self._caller.has_answered and self._shape == "function":
             raise FunctionError(message)
         raise ModelError(message)
 
@@ -256,7 +272,7 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
     if callable(evaluate) and isinstance(getattr(source, "name", None), str) and not isinstance(source, type):
         # An adapter is told apart by its shape: it is handed the prompt, whatever it calls it.
         name = name or str(getattr(source, "name", ""))
-        return _make_model(evaluate, name, max_concurrency=max_concurrency, known_as_model=True)
+        return _make_model(evaluate, name, max_concurrency=max_concurrency, shape="adapter")
     if not callable(source):
         prefix = f"{name}: " if name else ""
         raise UsageError(
@@ -270,7 +286,8 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
             argument="model",
         )
     if find_kind(source, named=is_pair) == "model":
-        return _make_model(source, name, max_concurrency=max_concurrency, known_as_model=is_pair)
+        shape: FunctionShape = "pair" if is_pair else "function"
+        return _make_model(source, name, max_concurrency=max_concurrency, shape=shape)
     if find_kind(source, named=True) == "model":  # a judge by what it says that it returns
         check_first_parameter(source)
     return judge_function(source, name=name, max_concurrency=max_concurrency)
@@ -345,14 +362,14 @@ def model_function(
 
 
 def _make_model(
-    function: Callable[..., Any], name: str | None, *, max_concurrency: int, known_as_model: bool = False
+    function: Callable[..., Any], name: str | None, *, max_concurrency: int, shape: FunctionShape = "function"
 ) -> FunctionModel:
     return FunctionModel(
         function,
         name=name or find_name(function),
         parameters=read_model_parameters(function),
         max_concurrency=max_concurrency,
-        known_as_model=known_as_model,
+        shape=shape,
     )
 
 

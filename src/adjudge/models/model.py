@@ -27,6 +27,7 @@ class Form:
     name: str
     """Letters, digits, ``_`` and ``-``, at most 64 characters, as providers ask."""
     schema: Mapping[str, Any] = field(hash=False)
+    """The JSON Schema."""
     digest: str
     """SHA-256 of the schema's canonical form; tells two forms apart in caches and recordings."""
 
@@ -64,7 +65,9 @@ class FunctionIdentity:
     """The identity of the function of a judge in code: it tells its answers from another's, or another version's."""
 
     module: str
+    """The module that it is in."""
     qualname: str
+    """Its name in the module."""
     code: str
     """SHA-256 of its code (``models.function_identity`` says of what), or the text that was given in its place."""
 
@@ -101,8 +104,11 @@ class Request:
     form: Form | None = None
     """Ask for structured output of this form; ``None`` asks for text."""
     temperature: float | None = 0.0
+    """The temperature; ``None`` leaves it to the provider."""
     seed: int | None = None
+    """The seed, if the provider takes one."""
     max_output_tokens: int | None = 2048
+    """The most tokens of the reply; ``None`` leaves it to the provider."""
     logprobs: bool = False
     """Ask for token log-probabilities where the provider offers them."""
     token: str | None = None
@@ -129,7 +135,9 @@ class TokenLogprob:
     """One token of the reply with its log-probability and those of the alternatives the provider listed."""
 
     token: str
+    """The token."""
     logprob: float
+    """The natural logarithm of its probability."""
     top: tuple[tuple[str, float], ...] = ()
     """(token, log-probability) pairs, the chosen token usually among them."""
 
@@ -143,7 +151,9 @@ class Reply:
     finish_reason: FinishReason = "stop"
     """``refusal`` comes from the provider's own signal, never from the words of the reply."""
     usage: Usage | None = None
+    """Tokens and calls; ``None`` is unknown."""
     logprobs: tuple[TokenLogprob, ...] | None = None
+    """The tokens with their log-probabilities; ``None`` where the provider gives none."""
     model: str | None = None
     """The model as the provider reports it."""
     model_requested: str | None = None
@@ -151,6 +161,7 @@ class Reply:
     model_expected: str | None = None
     """The name that replies reported first, where the provider may report any (deployments, routers, own servers)."""
     request_id: str | None = None
+    """The provider's id of the request, for its support and its logs."""
     function: FunctionIdentity | None = None
     """The judge in code that returned this; ``None`` for a model's reply. Such an answer has no token, and it may come
     from a file that somebody else wrote. So a judge accepts it only if it asked exactly that function.

@@ -78,7 +78,11 @@ def resolve_model(name: str, current: Model) -> Model:
 
 
 def hosts_of(model: Model) -> tuple[str, ...]:
-    """The hosts a model can contact, with ports where they are given; none for functions and recordings."""
+    """The hosts a model can contact, with ports where they are given; none for functions and recordings.
+
+    Args:
+        model: The model.
+    """
     return tuple(getattr(model, "hosts", ()))
 
 

@@ -44,7 +44,9 @@ class Price:
     """The price of a model, in US dollars per million tokens."""
 
     input: float
+    """The price of input."""
     output: float
+    """The price of output."""
     cached: float | None = None
     """The price of input that was in the provider's prompt cache; ``None``: as other input."""
     written: float | None = None
@@ -52,6 +54,7 @@ class Price:
     above: int | None = None
     """A prompt of more input tokens than this is priced by ``beyond``, all of it."""
     beyond: Price | None = None
+    """The price of a prompt that is longer than ``above``."""
     as_of: date | None = field(default=None, compare=False)
     """The day on which it was taken from a list; ``None``: it was stated, or comes from a list that is kept current."""
 

@@ -71,6 +71,10 @@ async def find_retirement(model: Model, *, within: float = WITHIN) -> Retirement
 
     Asks the provider's list of models, which costs nothing. Never raises for what the provider does: whether a model is
     retired must not keep anybody from asking it.
+
+    Args:
+        model: The model.
+        within: Seconds to wait for the provider's answer.
     """
     innermost = find_innermost(model)
     read = _READERS.get(innermost.place.provider.prefix) if isinstance(innermost, HttpModel) else None

@@ -26,17 +26,27 @@ class Answer:
     """The content of a reply once it is read and scored; a judge adds who, when and how long."""
 
     outcome: Outcome
+    """``passed``, ``failed`` or ``undecided``."""
     because: Reason | None = None
     """The reason why there is no answer; set exactly when the outcome is undecided."""
     score: float | None = None
+    """The score, in 0 to 1; ``None`` when undecided."""
     threshold: float | None = None
+    """The passing threshold that was in force."""
     confidence: float | None = None
+    """How sure the judge is, in 0 to 1; ``None`` is unknown."""
     criteria: tuple[CriterionResult, ...] = ()
+    """The result on each criterion."""
     reasoning: str = ""
+    """The judge's reasoning about the content as a whole."""
     suggestions: tuple[str, ...] = ()
+    """What the judge would improve."""
     value: Any = None
+    """The instance of ``result_format``, or the reading of a named reply form."""
     decided_by: DecidedBy = "judge"
+    """Who decided: ``judge``, ``rule`` or ``policy``."""
     detail: str = ""
+    """One sentence about what decided, or what could not be read."""
     final: bool = False
     """Do not ask again: the reply objected, in a form that cannot be used, and a second try could take that back."""
     text_after: bool = False
@@ -92,6 +102,7 @@ class Part:
     label: str
     """``content``, ``reference``, ``task``, ``context``, ..."""
     text: str
+    """The data as text."""
     is_json: bool = False
     """True if the text is the JSON of a value that you passed; judges in code get that value."""
 
@@ -111,6 +122,7 @@ class Question:
     subject: str | None = None
     """SHA-256 of the content."""
     rubric: Rubric | None = None
+    """The rubric by which the answer is scored; ``None`` where there is none, as for a ready-made prompt."""
     decided_by_rules: Mapping[str, CriterionResult] = field(default_factory=dict, repr=False)
     """Criteria that rules have decided already; no model is asked about them."""
     each: tuple[Question, ...] = field(default=(), repr=False)
@@ -122,9 +134,11 @@ class Question:
     part_label: str = ""
     """The same for people, with the tools that are called."""
     rule_results: tuple[RuleResult, ...] = ()
+    """The results of rules that were checked before the question."""
     value_type: type[Any] | None = None
     """The ``result_format`` of the call."""
     passes: Callable[[Any], bool] | None = None
+    """Whether the instance of ``value_type`` passes."""
     model: str | None = None
     """The model to ask instead of the judge's own."""
     threshold: float | None = None
@@ -158,6 +172,7 @@ class Question:
     """The preferences on offer where two are compared (``first``, ``second`` and perhaps ``tie``), empty elsewhere.
     Such an answer has passed when it names one of them, as its ``value``; chains count seats by what they chose."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Yours: it is copied to the result, and not sent."""
 
     @property
     def content(self) -> str:

@@ -68,6 +68,7 @@ class Reader:
     """One style of reply, and how to read it."""
 
     name: str
+    """The name by which ``reader=`` chooses it."""
     kind: ReadKind
     """The value that ``read`` returns: ``first``, ``second`` or ``tie``; a number on the judge's scale; or a label."""
     about: str
@@ -78,7 +79,11 @@ class Reader:
 
 
 def find_reader(name: str) -> Reader:
-    """Return the reader of that name; raise a ``UsageError`` that names the nearest and lists all."""
+    """Return the reader of that name; raise a ``UsageError`` that names the nearest and lists all.
+
+    Args:
+        name: The name of the reader.
+    """
     if isinstance(name, str) and name in READERS:
         return READERS[name]
     import difflib

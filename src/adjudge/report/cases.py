@@ -34,10 +34,15 @@ class ShownCriterion:
     """One criterion of a judgement."""
 
     name: str
+    """The criterion's name."""
     score: float | None
+    """The score, in 0 to 1; ``None`` without one."""
     passed: bool
+    """Whether the score reaches the threshold."""
     threshold: float | None
+    """The criterion's own threshold; ``None`` without one."""
     reasoning: str
+    """The judge's reason for the score."""
     rule: str | None = None
     """The kind of rule that decided."""
 
@@ -51,10 +56,13 @@ class ShownSeat:
     )
 
     judge: str
+    """The name of the judge, or the order."""
     outcome: str
     """``passed``, ``failed`` or ``undecided``; of an order, what it prefers or ``undecided``."""
     undecided_because: str | None
+    """The reason why it is undecided; ``None`` if it is not."""
     score: float | None
+    """The score, in 0 to 1; ``None`` without one."""
     remark: str
     """The detail of the answer, else its reasoning; ``said`` in the data."""
 
@@ -68,26 +76,41 @@ class ShownResult:
     """One judgement, as far as it is shown."""
 
     outcome: Outcome
+    """``passed``, ``failed`` or ``undecided``."""
     undecided_because: str | None
+    """The reason why it is undecided; ``None`` if it is not."""
     decided_by: str
+    """Who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     judge: str
+    """The name of the judge."""
     score: float | None
+    """The score, in 0 to 1; ``None`` without one."""
     threshold: float | None
+    """The passing threshold that was in force."""
     confidence: float | None
+    """How sure the judge is, in 0 to 1; ``None`` is unknown."""
     preferred: str | None
     """For a comparison: ``first``, ``second`` or ``tie``."""
     detail: str
+    """One sentence about what decided, or what could not be read."""
     reasoning: str
+    """The judge's reasoning."""
     suggestions: tuple[str, ...]
+    """What the judge would improve."""
     criteria: tuple[ShownCriterion, ...]
+    """The result on each criterion."""
     rules: tuple[tuple[str, str, str], ...]
     """Rules that found something: name, severity, message."""
     seats: tuple[ShownSeat, ...]
+    """The answers of a chain's judges, or of a comparison's two orders."""
     split: bool
     """Whether judges of the chain, or the two orders of a comparison, decided differently."""
     duration_ms: float
+    """How long it took, in milliseconds."""
     cost_usd: float | None
+    """What it cost, in dollars; ``None`` is unknown."""
     raw_response: str
+    """The reply as it was received."""
 
     @property
     def why(self) -> str:
@@ -105,9 +128,13 @@ class ShownCase:
     writes_plain: ClassVar[bool] = True
 
     id: str
+    """The id of the case."""
     place: int
+    """The number of the case in the data set, from 0."""
     group: str | None
+    """The group of the case; ``None`` without one."""
     label: LabelValue
+    """The label of the case; ``None`` without one."""
     outcome: Outcome
     """The worst of its judgements: failed before undecided before passed."""
     agrees: bool | None
@@ -121,16 +148,23 @@ class ShownCase:
     flipped: bool
     """Whether its judgements differ in their outcome."""
     results: tuple[ShownResult, ...]
+    """Its judgements."""
     content: str
+    """The content that was judged."""
     reference: str
+    """The known good answer."""
     task: str
+    """What the content was asked to do."""
     context: str
+    """What the content may rely on."""
     metadata: tuple[tuple[str, str], ...]
+    """The metadata, as pairs of name and text."""
     own: tuple[str, ...] = ()
     """The parts of the question that the case brings itself: ``criteria``, ``rubric``, ``rules``, ``threshold``."""
     rubric: str = ""
     """The name of the rubric that applied, where that is known."""
     rubric_digest: str = ""
+    """SHA-256 of that rubric."""
 
     @property
     def worst(self) -> ShownResult:

@@ -33,7 +33,7 @@ _SAMPLING: dict[Sampling, str] = {
 }
 
 TO_DO: dict[DisagreementSort, str] = {
-    "judge wrong": "people say otherwise than the judge: mend the judge or the rubric's wording",
+    "judge wrong": "people disagree with the judge: fix the judge or the rubric's wording",
     "people disagree": "people said different things: settle it among them first",
     "rubric silent": "somebody could not tell, or the criteria leave out what people minded: say it in the rubric",
 }

@@ -22,7 +22,11 @@ MOST_CHANGES = 50
 
 
 def render_html(report: Report) -> str:
-    """Render a report as the text of one HTML file."""
+    """Render a report as the text of one HTML file.
+
+    Args:
+        report: The report of a run.
+    """
     return draw_html(make_run_document(report))
 
 
@@ -32,12 +36,21 @@ def render_markdown(report: Report, *, most_cases: int = MOST_CASES, needed: flo
 
 
 def render_measurement_html(measurements: Sequence[Measurement]) -> str:
-    """Render measurements as the text of one HTML file, complete without scripts."""
+    """Render measurements as the text of one HTML file, complete without scripts.
+
+    Args:
+        measurements: The measurements, each shown in full.
+    """
     return draw_html(make_measurement_document(measurements))
 
 
 def render_measurement_markdown(measurements: Sequence[Measurement], *, most: int) -> str:
-    """Render measurements as Markdown, with at most so many disagreements of each."""
+    """Render measurements as Markdown, with at most so many disagreements of each.
+
+    Args:
+        measurements: The measurements.
+        most: The most disagreements of each.
+    """
     return draw_markdown(make_measurement_document(measurements, top=most), mark="<!-- adjudge/measurement/1 -->")
 
 

@@ -38,25 +38,33 @@ class RunDescription:
     """The run that the report is about. A text is empty if the manifest does not have it."""
 
     id: str = ""
+    """The id of the run."""
     status: str = "unknown"
     """``finished``, ``interrupted``, ``running``, or ``unknown``."""
     created_at: str = ""
+    """When it began, in UTC."""
     adjudge: str = ""
     """The version that judged."""
     dataset: str = ""
+    """The name of the data set."""
     expected: int | None = None
     """Cases the data set has, or that were drawn from it, where that is known."""
     skipped: int = 0
     """Rows of the data set that could not be read and were left out."""
     judge: str = ""
+    """The name of the judge."""
     models: tuple[str, ...] = ()
+    """The models that were asked."""
     rubric: str = ""
+    """The name of the rubric."""
     threshold: float | None = None
     """The rubric's passing threshold."""
     repeat: int = 1
+    """How often each case is judged."""
     sample: int | None = None
     """The number of cases that were drawn; ``None`` when all are judged."""
     command: tuple[str, ...] = ()
+    """The command line that started it; empty for a run from Python."""
     paid_again: int = 0
     """Requests of batches that were sent again with ``pay_again``, so that the provider may charge for each twice."""
     paid_again_usd: float | None = None
@@ -147,6 +155,7 @@ class Report:
     about: RunDescription
     """The run: who judged what by which rubric."""
     cases: int
+    """The number of cases."""
     judgements: int
     """The number of judgements; more than ``cases`` if cases are judged repeatedly."""
     outcomes: Mapping[str, int]
@@ -156,27 +165,37 @@ class Report:
     passed: Share
     """Cases that passed, of all cases. A case judged repeatedly counts by the share of its judgements that passed."""
     undecided_because: Mapping[str, int]
+    """Undecided judgements by reason."""
     text_after: int
     """Replies that could not be read because text followed the answer, those before a re-ask included."""
     decided_by: Mapping[str, int]
+    """Judgements by who decided."""
     scores: Spread | None
+    """The scores of all judgements; ``None`` without scores."""
     threshold: float | None
     """The passing threshold, where all judgements have the same."""
     criteria: tuple[CriterionSummary, ...]
     """The lowest mean first; where cases bring their own, those of the run's rubric alone."""
     rules: tuple[RuleSummary, ...]
+    """How often each rule found something."""
     groups: tuple[GroupSummary, ...]
     """The lowest share first; empty when no case has a group."""
     seats: tuple[SeatSummary, ...]
+    """The judges of a chain, one by one."""
     seat_pairs: tuple[SeatPair, ...]
+    """How often each two judges of a chain differ."""
     split: Share | None
     """Judgements in which judges of the chain decided differently; ``None`` without a chain."""
     labels: LabelSummary | None
+    """Agreement with labels of true and false; ``None`` without such labels."""
     numbers: NumberSummary | None
+    """Agreement with labels that are numbers; ``None`` without such labels."""
     pairs: PairSummary | None
     """For comparisons: win rate, flips, and accuracy."""
     repeats: RepeatSummary | None
+    """How far repeated judgements agree; ``None`` if none were repeated."""
     cost: CostSummary
+    """Tokens and dollars."""
     durations: Spread | None
     """Milliseconds for each judgement."""
     shown: tuple[ShownCase, ...] = field(repr=False)

@@ -261,11 +261,15 @@ class CaseDiff:
     )
 
     case: str
+    """The id of the case."""
     before: Outcome | Preference
     """The outcome in the earlier run; of a pair what was preferred: ``first``, ``second`` or ``tie``."""
     after: Outcome | Preference
+    """The outcome in the later run, as ``before``."""
     score_before: float | None
+    """The score in the earlier run; ``None`` without one."""
     score_after: float | None
+    """The score in the later run; ``None`` without one."""
     criteria: tuple[tuple[str, float | None, float | None], ...] = ()
     """The criteria whose score changed: name, before, after."""
     detail: str = ""
@@ -299,8 +303,11 @@ class DiffSide:
     """One of the two runs."""
 
     id: str
+    """The id of the run."""
     folder: str
+    """Its folder."""
     status: str
+    """``finished``, ``interrupted``, ``running`` or ``unknown``."""
     judge: str
     """The name of its judge."""
     counts: Mapping[str, int]
@@ -330,7 +337,9 @@ class Diff:
     )  # fmt: skip
 
     before: DiffSide
+    """The earlier run."""
     after: DiffSide
+    """The later run."""
     pairs: bool
     """Whether the cases are pairs of which one is preferred."""
     cases: int
@@ -338,6 +347,7 @@ class Diff:
     only_before: int
     """Cases that are not in the later run."""
     only_after: int
+    """Cases that are not in the earlier run."""
     content_changed: int
     """Compared cases whose content is another, such as a new answer to the same task."""
     flips: int

@@ -32,15 +32,25 @@ class Spread:
     _layout: ClassVar[Layout] = Layout(omitted=("bins",))
 
     count: int
+    """The number of values."""
     mean: float
+    """Their mean."""
     lowest: float
+    """The lowest."""
     p5: float
+    """The 5th percentile."""
     p25: float
+    """The 25th percentile."""
     median: float
+    """The median."""
     p75: float
+    """The 75th percentile."""
     p95: float
+    """The 95th percentile."""
     p99: float
+    """The 99th percentile."""
     highest: float
+    """The highest."""
     bins: tuple[int, ...] = ()
     """The number of scores in each twentieth of 0 to 1; empty for numbers that are not scores."""
 

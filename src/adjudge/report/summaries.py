@@ -89,6 +89,7 @@ class CriterionSummary:
     writes_plain: ClassVar[bool] = True
 
     name: str
+    """The criterion's name."""
     scores: Spread | None = None
     """``None`` when no judgement has a score for it; known once ``finish`` was called."""
     passed: Share = NO_SHARE
@@ -96,6 +97,7 @@ class CriterionSummary:
     threshold: float | None = None
     """The one that gates; ``None`` where none does."""
     weight: float = 1.0
+    """Its weight in the total score."""
     rule: str | None = None
     """The kind of rule that decides it, where no model is asked."""
     _scores: ScoreTally = field(default_factory=ScoreTally, init=False, repr=False, compare=False)
@@ -153,6 +155,7 @@ class RubricSummary:
     digest: str
     """SHA-256 of the rubric."""
     name: str
+    """The rubric's name."""
     about: str
     """The description of its first criterion."""
     threshold: float
@@ -160,6 +163,7 @@ class RubricSummary:
     own: bool
     """Whether cases brought this rubric, in whole or in part; false for the run's own."""
     cases: int = 0
+    """The number of cases."""
     passed: Share = NO_SHARE
     """Cases that passed. A case judged repeatedly counts by the share of its judgements that passed."""
     outcomes: dict[str, int] = field(default_factory=begin_outcomes)
@@ -276,9 +280,13 @@ class RuleSummary:
     writes_plain: ClassVar[bool] = True
 
     name: str
+    """The rule's name."""
     severity: str = "error"
+    """``error``, ``warning`` or ``info``."""
     checked: int = 0
+    """How often it was checked."""
     failed: int = 0
+    """How often it failed."""
 
     def add(self, rule: RuleResult) -> None:
         """Count one finding, or none."""
@@ -296,8 +304,11 @@ class GroupSummary:
     name: str | None
     """``None`` for cases without a group."""
     cases: int = 0
+    """The number of cases."""
     passed: Share = NO_SHARE
+    """Cases that passed, of all cases of the group."""
     outcomes: dict[str, int] = field(default_factory=begin_outcomes)
+    """Judgements by outcome."""
     mean_score: float | None = None
     """The mean score; ``None`` without scores, and for comparisons, whose scores only encode the preference."""
     accuracy: Share | None = None
@@ -339,9 +350,13 @@ class SeatSummary:
     writes_plain: ClassVar[bool] = True
 
     judge: str
+    """The name of the judge."""
     asked: int = 0
+    """How often it was asked."""
     outcomes: dict[str, int] = field(default_factory=begin_outcomes)
+    """Its answers by outcome."""
     mean_duration_ms: float = 0.0
+    """The mean time of an answer, in milliseconds."""
     _duration_ms: float = field(default=0.0, init=False, repr=False, compare=False)
 
     def add(self, result: JudgeResult) -> None:
@@ -359,7 +374,9 @@ class SeatPair:
     writes_plain: ClassVar[bool] = True
 
     first: str
+    """The name of one judge."""
     second: str
+    """The name of the other."""
     disagreed: Share = NO_SHARE
     """One passed what the other failed, of the judgements that both decided."""
 
@@ -406,11 +423,15 @@ class ModelChange:
     writes_plain: ClassVar[bool] = True
 
     judge: str
+    """The judge whose model it is."""
     expected: str
+    """The name that was expected."""
     reported: str
+    """The name that the provider reported."""
     asked: bool
     """Whether ``expected`` was asked for; otherwise it is what was reported first, where any name may be."""
     judgements: int
+    """The number of judgements with it."""
 
 
 class ModelChanges:
@@ -477,6 +498,7 @@ class LabelSummary:
     labelled: int = 0
     """Cases whose label is true or false. The shares are of these; an undecided judgement never agrees."""
     accuracy: Share = NO_SHARE
+    """The share of them on which the judge agrees with the label."""
     always_passing: Share = NO_SHARE
     """The agreement of a judge that passes everything: a baseline to compare with."""
     confusion: dict[str, dict[str, int]] = field(default_factory=begin_confusion)
@@ -551,6 +573,7 @@ class RepeatSummary:
     writes_plain: ClassVar[bool] = True
 
     cases: int = 0
+    """The number of cases."""
     flipped: Share = NO_SHARE
     """Cases whose judgements do not all have the same outcome."""
     mean_range: float | None = None
@@ -578,9 +601,13 @@ class CostSummary:
     writes_plain: ClassVar[bool] = True
 
     calls: int | None = None
+    """Requests that were answered."""
     input_tokens: int | None = None
+    """Tokens of the prompts."""
     output_tokens: int | None = None
+    """Tokens of the replies."""
     cached_tokens: int | None = None
+    """Input tokens that providers took from their own prompt caches."""
     known_usd: float | None = None
     """The sum of the costs that are known, those of single judges of a chain included."""
     unknown: int = 0

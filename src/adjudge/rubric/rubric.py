@@ -33,9 +33,11 @@ class Example:
     _layout: ClassVar[Layout] = Layout(omitted=("why",))
 
     content: str
+    """The content of the example."""
     score: float
     """On the rubric's own scale."""
     why: str = ""
+    """The reason why it deserves this score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,9 +215,14 @@ class Rubric:
 
 
 def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: float | None = None) -> Rubric:
-    """Make a rubric of words: a sentence, a list of sentences, or a mapping of names to sentences, equally weighted."""
+    """Make a rubric of words: a sentence, a list of sentences, or a mapping of names to sentences, equally weighted.
+
+    One sentence gives its words as names: ``Is polite.`` is the rubric ``Is polite`` with the criterion ``is-polite``.
+    """
+    name = "criteria"
     if isinstance(criteria, str):
-        sentences: list[tuple[str, str]] = [("criteria", criteria)]
+        name = _find_name(criteria)
+        sentences: list[tuple[str, str]] = [(name.lower().replace(" ", "-"), criteria)]
     elif isinstance(criteria, Mapping):
         sentences = list(criteria.items())
     elif isinstance(criteria, Sequence):
@@ -229,7 +236,7 @@ def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: fl
     if not all(isinstance(text, str) for text in (*dict(sentences), *dict(sentences).values())):
         raise UsageError(f"criteria must be sentences, got {show(criteria)}", argument="criteria")
     return _make_worded_rubric(
-        tuple(sentences), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold)
+        name, tuple(sentences), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold)
     )
 
 
@@ -237,14 +244,12 @@ _LONGEST_NAME = 48
 """Characters of a name that is made of a sentence."""
 
 
-def name_rubric(sentence: str) -> Rubric:
-    """Make a rubric of one sentence, with names made of its words: ``Is polite.`` has the criterion ``is-polite``."""
+def _find_name(sentence: str) -> str:
+    """Find the words of a sentence that are its name; ``criteria`` where it has none."""
     words = re.findall(r"\w+", sentence)
     while len(words) > 1 and len(" ".join(words)) > _LONGEST_NAME:
         words.pop()
-    name = " ".join(words)[:_LONGEST_NAME] or "criteria"
-    criterion = Criterion(name=name.lower().replace(" ", "-"), description=sentence)
-    return Rubric(name=name, criteria=(criterion,))
+    return " ".join(words)[:_LONGEST_NAME] or "criteria"
 
 
 def make_gating_rubric(name: str, criteria: Sequence[Criterion], *, scale: Sequence[float] = (0.0, 1.0)) -> Rubric:
@@ -259,9 +264,9 @@ def make_gating_rubric(name: str, criteria: Sequence[Criterion], *, scale: Seque
 
 
 @lru_cache(maxsize=256)
-def _make_worded_rubric(sentences: tuple[tuple[str, str], ...], threshold: float) -> Rubric:
-    criteria = tuple(Criterion(name=name, description=text) for name, text in sentences)
-    return Rubric(name="criteria", criteria=criteria, passing_threshold=threshold)
+def _make_worded_rubric(name: str, sentences: tuple[tuple[str, str], ...], threshold: float) -> Rubric:
+    criteria = tuple(Criterion(name=each, description=text) for each, text in sentences)
+    return Rubric(name=name, criteria=criteria, passing_threshold=threshold)
 
 
 def _set(value: Any, name: str, to: Any) -> None:

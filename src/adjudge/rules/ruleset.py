@@ -23,8 +23,10 @@ AnyRule = Rule | Mapping[str, Any] | Callable[..., Any] | str
 class Rules(Sequence[Rule]):
     """Rules in a fixed order, evaluated together. You can use it wherever a list of rules is accepted.
 
-    ``Rules([...])`` takes rules, functions, names and mappings; ``Rules({"name": ...})`` names each. Raises
-    ``UsageError`` if two names differ only in hyphens and underscores, so that each name means one rule.
+    Raises ``UsageError`` if two names differ only in hyphens and underscores, so that each name means one rule.
+
+    Args:
+        rules: Rules, functions, names and mappings; ``Rules({"name": ...})`` names each.
     """
 
     schema: ClassVar[str] = "adjudge/rules/1"

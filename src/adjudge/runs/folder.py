@@ -280,6 +280,7 @@ class Run:
     """A judged data set on disk; ``open_run`` opens one. Items are streamed, so a run may be larger than memory."""
 
     folder: Path
+    """The folder of the run."""
     manifest: Mapping[str, Any]
     """``run.json``: versions, digests, the judge, the rubric, options, and the summary of the items."""
     store: RunStore = field(repr=False)
@@ -481,7 +482,11 @@ def _find_rubric(terms: Terms, case: Case) -> Rubric | None:
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:
-    """Open the folder of a run. Raises ``UsageError`` if the folder has no run."""
+    """Open the folder of a run. Raises ``UsageError`` if the folder has no run.
+
+    Args:
+        folder: The folder of the run.
+    """
     path = Path(folder)
     manifest = read_manifest(path)
     return Run(folder=path, manifest=manifest, store=RunStore(path).open())

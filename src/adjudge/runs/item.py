@@ -25,6 +25,7 @@ class RunItem:
     """One case, judged once."""
 
     case: Case
+    """The case that was judged."""
     place: int
     """The number of the case in the data set, from 0."""
     result: JudgeResult | PairResult

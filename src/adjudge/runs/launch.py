@@ -232,6 +232,9 @@ class Running:
     in which items finish; awaiting afterwards gives the ``Run``. If you leave the loop early, or cancel, the calls
     under way are cancelled; finished items stay on disk, and ``resume=True`` resumes the run. With ``async with``, the
     run has ended when you leave the block.
+
+    Args:
+        plan: What ``run`` made of its arguments.
     """
 
     def __init__(self, plan: Plan) -> None:

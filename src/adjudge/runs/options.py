@@ -150,6 +150,7 @@ class Progress:
     seconds: float
     """The seconds since it was started or resumed."""
     outcomes: Mapping[Outcome, int]
+    """The number of items for each outcome."""
     cost_usd: float | None
     """The cost of the fresh items; ``None`` if the cost of one is unknown."""
     batch: BatchProgress | None = None

@@ -197,7 +197,7 @@ class Schedule:
             self._under_way[case.id] = place
             return False
         self._source.refuse(
-            place, f"the id {shorten_id(case.id)} is that of case {other_place} already; give each row an id of its own"
+            place, f"the id {shorten_id(case.id)} is already used by case {other_place}; give each row an id of its own"
         )
         self._refused += 1
         return True

@@ -469,7 +469,7 @@ def _write_one(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
         place, name = rows[_CASE][:2]
         other = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
         return UsageError(
-            f"the id {clean(str(name)[:80])!r} of case {place} is that of case {other[0]} already; "
+            f"the id {clean(str(name)[:80])!r} of case {place} is already used by case {other[0]}; "
             "give each case an id of its own"
         )
     except _UNFIT as error:

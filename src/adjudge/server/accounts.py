@@ -32,8 +32,11 @@ class Account:
     name: str
     """The name that is typed to sign in."""
     permissions: Permissions
+    """What the person may do."""
     created_at: str
+    """When it was made, as text of ISO 8601 in UTC."""
     disabled_at: str | None = None
+    """When it was disabled; ``None`` if it is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,12 @@ async def add_account(ledger: Ledger, *, name: str, password: str, permissions: 
     """Store a new account; raises ``UsageError`` for a name that is taken or a password that is too short.
 
     Two accounts cannot have one approver's name, or one rater's: two approvals of one person would count as two.
+
+    Args:
+        ledger: The ledger in whose database accounts are.
+        name: The name that is typed to sign in.
+        password: The password; only a hash of it is kept.
+        permissions: What the person may do.
     """
     if "hook" in permissions.scopes:
         raise UsageError("the scope hook is for keys of programs; give an account another", argument="permissions")
@@ -66,24 +75,44 @@ async def add_account(ledger: Ledger, *, name: str, password: str, permissions: 
 
 
 async def set_password(ledger: Ledger, name: str, password: str) -> None:
-    """Replace a password and end all sessions of the account; raises ``UsageError`` for an unknown account."""
+    """Replace a password and end all sessions of the account; raises ``UsageError`` for an unknown account.
+
+    Args:
+        ledger: The ledger in whose database accounts are.
+        name: The account's name.
+        password: The new password; only a hash of it is kept.
+    """
     stored = _hash(password)
     await write(ledger, lambda connection: _change_account(connection, name, password=stored))
 
 
 async def disable_account(ledger: Ledger, name: str) -> None:
-    """Let an account sign in no more, and end its sessions; raises ``UsageError`` for an unknown account."""
+    """Let an account sign in no more, and end its sessions; raises ``UsageError`` for an unknown account.
+
+    Args:
+        ledger: The ledger in whose database accounts are.
+        name: The account's name.
+    """
     now = format_time(get_now())
     await write(ledger, lambda connection: _change_account(connection, name, disabled_at=now))
 
 
 async def enable_account(ledger: Ledger, name: str) -> None:
-    """Let a disabled account sign in again; raises ``UsageError`` for an unknown account."""
+    """Let a disabled account sign in again; raises ``UsageError`` for an unknown account.
+
+    Args:
+        ledger: The ledger in whose database accounts are.
+        name: The account's name.
+    """
     await write(ledger, lambda connection: _change_account(connection, name, disabled_at=None))
 
 
 async def list_accounts(ledger: Ledger) -> tuple[Account, ...]:
-    """List all accounts by name, those that are disabled included."""
+    """List all accounts by name, those that are disabled included.
+
+    Args:
+        ledger: The ledger in whose database accounts are.
+    """
     table = find_table(ACCOUNTS)
     statement = table.select().order_by(table.c.name)
     accounts = await read(ledger, lambda connection: [_read_account(row) for row in connection.execute(statement)])

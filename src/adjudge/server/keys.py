@@ -42,10 +42,15 @@ class ApiKey:
     prefix: str
     """12 hexadecimal digits, which may be shown and logged."""
     name: str
+    """The key's name."""
     permissions: Permissions
+    """What who has the key may do."""
     created_at: str
+    """When it was made, as text of ISO 8601 in UTC."""
     expires_at: str | None = None
+    """When it expires; ``None`` is never."""
     revoked_at: str | None = None
+    """When it was revoked; ``None`` if it is not."""
 
     def is_valid(self, now: datetime) -> bool:
         """Return whether it is neither revoked nor expired."""
@@ -124,7 +129,11 @@ async def revoke_key(ledger: Ledger, prefix: str, *, by: str | None = None) -> A
 
 
 async def list_keys(ledger: Ledger) -> tuple[ApiKey, ...]:
-    """List all keys, the oldest first, those that were revoked included."""
+    """List all keys, the oldest first, those that were revoked included.
+
+    Args:
+        ledger: The ledger in whose database keys are.
+    """
     table = find_table(KEYS)
     statement = table.select().order_by(table.c.created_at, table.c.prefix)
     keys = await read(ledger, lambda connection: [_read_key(row) for row in connection.execute(statement)])

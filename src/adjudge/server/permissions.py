@@ -27,6 +27,7 @@ class Permissions:
     """The permissions of a key or an account."""
 
     scopes: frozenset[PermissionScope]
+    """What it may do, such as ``judge`` and ``approve``."""
     gates: frozenset[str] | None = None
     """The gates it is limited to; ``None`` is no limit."""
     approver: str | None = None
@@ -53,7 +54,14 @@ def make_permissions(
     approver: str | None = None,
     rater: str | None = None,
 ) -> Permissions:
-    """Make permissions; raises ``UsageError`` for an unknown scope or a name that names nobody for certain."""
+    """Make permissions; raises ``UsageError`` for an unknown scope or a name that names nobody for certain.
+
+    Args:
+        scopes: What it may do, such as ``judge`` and ``approve``.
+        gates: The gates it is limited to; ``None`` is no limit.
+        approver: The name under which it decides; ``None``: it cannot decide.
+        rater: The name under which it labels; ``None``: it cannot label.
+    """
     names = list(scopes)
     if not names:
         raise UsageError(f"a scope is needed; give one or more of {', '.join(SCOPES)}", argument="scopes")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack, get_args
@@ -61,13 +62,20 @@ FAULTS: tuple[Fault, ...] = get_args(Fault)
 class ScriptedModel:
     """A model that replies with what you write, for tests.
 
-    ``script`` is one reply, used every time, or a sequence of replies, used in order; when they are used up it raises
-    ``ModelError``. ``requests`` holds every request it was asked.
+    ``requests`` holds every request it was asked. The token is filled in, and so is the name of the only criterion.
 
         >>> from adjudge import Judge
-        >>> model = ScriptedModel({"criteria": [{"name": "criteria", "score": 0.9}]})
+        >>> model = ScriptedModel({"criteria": [{"score": 0.9}]})
         >>> Judge(model).evaluate_sync("Hello.", criteria="Is polite.").passed
         True
+
+    Args:
+        script: One reply, used every time, or a sequence of replies, used in order; when they are used up it raises
+            ``ModelError``.
+        name: The model's name.
+        delay: Seconds to wait before each reply.
+        structured: Whether it says that it can be held to a JSON Schema.
+        requests: The list that its requests are added to; by default a new one.
     """
 
     def __init__(
@@ -109,7 +117,10 @@ class ScriptedModel:
 class FaultyModel:
     """A model that does to another model's replies what really happens to replies.
 
-    ``faults`` are applied in order, one per request; ``None`` lets a reply through, and so does the end of the list.
+    Args:
+        model: The model whose replies are broken.
+        faults: Applied in order, one per request; ``None`` lets a reply through, and so does the end of the list.
+        name: The model's name; by default made of the other's.
     """
 
     def __init__(self, model: Model, faults: Sequence[Fault | None], *, name: str | None = None) -> None:
@@ -162,7 +173,12 @@ def assert_passes(
 
 
 def break_reply(reply: Reply, fault: Fault) -> Reply:
-    """Put a fault into a reply."""
+    """Put a fault into a reply.
+
+    Args:
+        reply: The reply of a model.
+        fault: One of ``FAULTS``.
+    """
     if fault == "refusal":
         return replace(reply, finish_reason="refusal")
     if fault == "truncated":
@@ -176,7 +192,15 @@ def break_reply(reply: Reply, fault: Fault) -> Reply:
 
 
 def make_scripted_reply(line: Line | object, request: Request, name: str = "scripted") -> Reply:
-    """Make a reply to a request from a line of a script: the token is filled in, exceptions are raised."""
+    """Make a reply to a request from a line of a script: the token is filled in, exceptions are raised.
+
+    A dictionary whose only entry of ``criteria`` has no name gets that of the only criterion.
+
+    Args:
+        line: The line: a text, a dictionary, a ``Reply``, an exception, a function of the request, or ``None``.
+        request: The request that it answers.
+        name: The model's name.
+    """
     if line is _END:
         raise ModelError(f"the script of {name!r} is used up; give it another line or a single line to repeat")
     if isinstance(line, BaseException) or (isinstance(line, type) and issubclass(line, BaseException)):
@@ -187,8 +211,22 @@ def make_scripted_reply(line: Line | object, request: Request, name: str = "scri
         return replace(line, text=fill_token(line.text, request.token)) if line.text else line
     if line is None:
         return Reply(text=None, model=name)
-    text = line if isinstance(line, str) else json.dumps(line)
+    text = line if isinstance(line, str) else json.dumps(_fill_name(line, request.system))
     return Reply(text=fill_token(text, request.token), model=name)
+
+
+_NUMBERED = re.compile(r"^\d+\. (.+?): ", re.MULTILINE)
+"""A criterion as a prompt lists it."""
+
+
+def _fill_name(line: Any, system: str) -> Any:
+    """Name the only criterion that a reply scores as the question names the only one that it asks about."""
+    entries = line.get("criteria") if isinstance(line, Mapping) else None
+    names = _NUMBERED.findall(system)
+    match entries:
+        case [dict() as entry] if "name" not in entry and len(names) == 1:
+            return {**line, "criteria": [{"name": names[0], **entry}]}
+    return line
 
 
 def fill_token(text: str, token: str | None) -> str:

@@ -38,6 +38,9 @@ def load_candidate(source: Mapping[str, Any] | str | os.PathLike[str]) -> ToolCa
     ``ToolCandidate.to_dict`` writes; ``inputSchema``, ``outputSchema``, ``implementationMode``, ``testResults`` and
     ``expectedOutput`` mean the same. Raises ``UsageError`` for a file that cannot be read, and for
     mistakes in it, with the line if it is known.
+
+    Args:
+        source: The path of a file, or its contents as a mapping.
     """
     if isinstance(source, Mapping):
         return _read_candidate(source, Place("candidate"))

@@ -305,6 +305,7 @@ class ForgeResult:
     """The result of ``forge`` or ``review``; true exactly when the candidate is now a tool that may run."""
 
     tool: EmergentTool | None = None
+    """The tool; ``None`` if there is none."""
     verdict: CreationVerdict | None = None
     """The verdict of the review; ``None`` if nobody was asked."""
     refused: str | None = None

@@ -57,6 +57,7 @@ class Promotion:
     """The result of ``promote``; true exactly when the tool was promoted."""
 
     promoted: bool
+    """Whether the tool was promoted."""
     record: ToolRecord | None
     """The tool in its current state; ``None`` if it was removed meanwhile."""
     verdict: PromotionVerdict | None = None

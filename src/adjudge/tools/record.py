@@ -42,7 +42,9 @@ class Claim:
     """A mark that a tool is being reviewed. It expires by itself, so a killed process blocks nobody for long."""
 
     token: str
+    """The secret by which the reviewer's process knows its own mark."""
     until: datetime
+    """When it expires by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,7 @@ class ToolRecord:
     )
 
     tool: EmergentTool
+    """The tool."""
     status: ToolStatus = "active"
     """``active`` tools run. ``unreviewed`` ones were loaded or changed, ``demoted`` ones taken out of use."""
     registered_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -64,7 +67,9 @@ class ToolRecord:
     reason: str = ""
     """Why it was demoted; empty for any other."""
     cooling: Cooldown = field(default_factory=Cooldown)
+    """How long it may not be promoted, and since when."""
     claim: Claim | None = None
+    """The mark of a review under way; ``None`` without one."""
 
     def __post_init__(self) -> None:
         check_choice("status", self.status, STATUSES, where="a tool")

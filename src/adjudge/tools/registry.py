@@ -46,6 +46,7 @@ class ToolUse:
     error: Exception | None = None
     """The exception that the tool raised, if any."""
     duration_ms: float = 0.0
+    """How long the tool took, in milliseconds."""
 
     def __bool__(self) -> bool:
         return self.error is None and self.verdict is not None and self.verdict.valid

@@ -45,6 +45,7 @@ class ToolHistory:
     _layout: ClassVar[Layout] = Layout(required=("count", "smallest", "largest", "shapes"))
 
     count: int = 0
+    """The number of outputs."""
     smallest: int = 0
     """The smallest size so far, in bytes; 0 before the first output."""
     largest: int = 0

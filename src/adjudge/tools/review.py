@@ -85,7 +85,7 @@ def _find_test_fault(test: ToolTest, schema: Any) -> str | None:
     if not test.success or test.error is not None:
         return "failed" + (f": {test.error}" if test.error else "")
     if test.expected is not MISSING and not is_same_json(test.output, test.expected):
-        return "put out something else than was expected"
+        return "gave another output than `expected`"
     if schema is not None:
         verdict = validate_reuse("", test.output, schema)
         return None if verdict.valid else f"does not fit the output schema: {verdict.schema_errors[0]}"
@@ -116,13 +116,15 @@ _REVIEWERS = ("safety", "correctness")
 class EmergentJudge:
     """Reviews tools that a program makes for itself; nothing of a tool is ever run.
 
-    ``judge_model`` reviews new candidates, ``promotion_model`` promotions. Each is anything that ``JudgeChain`` takes
-    as a seat: a model, a judge or a chain. ``promotion_model`` may be two reviewers, ``{"safety": ..., "correctness":
-    ...}`` or a pair in that order (a name and a function are one model, as everywhere); without it, ``judge_model``
-    reviews both. ``on_event`` is called with a ``GuardEvent`` for each review that asked somebody. Raises
-    ``UsageError`` for anything else.
+    A chain's ``fail_open`` has no effect here, because a policy is not a review. Raises ``UsageError`` for a reviewer
+    that is none.
 
-    A chain's ``fail_open`` has no effect here, because a policy is not a review.
+    Args:
+        judge_model: Reviews new candidates: anything that ``JudgeChain`` takes as a seat, a model, a judge or a chain.
+        promotion_model: Reviews promotions. It may be two reviewers, ``{"safety": ..., "correctness": ...}`` or a pair
+            in that order (a name and a function are one model, as everywhere). Without it, ``judge_model`` reviews
+            both.
+        on_event: Called with a ``GuardEvent`` for each review that asked a reviewer.
     """
 
     def __init__(

@@ -61,12 +61,15 @@ class ToolTest:
     _layout: ClassVar[Layout] = Layout(last=("expected",), omitted=("expected",), strict=True)
 
     input: Any
+    """The arguments it was called with."""
     output: Any
+    """What it returned."""
     success: bool
     """Whether the run ended without an error."""
     expected: Any = MISSING
     """The expected output; ``MISSING`` if none is known, and then nothing is compared."""
     error: str | None = None
+    """What it raised; ``None`` if nothing."""
 
     def __post_init__(self) -> None:
         check_flag("success", self.success, where="a test")
@@ -96,17 +99,21 @@ class ToolCandidate:
     _layout: ClassVar[Layout] = Layout(last=("tests",), strict=True)
 
     name: str
+    """Its name, which is not empty."""
     description: str
+    """What it does, for the reviewer and for agents."""
     input_schema: Mapping[str, Any] | bool
     """JSON Schema of the arguments: a dictionary, or true or false."""
     output_schema: Mapping[str, Any] | bool | None = None
     """JSON Schema of what comes out; ``None`` where none is declared."""
     source: str = ""
+    """Its code; empty in the mode ``compose``."""
     mode: ToolMode
     """``compose`` combines existing tools by ``steps``; ``sandbox`` is code of its own, in ``source``."""
     allowlist: tuple[str, ...] = ()
     """The functions and hosts the tool asks to use."""
     tests: tuple[ToolTest, ...] = ()
+    """The recorded runs that show that it works."""
     steps: tuple[Any, ...] = ()
     """For ``compose``: the steps, as JSON."""
 
@@ -150,8 +157,11 @@ class ToolUsage:
     )
 
     uses: int = 0
+    """How often it was used."""
     successes: int = 0
+    """Uses that did not raise and whose output fits the schema."""
     failures: int = 0
+    """All other uses."""
     mean_ms: float = 0.0
     """Mean duration of a use in milliseconds."""
     last_used_at: datetime | None = None
@@ -212,8 +222,11 @@ class EmergentTool:
     _layout: ClassVar[Layout] = Layout(required=("tier", "agent", "session", "usage", "verdicts"), strict=True)
 
     id: str
+    """The id by which a registry knows it."""
     candidate: ToolCandidate
+    """The candidate that was approved."""
     tier: ToolTier = "session"
+    """Where it may be used: in its ``session``, by its ``agent``, or ``shared`` by all."""
     agent: str = ""
     """Whose tool it is."""
     session: str = ""
@@ -265,6 +278,9 @@ def tool_digest(candidate: ToolCandidate) -> str:
     """Compute the SHA-256 of source, mode, steps, schemas and allowlist (RFC 8785 JSON), which verdicts are bound to.
 
     Name, description and tests are not part of it, so two candidates with the same digest do the same.
+
+    Args:
+        candidate: The candidate.
     """
     import rfc8785
 

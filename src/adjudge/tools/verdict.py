@@ -26,12 +26,17 @@ class CreationVerdict:
     _layout: ClassVar[Layout] = _LAYOUT
 
     approved: bool
+    """Whether the candidate may become a tool."""
     confidence: float
     """The reviewer's confidence, in 0 to 1; 0 if the candidate was rejected without a readable review."""
     safety: float
+    """Whether it can do harm; 1 is safe."""
     correctness: float
+    """Whether it does what it claims."""
     determinism: float
+    """Whether it gives the same output for the same input."""
     bounded: float
+    """Whether it ends, within limits of time and memory."""
     reasoning: str
     """The reviewer's words, or why the reply could not be read, or which check failed; it may quote the tool."""
     tool_digest: str
@@ -69,10 +74,13 @@ class ReviewVerdict:
     _layout: ClassVar[Layout] = _LAYOUT
 
     approved: bool
+    """Whether the reviewer approves."""
     confidence: float
     """What the reviewer stated, in 0 to 1; 0 when nothing could be read."""
     reasoning: str
+    """The reviewer's words."""
     chain_result: JudgeChainResult | None = None
+    """What every judge said; ``None`` when nobody was asked."""
 
     def __post_init__(self) -> None:
         check_flag("approved", self.approved, where="a verdict")
@@ -101,10 +109,13 @@ class PromotionVerdict:
     _layout: ClassVar[Layout] = Layout(strict=True)
 
     approved: bool
+    """Whether both reviewers approve."""
     confidence: float
     """The lower of the two."""
     safety: ReviewVerdict
+    """The verdict of the reviewer of safety."""
     correctness: ReviewVerdict
+    """The verdict of the reviewer of correctness."""
     tool_digest: str
     """What was reviewed: SHA-256 of source, steps, schemas and allowlist."""
 
@@ -149,6 +160,7 @@ class ReuseVerdict:
     _layout: ClassVar[Layout] = Layout(strict=True)
 
     valid: bool
+    """Whether the output fits the schema."""
     schema_errors: tuple[str, ...] = ()
     """``path: what``, as in ``u.n: ...`` and ``[2].x: ...``; of the output itself ``the output: ...``."""
     anomaly: bool = False
@@ -172,7 +184,11 @@ class ReuseVerdict:
 
 
 def read_verdict(data: Mapping[str, Any]) -> ToolReviewVerdict:
-    """Read a verdict of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+    """Read a verdict of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+    Args:
+        data: What ``to_dict`` wrote.
+    """
     return read_any_record((CreationVerdict, PromotionVerdict), data)
 
 

@@ -45,6 +45,7 @@ class Baseline:
     category: Category
     """The verdict that it always gives."""
     accuracy: Share
+    """The share of items on which it agrees with the truth."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -60,12 +61,15 @@ class Agreement:
     """
 
     confusion: Confusion
+    """How often each verdict met each truth."""
     groups: int | None
     """The number of groups that the items come in; ``None`` if every item was taken to be independent."""
     positive: Category
     """The category of good items."""
     seed: int
+    """The seed of the bootstrap intervals."""
     accuracy: Estimate
+    """Items on which the judge agrees with the truth, among all."""
     sensitivity: Estimate
     """Good items that the judge passes; undecided counts against it."""
     specificity: Estimate
@@ -77,18 +81,27 @@ class Agreement:
     judge_rate: Estimate
     """Items that the judge passes, among all."""
     f1: Estimate
+    """The harmonic mean of precision and sensitivity."""
     macro_precision: Estimate
+    """The mean of the precision of each category."""
     macro_recall: Estimate
+    """The mean of the recall of each category."""
     macro_f1: Estimate
+    """The mean of F1 of each category."""
     cohen_kappa: Estimate
+    """Cohen's kappa: agreement beyond what the marginals of both give by chance."""
     linear_kappa: Estimate
     """Linearly weighted kappa, over the categories in their order; undecided is left out."""
     quadratic_kappa: Estimate
+    """Quadratically weighted kappa, over the categories in their order."""
     scott_pi: Estimate
+    """Scott's pi: agreement beyond chance by the pooled marginals."""
     gwet_ac1: Estimate
+    """Gwet's AC1: agreement beyond chance that does not fall when one category is rare."""
     krippendorff_alpha: Estimate
     """On the nominal scale; ``compute_krippendorff_alpha`` has the others."""
     baselines: tuple[Baseline, ...]
+    """Judges that look at nothing, for comparison."""
 
     @property
     def estimates(self) -> dict[str, Estimate]:

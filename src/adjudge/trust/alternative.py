@@ -44,7 +44,9 @@ class AnnotatorTest:
     """The judge against one annotator."""
 
     annotator: str
+    """The annotator."""
     items: int
+    """The number of items that they labelled."""
     judge_wins: float
     """The share of items on which the judge is at least as close to the others: the advantage probability."""
     annotator_wins: float
@@ -72,14 +74,19 @@ class AlternativeTest:
     advantage_probability: float
     """The mean over annotators of the share of items on which the judge is at least as close to the others."""
     epsilon: float
+    """The handicap that the annotators were given."""
     q: float
+    """The rate of false discoveries that was allowed."""
     closeness: Closeness
+    """How closeness was measured: ``accuracy`` or ``neg_rmse``."""
     annotators: tuple[AnnotatorTest, ...]
+    """The judge against each annotator that was kept."""
     annotators_left_out: tuple[str, ...]
     """Annotators with too few items."""
     items: int
     """Items with at least two annotators."""
     items_left_out: int
+    """Items with fewer than two annotators."""
     undecided: int
     """Items on which the judge said nothing; there every annotator is closer."""
     notes: tuple[str, ...]

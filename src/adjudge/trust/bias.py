@@ -48,6 +48,7 @@ class BiasKind:
     name: str
     """The value, or the range of values of a quarter of the items."""
     items: int
+    """The number of items."""
     judge: float
     """The judge's mean: of verdicts, the share that it passes."""
     people: float
@@ -55,6 +56,7 @@ class BiasKind:
     difference: float
     """Judge minus people: above 0, the judge is more generous than people."""
     low: float | None
+    """The lower limit of the difference."""
     high: float | None
     """The 95 % interval of the difference, of this kind alone; ``None`` where one item or group alone decides it."""
     p_value: float | None
@@ -79,7 +81,9 @@ class Bias:
     _layout: ClassVar[Layout] = Layout(members=("items", "groups", "tests", "kinds", "refused"))
 
     items: int
+    """The number of items."""
     groups: int | None
+    """The number of groups that they come in; ``None`` if every item was its own."""
     kinds: tuple[BiasKind, ...]
     """By property, in the order given; quarters from the lowest, other kinds from the most frequent."""
     tests: int

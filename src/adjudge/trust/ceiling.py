@@ -45,8 +45,11 @@ class RaterPair:
     _layout: ClassVar[Layout] = Layout(last=("agreement",))
 
     first: str
+    """One rater."""
     second: str
+    """The other rater."""
     agreement: Share
+    """The share of items on which both agree."""
     kappa: float | None
     """Cohen's kappa; ``None`` where both gave one category alone."""
 
@@ -64,6 +67,7 @@ class Ceiling:
     items: int
     """Items with at least two ratings."""
     raters: tuple[str, ...]
+    """The raters, by name."""
     pairs: tuple[RaterPair, ...]
     """Each two raters with enough items in common."""
     pairs_left_out: int
@@ -73,7 +77,9 @@ class Ceiling:
     kappa: Estimate
     """The mean over the pairs of Cohen's kappa (R. J. Light, 1971), over the pairs for which it is defined."""
     fleiss_kappa: Estimate
+    """Fleiss' kappa, over the items that all raters rated."""
     krippendorff_alpha: Estimate
+    """Krippendorff's alpha, over all ratings."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""

@@ -54,7 +54,11 @@ def compute_cohen_kappa(confusion: Confusion, *, weights: Weights | None = None)
 
 
 def compute_scott_pi(confusion: Confusion) -> float:
-    """Scott's pi, from -1 to 1. Raises ``UsageError`` where both sides use one and the same category alone."""
+    """Scott's pi, from -1 to 1. Raises ``UsageError`` where both sides use one and the same category alone.
+
+    Args:
+        confusion: How often each verdict met each truth.
+    """
     check_extra()
     return _compute(confusion, measure_scott, "Scott's pi")
 
@@ -63,6 +67,9 @@ def compute_gwet_ac1(confusion: Confusion) -> float:
     """Gwet's AC1, from -1 to 1, over all categories of the table, so name those that no item has.
 
     Raises ``UsageError`` for a table of one category.
+
+    Args:
+        confusion: How often each verdict met each truth.
     """
     check_extra()
     return _compute(confusion, measure_gwet, "Gwet's AC1")
@@ -212,6 +219,10 @@ def compute_fleiss_kappa(ratings: Ratings, *, categories: Sequence[Category] | N
 
     Raises ``UsageError`` where items have different numbers of ratings, where they have fewer than two, and where all
     ratings are one category. Source: J. L. Fleiss, "Measuring nominal scale agreement among many raters", 1971.
+
+    Args:
+        ratings: Each rater's rating of each item.
+        categories: The categories in their order; by default those that occur.
     """
     check_extra()
     import numpy as np

@@ -214,7 +214,11 @@ def find_place(categories: Sequence[Category], category: Category) -> int:
 
 
 def compute_accuracy(confusion: Confusion) -> float:
-    """The share of items on which judge and truth agree; undecided agrees only with undecided."""
+    """The share of items on which judge and truth agree; undecided agrees only with undecided.
+
+    Args:
+        confusion: How often each verdict met each truth.
+    """
     return _divide(confusion.agreed, confusion.items, "accuracy", "the table holds no item")
 
 
@@ -237,7 +241,12 @@ def compute_specificity(confusion: Confusion, *, positive: Category = True) -> f
 
 
 def compute_precision(confusion: Confusion, *, positive: Category = True) -> float:
-    """The share of good items among those that the judge passes. Raises ``UsageError`` if it passes none."""
+    """The share of good items among those that the judge passes. Raises ``UsageError`` if it passes none.
+
+    Args:
+        confusion: How often each verdict met each truth.
+        positive: The category whose precision it is.
+    """
     good, of = count_precision(confusion, positive)
     return _divide(good, of, "precision", f"the judge never says {show(positive)}")
 
@@ -247,6 +256,10 @@ def compute_f1(confusion: Confusion, *, positive: Category = True) -> float:
 
     Raises ``UsageError`` where neither side ever has the category. Source: C. J. van Rijsbergen, "Information
     Retrieval", 1979, chapter 7.
+
+    Args:
+        confusion: How often each verdict met each truth.
+        positive: The category whose F1 it is.
     """
     place = find_place(confusion.categories, positive)
     of = confusion.truth_counts[place] + confusion.judge_counts[place]
@@ -258,6 +271,9 @@ def compute_macro(confusion: Confusion) -> tuple[float, float, float]:
 
     A precision or recall that divides by 0 counts as 0, as in scikit-learn. Raises ``UsageError`` where nothing is
     decided.
+
+    Args:
+        confusion: How often each verdict met each truth.
     """
     from adjudge.trust.extra import check_extra
 

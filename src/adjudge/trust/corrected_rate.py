@@ -61,9 +61,11 @@ class CorrectedRate:
     """The rate at which people would pass, with its interval, and the judge's own rate beside it."""
 
     value: float
+    """The rate."""
     low: float
     """The lower limit; it holds for every truth of the cases that are unresolved."""
     high: float
+    """The upper limit, as ``low``."""
     level: float
     """The share of intervals made this way that contain the true rate."""
     target: Target
@@ -106,13 +108,17 @@ class Refusal:
     """A refusal to give a rate: the reason, and what would help. The judge's own rate is beside it."""
 
     because: RefusalReason
+    """The reason, in a word."""
     reason: str
     """One sentence."""
     remedy: str
     """The remedy, in one sentence."""
     more_groups: int = 0
+    """About how many more groups need labels; 0 where groups are not the reason."""
     naive: Share | None = None
+    """The share that the judge passed of the run."""
     notes: tuple[str, ...] = ()
+    """Sentences that a reader should know besides."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -158,6 +164,10 @@ def compute_sample_p_value(heaps: Sequence[Heap], *, groups: GroupCounts | None 
     Fisher's exact test, two-sided, in each stratum, with Bonferroni over the strata. Counts of labels that come in
     groups are divided by the design effect of the verdict first. A large value shows nothing: cases that were chosen
     by what is true may well have one.
+
+    Args:
+        heaps: The cases of the run by verdict, with the labels among them.
+        groups: The labelled cases by group, if they come in groups.
     """
     check_heaps(heaps, groups)
     check_extra()

@@ -34,7 +34,9 @@ class Coefficients:
     """The three coefficients over some items, or their means over groups."""
 
     pearson: Estimate
+    """Pearson's correlation coefficient."""
     spearman: Estimate
+    """Spearman's rank correlation coefficient."""
     kendall: Estimate
     """Kendall's tau-b, which corrects for ties."""
 
@@ -58,6 +60,7 @@ class Correlation:
     over_groups: Coefficients | None
     """The mean of each group's own coefficient; ``None`` without groups. In the literature, document or input level."""
     groups_used: int
+    """The number of groups in that mean."""
     groups_left_out: int
     """Groups in which one side has one distinct value alone, so that no correlation is defined."""
 
@@ -67,12 +70,22 @@ class Correlation:
 
 
 def compute_pearson(one: Sequence[float], other: Sequence[float]) -> float:
-    """Pearson's r. Raises ``UsageError`` for fewer than two items, and where a side has one distinct value alone."""
+    """Pearson's r. Raises ``UsageError`` for fewer than two items, and where a side has one distinct value alone.
+
+    Args:
+        one: The numbers of one side.
+        other: Those of the other, in the same order.
+    """
     return _measure_pearson(*_read_both(one, other))
 
 
 def compute_spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's rho: Pearson's r of ranks, ties with their mean rank. Raises as ``compute_pearson`` does."""
+    """Spearman's rho: Pearson's r of ranks, ties with their mean rank. Raises as ``compute_pearson`` does.
+
+    Args:
+        one: The numbers of one side.
+        other: Those of the other, in the same order.
+    """
     return _measure_spearman(*_read_both(one, other))
 
 
@@ -80,6 +93,10 @@ def compute_kendall(one: Sequence[float], other: Sequence[float]) -> float:
     """Kendall's tau-b. Raises as ``compute_pearson`` does.
 
     Source: M. G. Kendall, "The treatment of ties in ranking problems", 1945.
+
+    Args:
+        one: The numbers of one side.
+        other: Those of the other, in the same order.
     """
     return _measure_kendall(*_read_both(one, other))
 

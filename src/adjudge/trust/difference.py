@@ -42,9 +42,11 @@ class Means:
     _layout: ClassVar[Layout] = Layout(last=("delta",))
 
     cases: int
+    """The number of cases."""
     before: float | None
     """``None`` without such a case."""
     after: float | None
+    """The mean after; ``None`` without such a case."""
     differing: int
     """Cases whose score is another."""
     p_value: float | None
@@ -115,6 +117,10 @@ def compute_mcnemar(worse: int, better: int) -> float | None:
 
     Twice the binomial tail at one half, and at most 1 (McNemar 1947, exact form). Raises ``UsageError`` for what is no
     count.
+
+    Args:
+        worse: Cases that passed in the earlier run alone.
+        better: Cases that passed in the later run alone.
     """
     worse, better = read_count(worse, "worse"), read_count(better, "better")
     total, fewer = worse + better, min(worse, better)
@@ -226,6 +232,10 @@ def find_stratified_difference(strata: Sequence[PairedCounts], *, level: float =
 
     Source: G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures: a general approach",
     2008 (MOVER).
+
+    Args:
+        strata: The cases of each stratum, with the labels among them.
+        level: The share of intervals made this way that contain the true difference.
     """
     check_level(level)
     whole = sum(read_count(stratum.size, "size") for stratum in strata)

@@ -80,8 +80,11 @@ class WeightedShare:
     """A weighted sum of shares with its interval."""
 
     value: float
+    """The share, in 0 to 1."""
     low: float
+    """The lower limit, in 0 to 1."""
     high: float
+    """The upper limit, in 0 to 1."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -93,11 +96,13 @@ class Estimate:
     """A statistic with its interval. ``value`` is ``None`` where the data do not define it; ``note`` says why."""
 
     value: float | None
+    """The statistic."""
     of: int
     """The number of items it was computed from."""
     low: float | None = None
     """The lower limit; ``None`` where no interval can be given."""
     high: float | None = None
+    """The upper limit; ``None`` with ``low``."""
     level: float = LEVEL
     """The share of intervals made this way that contain the true value."""
     method: str = ""
@@ -152,6 +157,12 @@ def find_limits(
     """The lower and upper limits of many shares at once, as arrays; of 0 out of 0 they are 0 and 1.
 
     The counts need not be whole: counts that are divided by a design effect are not. Needs ``adjudge[trust]``.
+
+    Args:
+        counts: How many successes each share has.
+        of: How many trials.
+        level: The share of intervals made this way that contain the true share.
+        method: The method of the interval.
     """
     check_extra()
     import numpy as np

@@ -39,6 +39,7 @@ class Heap:
     good: int = 0
     """Labelled cases that people passed."""
     bad: int = 0
+    """Labelled cases that people failed."""
     unresolved: int = 0
     """Labelled cases whose truth people did not settle: they could not tell, or were split."""
     stratum: str | None = None
@@ -69,8 +70,11 @@ class GroupCounts:
     """Labelled cases by group: a row for each group, a column for each heap. `count_groups` makes it."""
 
     good: Floats
+    """Labelled cases that people passed."""
     bad: Floats
+    """Labelled cases that people failed."""
     unresolved: Floats
+    """Labelled cases whose truth people did not settle."""
 
     @property
     def is_grouped(self) -> bool:

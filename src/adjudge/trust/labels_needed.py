@@ -29,6 +29,7 @@ class LabelsNeeded:
     """About how many labels make an interval of plus or minus ``within``, for the rate of this run."""
 
     within: float
+    """The half-width of the interval: 0.03 is plus or minus 3 points."""
     alone: int
     """Without a judge: cases drawn at random, nothing else known of them."""
     random: int
@@ -51,6 +52,12 @@ def compute_labels_needed(
     ``n0 = z² Σ w p (1 - p) / h²`` at random and ``z² (Σ w sqrt(p (1 - p)))² / h²`` as planned, then ``n0 / (1 + n0/M)``
     for a run of M cases, and a fifth more, because real intervals are wider than the normal distribution says. It is an
     estimate: the interval that comes out is what counts.
+
+    Args:
+        sizes: The number of cases of each stratum.
+        rates: The share of good cases expected in each.
+        within: The half-width that is wanted: 0.03 is plus or minus 3 points.
+        level: The share of intervals made this way that contain the true rate.
     """
     check_sizes(sizes)
     check_above_zero("within", within)

@@ -83,7 +83,9 @@ class LiveRate:
     value: float
     """The share of good cases in the whole run as far as it is known: the labelled shares, by the strata's sizes."""
     low: float
+    """The lower limit of the rate."""
     high: float
+    """The upper limit of the rate."""
     level: float
     """The probability that the true rate is within the limits at every moment."""
     labels: int

@@ -14,6 +14,9 @@ def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """P-values adjusted so that the chance of any false rejection stays below the level, however tests depend.
 
     In the order given. Source: S. Holm, "A simple sequentially rejective multiple test procedure", 1979.
+
+    Args:
+        p_values: The p-values of all tests.
     """
     order, number = _rank(p_values), len(p_values)
     raised = accumulate(((number - place) * p_values[test] for place, test in enumerate(order)), max)
@@ -25,6 +28,9 @@ def adjust_benjamini_yekutieli(p_values: Sequence[float]) -> tuple[float, ...]:
 
     In the order given. Source: Y. Benjamini and D. Yekutieli, "The control of the false discovery rate in multiple
     testing under dependency", 2001.
+
+    Args:
+        p_values: The p-values of all tests.
     """
     order, number = _rank(p_values)[::-1], len(p_values)
     penalty = sum(1 / place for place in range(1, number + 1))

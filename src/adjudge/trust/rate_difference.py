@@ -36,7 +36,9 @@ class RateDifference:
     value: float
     """The second rate minus the first, in -1 to 1."""
     low: float
+    """The lower limit of the difference."""
     high: float
+    """The upper limit of the difference."""
     level: float
     """The share of intervals made this way that contain the true difference."""
     questions: int

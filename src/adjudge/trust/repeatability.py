@@ -60,6 +60,7 @@ class ErrorParts:
     """The mean squared error of one answer, and the parts it is made of."""
 
     items: int
+    """Items with two repeats or more and a true value."""
     left_out: int
     """Items with fewer than two repeats, or without a true value."""
     error: Estimate
@@ -83,6 +84,7 @@ class OrderFlips:
     """Pairs that were judged in both orders."""
 
     pairs: int
+    """The number of pairs."""
     flips: Share
     """Pairs with another verdict after the swap, ties included."""
     undecided: int
@@ -92,6 +94,7 @@ class OrderFlips:
     favouring_first: int
     """Conflicts in which both times the answer that was shown first won."""
     favouring_second: int
+    """Conflicts in which both times the answer that was shown second won."""
     p_value: float | None
     """Two-sided exact binomial test that conflicts favour neither place; ``None`` without a conflict."""
 
@@ -148,6 +151,13 @@ def make_error_parts(
     Raises ``UsageError`` where no item has two repeats and a true value, and for values that are no numbers.
     Source: S. Geman, E. Bienenstock and R. Doursat, "Neural networks and the bias/variance dilemma", 1992 (parts);
     P. E. Shrout and J. L. Fleiss, "Intraclass correlations", 1979 (ICC(1), from a one-way analysis of variance).
+
+    Args:
+        repeats: The numbers that each item got, one list for each item.
+        truth: The true value of each item; ``None`` is unknown.
+        groups: The group of each item, if they come in groups.
+        seed: The seed of the bootstrap intervals.
+        resamples: How often the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)

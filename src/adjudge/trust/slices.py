@@ -42,7 +42,9 @@ class Slice:
     _layout: ClassVar[Layout] = Layout(last=("is_worse",))
 
     name: str
+    """The value that its items have in common."""
     accuracy: Estimate
+    """The share of its items on which the judge agrees with the truth."""
     rest: float
     """The accuracy on all other items."""
     p_value: float | None

@@ -76,7 +76,7 @@ def test_other_criteria_are_one_change(line: Line):
     run(cases, judge, criteria="Is brief.", out="brief").finish_sync()
 
     [change] = line("diff", "polite", "brief", "--json").document["setup_changes"]
-    assert names(change, "the rubric changed", "Is polite.", "Is brief.")
+    assert names(change, "the rubric changed", "Is polite", "Is brief")
 
 
 def test_nothing_is_shown_as_moved_that_stayed(line: Line):

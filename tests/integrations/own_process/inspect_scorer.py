@@ -37,7 +37,7 @@ def grade(request: Request) -> Any:
     if score is None:
         return "I cannot say."
     return {
-        "criteria": [{"name": "criteria", "reasoning": "It\x1b[31m reads well.", "score": score}],
+        "criteria": [{"reasoning": "It\x1b[31m reads well.", "score": score}],
         "suggestions": [],
     }
 
@@ -95,7 +95,7 @@ def test_a_sample_is_scored_by_the_judge(tmp_path: Path):
     assert "\x1b" not in score.explanation
     assert score.metadata["outcome"] == "passed"
     assert (score.metadata["judge"], score.metadata["decided_by"]) == ("careful", "judge")
-    assert score.metadata["criteria"] == {"criteria": 0.9}
+    assert score.metadata["criteria"] == {"reads-well": 0.9}
     assert score.metadata["undecided_because"] is None
     assert score.metadata["result_id"]
 

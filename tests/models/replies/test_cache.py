@@ -78,7 +78,7 @@ def test_a_judgement_through_a_cache_is_the_same_judgement(cache: ReplyCache):
     model = Plain(lambda request: f'{{"token": "{request.token}", "safe": true}}')
     judge = Judge(keep_replies(model, cache))
     options = {"criteria": "Is polite.", "result_format": None}
-    model_says = '{"criteria": [{"name": "criteria", "reasoning": "", "score": 0.9}]}'
+    model_says = '{"criteria": [{"name": "is-polite", "reasoning": "", "score": 0.9}]}'
     model.lines = [lambda request: f'{{"token": "{request.token}", {model_says[1:]}']
     first, second = [judge.evaluate_sync("Thank you.", **options) for _ in range(2)]  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from adjudge import Judge
 from adjudge.models import RecordingModel, ReplayModel
 from adjudge.testing import ScriptedModel
 
-GOOD = {"criteria": [{"name": "criteria", "reasoning": "", "score": 1.0}]}
+GOOD = {"criteria": [{"reasoning": "", "score": 1.0}]}
 
 
 @pytest.fixture(name="file")

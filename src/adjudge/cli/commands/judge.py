@@ -204,7 +204,7 @@ def judge(
     config: option.ConfigFile = None,
     label_map: option.LabelMapText = None,
 ) -> int:
-    """Judge contents by a rubric or a sentence.
+    """Judge one or more texts against a rubric or a sentence.
 
     $ adjudge judge answer.txt -c "Is polite." -j openai:gpt-6.1-terra
 

@@ -1,4 +1,4 @@
-"""``adjudge label``: people label the cases of a run or a data set, one key an answer."""
+"""``adjudge label``: people label the cases of a run or a data set with single keystrokes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def label(
         Path | None, typer.Option("--store", metavar="FILE", help="Where labels are kept.  [default: beside RUN|DATA]")
     ] = None,
 ) -> int:
-    """Label the cases of a run or a data set, one key an answer.
+    """Label the cases of a run or a data set with single keystrokes.
 
     $ adjudge label runs/monday
 

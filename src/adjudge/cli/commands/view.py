@@ -39,9 +39,9 @@ def view_runs(
 
     scan = partial(find_below, Path.cwd()) if not runs else partial(dict, find_named(runs))
 
-    def tell(address: str) -> None:
+    def print_address(address: str) -> None:
         print_line(address)
         note("it works once, in the browser that opens it first; Ctrl-C ends this")
 
-    asyncio.run(view(scan, opens=not no_browser, on_ready=tell, port=port))
+    asyncio.run(view(scan, opens=not no_browser, on_ready=print_address, port=port))
     return 0

@@ -192,6 +192,7 @@ class ImportedLabels:
     """The labels in an export of another tool."""
 
     labels: tuple[Label, ...]
+    """The labels, in the order of the file."""
     bad_rows: tuple[BadRow, ...] = ()
     """The first hundred annotations and rows that are not labels, with ``on_bad_row="skip"``."""
     skipped: int = 0

@@ -46,9 +46,13 @@ class Vote:
     _layout: ClassVar[Layout] = Layout(omitted=("answer", "channel"))
 
     by: str
+    """The approver's name."""
     approved: bool
+    """Whether the vote approves."""
     at: datetime
+    """When it was given, in UTC."""
     reason: str = ""
+    """The reason that the voter gave."""
     seq: int | None = None
     """Where the ledger holds it."""
     final_at: datetime | None = None
@@ -73,24 +77,35 @@ class Approval:
     )
 
     id: str
+    """The id of the request."""
     message: str
     """The question that the people are asked; it may quote the content."""
     approvers: tuple[str, ...]
     """The people who may decide; each name once, in Unicode's composed form (NFC), compared exactly."""
     created_at: datetime
+    """When it was made, in UTC."""
     result_id: str
+    """The id of the result that people are asked about."""
     outcome: Outcome
+    """The outcome of that result."""
     judge: str
+    """The name of the judge that gave it."""
     subject: str
     """Digest of the content as it was judged; the ledger's entries about this request carry it too."""
     status: Status = "open"
+    """``open``, ``approved`` or ``denied``."""
     required: int = 1
     """The number of them who have to approve; one who denies ends it."""
     expires_at: datetime | None = None
+    """When it ends without an answer; ``None`` is never."""
     on_expiry: OnExpiry = "deny"
+    """What it counts as then: ``deny`` or ``approve``."""
     undecided_because: Reason | None = None
+    """The reason why the judge could not decide; ``None`` if it did."""
     score: float | None = None
+    """The score of the result, in 0 to 1; ``None`` without one."""
     threshold: float | None = None
+    """The passing threshold that was in force."""
     reason: str = ""
     """The reason why people are asked, in one line; it may quote the content."""
     result: JudgeResult | None = None
@@ -101,10 +116,13 @@ class Approval:
     """``task``, ``context`` and ``reference`` with which it was judged, as far as they were handed over for the people
     to read; the content is not among them."""
     gate: str | None = None
+    """The gate that asks; ``None`` where a program asks."""
     request: str | None = None
     """Digest of all that is asked, terms included; ``None`` where no gate asked."""
     execution: str | None = None
+    """The id of the run or request that it belongs to, if the program gave one."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Yours: the ``metadata`` of the check."""
     votes: tuple[Vote, ...] = ()
     """The votes that counted, in order; what was refused is in the ledger alone."""
     pending_votes: tuple[Vote, ...] = ()
@@ -114,6 +132,7 @@ class Approval:
     first_said: str = ""
     """The reason why this judge approved, or why the people are still asked; empty if no judge was to answer first."""
     closed_at: datetime | None = None
+    """When it was decided or expired; ``None`` while it is open."""
     decided_by: DecidedBy | None = None
     """``human``, ``judge`` (the one that was asked first) or ``policy`` (it expired); ``None`` while it is open."""
     closed_by: tuple[str, ...] = ()

@@ -25,6 +25,7 @@ class Gap:
     """One thing for which a request cannot be approved as it is shown."""
 
     kind: GapKind
+    """``missing``, ``cut``, ``changed`` or ``unconfirmed``."""
     what: str
     """The problem, in one sentence."""
     remedy: str
@@ -36,6 +37,9 @@ def digest_shown(approval: Approval) -> str:
 
     Who may decide and how many of them is not in it: the ledger's entry says that in full, and ``wait`` compares it.
     The ledger's entry of the request holds it, and a page sends back the digest of what it showed.
+
+    Args:
+        approval: The request.
     """
     names = ("id", "message", "reason", "content", "subject", "result_id", "outcome", "request", "gate", "first_said")
     members = {name: getattr(approval, name) for name in names}

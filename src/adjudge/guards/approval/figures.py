@@ -30,6 +30,7 @@ class ReviewerFigures:
     decided: int = 0
     """Votes that counted."""
     approved: int = 0
+    """Votes that approved."""
     with_judge: int = 0
     """Votes that said what the judge said: approved what passed, or denied what failed."""
     against_judge: int = 0

@@ -40,10 +40,15 @@ class QueuedRequest:
     """A place in the queue: whom an open request asks, and until when."""
 
     id: str
+    """The id of the request."""
     approvers: tuple[str, ...]
+    """The people who may decide."""
     created_at: datetime
+    """When it was made, in UTC."""
     expires_at: datetime | None = None
+    """When it ends without an answer; ``None`` is never."""
     gate: str | None = None
+    """The gate that asks; ``None`` where a program asks."""
     voters: frozenset[str] = frozenset()
     """The people who have voted, whether their votes count already or not."""
 
@@ -57,6 +62,7 @@ class QueuePlace:
     """A place in the queue, without what is in it."""
 
     id: str
+    """The id of the request."""
     waits: bool
     """Whether somebody is one of the approvers of the request and has not decided it."""
 
@@ -80,7 +86,9 @@ class QueueChoices:
     """What a queue can be filtered by: the values that the requests in it have, each in order."""
 
     gates: tuple[str, ...] = ()
+    """The gates that ask."""
     agents: tuple[str, ...] = ()
+    """The agents whose calls wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,23 +96,37 @@ class RequestSummary:
     """The part of a request that a list shows."""
 
     id: str
+    """The id of the request."""
     message: str
+    """The question that the people are asked."""
     approvers: tuple[str, ...]
+    """The people who may decide."""
     created_at: datetime
+    """When it was made, in UTC."""
     outcome: Outcome
+    """The outcome of the result they are asked about."""
     status: Status
+    """``open``, ``approved`` or ``denied``."""
     required: int
+    """The number of people who have to approve."""
     audit: Mapping[str, float] = field(default_factory=dict)
     """What an audit tests; empty for a request that something waits for."""
     expires_at: datetime | None = None
+    """When it ends without an answer; ``None`` is never."""
     undecided_because: Reason | None = None
+    """The reason why the judge could not decide; ``None`` if it did."""
     score: float | None = None
+    """The score of the result, in 0 to 1; ``None`` without one."""
     content: str | None = None
     """The beginning of the content, in at most 4,000 characters; ``None`` where it was not kept."""
     gate: str | None = None
+    """The gate that asks; ``None`` where a program asks."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Yours: the ``metadata`` of the check."""
     votes: tuple[Vote, ...] = ()
+    """The votes that counted, in order."""
     pending_votes: tuple[Vote, ...] = ()
+    """Votes that their voters can still take back, in order."""
 
 
 def read_queue(

@@ -55,6 +55,7 @@ class Webhook:
     """
 
     url: str = field(kw_only=False)
+    """The address that is notified."""
     secret: str | bytes
     """Shared with the receiver; a text that begins with ``whsec_`` is base64, any other is taken as it is."""
     retries: int = 5

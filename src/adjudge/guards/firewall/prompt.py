@@ -56,7 +56,7 @@ def would_pass(judge: Any, result: JudgeResult) -> bool:
         return result.passed or names_rules(result)
     if not isinstance(judge, JudgeChain):
         return result.passed
-    # Seats are asked in order, under every strategy, so results stand beside the first of them.
+    # Seats are asked in order, under every strategy, so results belong to the first of them.
     passes = [
         would_pass(seat, seat_result) for (_, seat), seat_result in zip(judge.seats, result.results, strict=False)
     ]

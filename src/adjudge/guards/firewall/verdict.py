@@ -13,11 +13,16 @@ from adjudge.result import JudgeChainResult
 
 
 class InputRejected(AdjudgeError):
-    """An input firewall stopped a call before the function ran; ``verdict`` says why.
+    """An input firewall stopped a call before the function was called.
 
-    ``code`` is the firewall's error code, ``recovery`` one sentence on what the caller can do. The error's text quotes
-    neither the arguments nor a judge, so you can show it to the sender of the arguments, even to a model. Do not show
-    ``threats`` and ``verdict``, which quote both.
+    ``recovery`` is one sentence on what the caller can do. The error's text quotes neither the arguments nor a judge,
+    so you can show it to the sender of the arguments, even to a model. Do not show ``threats`` and ``verdict``, which
+    quote both.
+
+    Args:
+        verdict: Why it was stopped.
+        code: The firewall's error code.
+        tool: The name of the function.
     """
 
     recovery: str = (
@@ -66,10 +71,13 @@ class FirewallVerdict:
     )
 
     allowed: tuple[str, ...]
+    """The rules that may be used."""
     rejected: tuple[RejectedRule, ...] = ()
+    """The others, each with the reason."""
     fallback_triggered: bool = False
     """True when judges were asked and a policy decided: nobody could, or one of them contradicted itself."""
     duration_ms: float = 0.0
+    """How long the check took, in milliseconds."""
     chain_result: JudgeChainResult | None = None
     """The result with every judge's answer; ``None`` when nobody was asked."""
 
@@ -109,6 +117,7 @@ class Threat:
     type: str
     """One of ``THREATS``, or a word of the judge's own."""
     reason: str
+    """Why it is a threat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +128,13 @@ class InputVerdict:
     _layout: ClassVar[Layout] = Layout(readers={"chain_result": JudgeChainResult.from_dict})
 
     passed: bool
+    """Whether the function may be called with them."""
     threats: tuple[Threat, ...] = ()
     """The threats that any judge named; empty if the arguments passed."""
     fallback_triggered: bool = False
     """True when judges were asked and a policy decided: nobody could, or one of them contradicted itself."""
     duration_ms: float = 0.0
+    """How long the check took, in milliseconds."""
     chain_result: JudgeChainResult | None = None
     """The result with every judge's answer; ``None`` when nobody was asked."""
     detail: str = ""

@@ -43,11 +43,15 @@ class ProbeBaseline:
     """One entry of a file: a probe, or the input of a probe whose baseline is not recorded yet."""
 
     name: str
+    """The probe's name."""
     input: Any = field(repr=False)
+    """What the tool is called with."""
     expected: Any = field(default=None, repr=False)
+    """The output that was good."""
     recorded: bool = False
     """True if there is a baseline; ``expected`` may be ``None`` because the tool's output was null."""
     contract: ProbeContract | None = field(default=None, repr=False)
+    """What the tool promises; ``None`` where nothing is promised."""
 
     def make_probe(self) -> SemanticProbe:
         """Make the probe; raise ``UsageError`` where no baseline is recorded."""
@@ -61,11 +65,15 @@ class ProbeFile:
     """A file of baselines, as it was read."""
 
     path: Path
+    """The file."""
     format: Format
+    """The format of the file: ``yaml``, ``json`` or ``toml``."""
     text: str = field(repr=False)
+    """The text of the file as it was read."""
     entries: tuple[ProbeBaseline, ...]
     """In the order of the file; each has a name of its own."""
     thresholds: ProbeThresholds = DEFAULT_THRESHOLDS
+    """The thresholds of the file, else the default ones."""
 
     @property
     def probes(self) -> tuple[SemanticProbe, ...]:
@@ -77,6 +85,9 @@ def load_probes(path: str | os.PathLike[str]) -> ProbeFile:
     """Load the baselines of a ``.yaml``, ``.yml``, ``.json`` or ``.toml`` file.
 
     Raises ``UsageError`` for a file that cannot be read and for mistakes in it, with the line if it is known.
+
+    Args:
+        path: The file.
     """
     probe_path = Path(path)
     kind = FORMATS.get(probe_path.suffix.lower()) if probe_path.suffix else None

@@ -31,6 +31,7 @@ class ProbeContract:
     """The promises of a tool. Members that you leave out are not shown to the judge."""
 
     description: str = ""
+    """What the tool does."""
     read_only: bool | None = None
     """True if the tool changes nothing."""
     destructive: bool | None = None
@@ -99,6 +100,7 @@ class SemanticProbe:
     name: str
     """The probe's name in reports."""
     input: Any = field(repr=False)
+    """What the tool is called with."""
     expected: Any = field(repr=False)
     """The baseline: the output that was good."""
     contract: ProbeContract | None = field(default=None, repr=False)
@@ -144,8 +146,11 @@ class ProbeThresholds:
     """
 
     none: float = 0.95
+    """The lowest similarity that counts as no drift."""
     low: float = 0.75
+    """The lowest similarity that counts as low drift."""
     medium: float = 0.5
+    """The lowest similarity that counts as medium drift."""
 
     def __post_init__(self) -> None:
         for level in fields(self):

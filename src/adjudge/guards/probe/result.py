@@ -55,20 +55,25 @@ class ProbeResult:
     )
 
     probe: SemanticProbe
+    """The probe."""
     outcome: Outcome
+    """``passed``, ``failed`` or ``undecided``."""
     undecided_because: Reason | None = None
     """Set exactly when the outcome is undecided."""
     detail: str = ""
     """One sentence on what else decided, besides the similarity, or what could not be read."""
     decided_by: DecidedBy = "judge"
+    """Who decided: ``judge``, ``rule`` or ``policy``."""
     similarity: float | None = None
     """In 0 to 1, from the judge that decided; ``None`` when nobody measured it."""
     drift: Drift | None = None
+    """``none``, ``low``, ``medium`` or ``high``."""
     contract_violated: bool = False
     """True if any judge that answered says so, even if others disagree."""
     violations: tuple[str, ...] = ()
     """The violations that those judges name, each once."""
     reasoning: str = ""
+    """The judge's reasoning."""
     actual: Any = None
     """The tool's output, as it was given; ``None`` also where there is none."""
     subject: str | None = None
@@ -78,6 +83,7 @@ class ProbeResult:
     chain_result: JudgeChainResult | None = None
     """Every seat's answer; ``None`` when nobody was asked."""
     at: datetime = field(default_factory=_now)
+    """When it was evaluated, in UTC."""
 
     def __post_init__(self) -> None:
         if (self.outcome == "undecided") != (self.undecided_because is not None):
@@ -140,6 +146,7 @@ class ProbeReport:
     results: tuple[ProbeResult, ...]
     """In the order of the probes."""
     thresholds: ProbeThresholds = DEFAULT_THRESHOLDS
+    """The thresholds by which the drift of all probes together is decided."""
 
     @property
     def mean(self) -> float | None:

@@ -81,6 +81,7 @@ class ToolVerdict:
     """The answer whether a call may be made; true exactly when it may."""
 
     kind: ToolVerdictKind
+    """``allow``, ``refuse`` or ``pending``."""
     message: str = ""
     """The sentence for the agent: one of eight, never a judge's words, a rule's pattern or the content."""
     decision: Decision | None = None

@@ -31,8 +31,11 @@ class AllowedCall:
     """A call that was allowed."""
 
     title: str
+    """The name under which people were shown the call."""
     at: datetime
+    """When it was allowed."""
     decided_by: str
+    """Who allowed it: ``judge``, ``rule``, ``human`` or ``policy``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,12 @@ class CallHistory:
 
 
 async def read_call_history(ledger: Ledger, approval: Approval) -> CallHistory | None:
-    """Read the history of the call that a request is about; ``None`` where it is about no call."""
+    """Read the history of the call that a request is about; ``None`` where it is about no call.
+
+    Args:
+        ledger: The ledger that the call's run is recorded in.
+        approval: The request about the call.
+    """
     run = find_run(dict(approval.metadata))
     if run is None:
         return None

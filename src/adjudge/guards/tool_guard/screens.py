@@ -15,7 +15,9 @@ class Screened:
     """The answer to a call, or to what a tool returned, as the guard records it."""
 
     allowed: bool
+    """Whether it goes on."""
     decided_by: DecidedBy = "policy"
+    """Who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     detail: str = ""
     """One sentence on why; for the record, and not for the agent."""
     result: JudgeResult | None = None

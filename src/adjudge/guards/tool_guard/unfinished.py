@@ -33,11 +33,15 @@ class UnfinishedCall:
     at: datetime
     """When it was allowed."""
     run_id: str
+    """The id of the agent's run."""
     call_id: str | None
     """The framework's name of it; ``None`` where calls are known by their content."""
     tool: str
+    """The name of the tool."""
     server: str | None
+    """The MCP server that has the tool; ``None`` for one of the agent's own."""
     approval_id: str
+    """The id of the request that was approved."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the members as plain data."""

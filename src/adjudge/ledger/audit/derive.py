@@ -123,6 +123,10 @@ async def record_opinion(ledger: Ledger, audit: AuditEntry) -> int:
     """Record in a ledger that a person gave an audit another opinion than the rule's, and return the entry's place.
 
     Raises ``UsageError`` when nobody did.
+
+    Args:
+        ledger: The ledger to record it in.
+        audit: The audit, with the person in ``opinion_by``.
     """
     if audit.opinion_by is None:
         raise UsageError("an audit whose opinion is the rule's can be derived again, so there is nothing to record")

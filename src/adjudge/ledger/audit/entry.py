@@ -130,8 +130,11 @@ class Findings:
     """The number of findings of each severity."""
 
     critical: int = 0
+    """The number of critical findings."""
     major: int = 0
+    """The number of major findings."""
     minor: int = 0
+    """The number of minor findings."""
 
     def __post_init__(self) -> None:
         for severity in fields(self):
@@ -149,6 +152,7 @@ class Finding:
     """One thing that was found, and the entry of the ledger that shows it."""
 
     severity: FindingSeverity
+    """``critical``, ``major`` or ``minor``."""
     code: FindingCode
     """The finding of docs/audit.md that it is."""
     detail: str = ""
@@ -156,6 +160,7 @@ class Finding:
     seq: int | None = None
     """The entry's place; ``None`` where it is about no entry that can be read."""
     hash: str | None = None
+    """The entry's hash; ``None`` with ``seq``."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
@@ -169,7 +174,9 @@ class Judged:
     seq: int
     """The place of the last entry about it."""
     hash: str
+    """The hash of that entry."""
     kind: str
+    """The kind of that entry."""
     id: str
     """The result's; of something without one, the decision's."""
     outcome: str
@@ -177,17 +184,22 @@ class Judged:
     became: Became = "unknown"
     """The fate of the content; ``unknown`` where the ledger does not say."""
     judge: str = ""
+    """The name of the judge; empty where none answered."""
     gate: str = ""
+    """The name of the gate; empty where there was none."""
     subject: str = ""
     """Digest of the content."""
     undecided_because: str | None = None
+    """The reason why it is undecided; ``None`` if it is not."""
     score: float | None = None
+    """The score, in 0 to 1; ``None`` without one."""
     decided_by: str = ""
     """The deciders who let it through or stopped it: ``judge``, ``rule``, ``policy``, ``human``. Where the ledger names
     none, who decided the result; empty while it is pending."""
     by: str = ""
     """The people, or the judge asked before them, who answered a request for approval."""
     approval_id: str | None = None
+    """The id of the request to people; ``None`` without one."""
     others: tuple[int, ...] = ()
     """The places of earlier entries about it, the last 5 at most."""
 
@@ -209,22 +221,29 @@ class AuditBasis:
     pinned_head: bool = False
     """True if a head kept elsewhere was compared."""
     signatures: Signatures = "none"
+    """How signatures were checked, as in ``Verification``."""
     unseen: tuple[str, ...] = ()
     """Changes that the check of the ledger could not have seen, one sentence each."""
     entries: int = 0
     """Entries that the audit is about."""
     first: int | None = None
+    """The place of the first entry that it is about; ``None`` without one."""
     last: int | None = None
+    """The place of the last entry that it is about; ``None`` without one."""
     judged: int = 0
     """Things that were to be judged."""
     undecided: int = 0
     """Those of them that neither a judge nor a person decided."""
     since: datetime | None = None
+    """The first moment that was looked at; ``None`` is the beginning."""
     until: datetime | None = None
     """Not included, as in ``Ledger.query``."""
     gate: str | None = None
+    """The gate that it is limited to; ``None`` is no limit."""
     execution: str | None = None
+    """The execution that it is limited to; ``None`` is no limit."""
     subject: str | None = None
+    """The digest of the content that it is limited to; ``None`` is no limit."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
@@ -245,6 +264,7 @@ class AuditEntry:
     objectives: str
     """The question of the audit."""
     opinion: Opinion
+    """``unqualified``, ``qualified``, ``adverse`` or ``disclaimer``."""
     findings: Findings
     """The numbers of findings; ``found`` lists them."""
     scope: tuple[str, ...] = ()
@@ -254,7 +274,9 @@ class AuditEntry:
     reason: str = ""
     """That person's reason."""
     agent_id: str | None = None
+    """The agent that it is about, if it is about one."""
     execution_id: str | None = None
+    """The execution that it is about, if it is about one."""
     rule_results: tuple[RuleResult, ...] = ()
     """The results of rules, failed ones first; ``metadata["ledger_seq"]`` is the entry's place."""
     judge_result: JudgeResult | None = None
@@ -264,9 +286,13 @@ class AuditEntry:
     judged: tuple[Judged, ...] = ()
     """The contents that were judged, those with findings first, at most 1,000."""
     basis: AuditBasis | None = None
+    """The ledger it was derived from; ``None`` if a person wrote it."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Yours."""
     id: str = field(default_factory=make_id)
+    """The id of the audit."""
     created_at: datetime = field(default_factory=_now)
+    """When it was made, in UTC."""
 
     def __post_init__(self) -> None:
         if self.opinion not in OPINIONS:
@@ -380,11 +406,17 @@ class AuditQuery:
     opinion: Opinion | Collection[Opinion] | None = None
     """One, or any of several."""
     min_critical: int | None = None
+    """The fewest critical findings."""
     min_major: int | None = None
+    """The fewest major findings."""
     agent_id: str | None = None
+    """The agent that the audit is about."""
     execution_id: str | None = None
+    """The execution that the audit is about."""
     since: datetime | None = None
+    """The earliest time at which it was made."""
     until: datetime | None = None
+    """The latest time at which it was made."""
 
     def __post_init__(self) -> None:
         # A word that no audit has would find nothing, and "no adverse audit" is what somebody reads out of that.

@@ -178,6 +178,9 @@ def read_audit(members: Mapping[str, Any]) -> AuditEntry:
     in camel case for theirs. A ``status`` goes to the metadata. An ``id`` that is missing is the digest of the rest,
     so it is the same whenever the file is read. Raises ``UsageError`` for anything else, for numbers of findings that
     are not there, and for an opinion that is not what its findings come to.
+
+    Args:
+        members: The audit as a dictionary.
     """
     if not isinstance(members, Mapping):
         raise UsageError(f"an audit is read from a mapping, got {type(members).__name__}")

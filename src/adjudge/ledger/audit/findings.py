@@ -21,7 +21,7 @@ def is_undecided(judged: JudgedItem) -> bool:
 
 
 def list_findings(judged: JudgedItem) -> Iterator[Finding]:
-    """Yield the gravest finding about something that was judged, if there is one, and those that stand beside it."""
+    """Yield the gravest finding about something that was judged, if there is one, and those that go with it."""
     code = _choose_code(judged)
     if code is not None:
         yield _make(code, _explain(code, judged), judged.seq, judged.hash)

@@ -75,9 +75,11 @@ class CachedReply:
     """A reply in a cache: its key, time, model and size, without the question or the text."""
 
     key: str
+    """The digest of everything that determines the answer."""
     at: float
     """The time at which it was kept, in seconds since 1970."""
     model: str
+    """The name of the model that answered."""
     size: int
     """Its size in bytes."""
 
@@ -113,13 +115,18 @@ _KIND = FileKind(
 class ReplyCache:
     """A file of replies, each under a key of everything that determines the answer.
 
-    ``expires_in`` is in seconds, for lookups of this object; ``None`` (the default) is never. With ``max_bytes`` the
-    oldest replies are dropped when the file grows larger. The file is created, readable by its owner alone, when it is
-    first used. A reply is written a moment after it came, together with others; ``flush`` waits for that.
+    The file is created, readable by its owner alone, when it is first used. A reply is written a moment after it came,
+    together with others; ``flush`` waits for that.
 
     A file that cannot be opened, is no cache of ours, or can be written by others raises ``UsageError`` from ``check``,
     which judges call before anything is asked. What breaks later, a full disk or a damaged page, never changes what a
     judgement says: it is logged once, and the models are asked.
+
+    Args:
+        path: The file.
+        expires_in: Seconds after which a reply is no longer used by this object; ``None`` is never.
+        max_bytes: The size of the file from which the oldest replies are dropped; ``None`` is no limit.
+        wall: The time in seconds since 1970; for tests.
     """
 
     def __init__(

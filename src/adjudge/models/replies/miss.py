@@ -21,7 +21,12 @@ _FENCE = re.compile(r"^<<(end )?([a-z_-]{1,40}) ", re.MULTILINE)
 
 
 class MissingRecording(ModelError):
-    """No unused row of a recording answers this request; ``key`` is the request's key."""
+    """No unused row of a recording answers this request.
+
+    Args:
+        message: What is missing, and what to do.
+        key: The request's key.
+    """
 
     def __init__(self, message: str, *, key: str) -> None:
         super().__init__(message)

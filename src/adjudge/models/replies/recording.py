@@ -28,6 +28,10 @@ class RecordingModel(WrapperModel):
     """A model whose replies are appended to a file; everything else is the model's own.
 
     Raises ``UsageError`` when the file cannot be written, before the first request is made.
+
+    Args:
+        model: The model that is asked: a ``Model`` or a function.
+        path: The file that its replies are appended to.
     """
 
     def __init__(self, model: Model | Callable[..., Any], path: str | os.PathLike[str]) -> None:

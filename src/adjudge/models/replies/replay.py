@@ -27,12 +27,14 @@ class ReplayModel:
 
     A row with ``case`` answers that case (and ``order``, if the row has one) with any prompt. If the row contains the
     recorded request, it answers that request alone, by its ``key``. Rows that answer the same are used up in the order
-    of the file. By hand, ``{"case": "...", "reply": {"text": "..."}}`` is a whole row. ``model`` picks the rows of one
-    model out of a file in which several were recorded.
+    of the file. By hand, ``{"case": "...", "reply": {"text": "..."}}`` is a whole row.
 
-    ``function`` is the judge in code whose recorded answers are given again; it is not called. Only the rows of that
-    very function are used then, and without it none of any function: such a row has no token, and what a file says of
-    itself must not turn the token off for a model.
+    Args:
+        path: The recording.
+        model: The model whose rows are used, in a file in which several were recorded.
+        function: The judge in code whose recorded answers are given again; it is not called. Only the rows of that
+            very function are used then, and without it none of any function: such a row has no token, and what a file
+            says of itself must not turn the token off for a model.
     """
 
     hosts: tuple[str, ...] = ()

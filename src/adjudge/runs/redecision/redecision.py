@@ -49,16 +49,23 @@ class Change:
     """A judgement whose outcome differs under the new policy."""
 
     case: str
+    """The id of the case."""
     sample: int
+    """The number of the judgement among the repeated ones of the case, from 0."""
     before: Outcome
+    """The outcome in the run."""
     after: Outcome
+    """The outcome under the new policy."""
     score_before: float | None
+    """The score in the run; ``None`` without one."""
     score_after: float | None
+    """The score under the new policy; ``None`` without one."""
     because: Reason | None
     """The reason why it is undecided now."""
     known: bool
     """False if the new outcome is unknown, because a question was not asked in the run."""
     detail: str
+    """One sentence about what decided now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

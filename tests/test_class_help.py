@@ -1,0 +1,91 @@
+"""``help`` explains each parameter of every public class, in the words of the source."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pydoc
+import re
+from typing import Any
+
+import pytest
+
+from adjudge import AdjudgeError, Case, Criterion, JudgeChainResult, Rubric, Usage, UsageError
+from adjudge.ledger import LedgerError
+from kit.public import PACKAGES, read_stub
+
+
+def read_arguments(kind: type) -> dict[str, str]:
+    """The parameters that a docstring explains under ``Args:``, in order."""
+    section = (inspect.getdoc(kind) or "").partition("Args:\n")[2].partition("\n\n")[0]
+    entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+def read_fields(kind: Any) -> dict[str, str]:
+    """The docstring of each field that has one."""
+    (node,) = ast.parse(inspect.getsource(kind)).body
+    pairs = zip(node.body, node.body[1:], strict=False)
+    return {
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in pairs
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
+
+
+def list_classes(package: str) -> dict[str, type]:
+    """The classes of a package that somebody may make, as users import them."""
+    loaded = importlib.import_module(package)
+    values = {name: getattr(loaded, name) for name in read_stub(package)}
+    return {
+        name: value
+        for name, value in values.items()
+        if inspect.isclass(value) and not getattr(value, "_is_protocol", False) and not hasattr(value, "__total__")
+    }
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_parameter_is_explained(package: str):
+    """Under ``Args:``, in the order of the signature, no other, each in a sentence."""
+    unlike, open_ended = {}, []
+    for name, kind in list_classes(package).items():
+        arguments, parameters = read_arguments(kind), list(inspect.signature(kind).parameters)
+        if list(arguments) != parameters:
+            unlike[name] = (list(arguments), parameters)
+        open_ended += [f"{name}.{item}" for item, text in arguments.items() if not text.endswith(".")]
+
+    assert (unlike, open_ended) == ({}, [])
+
+
+def test_help_prints_them():
+    """What ``help(Usage)`` shows, the fields of a parent included."""
+    assert "cost_usd: ``None`` means unknown, never free." in pydoc.render_doc(Usage, renderer=pydoc.plaintext)
+    assert "suggestions: What the judge would improve." in pydoc.render_doc(JudgeChainResult, renderer=pydoc.plaintext)
+
+
+def test_an_error_is_explained_as_its_parent_is():
+    """Where a class has no ``__init__`` of its own, the nearest parent's docstring explains the parameters."""
+    assert read_arguments(LedgerError) == read_arguments(AdjudgeError)
+    assert list(read_arguments(UsageError)) == ["message", "argument", "where"]
+
+
+def test_a_subclass_has_its_own_docstring_or_its_parents():
+    """A class of a program is left as it is."""
+
+    class Own(Usage):
+        """Usage of our own."""
+
+    class Bare(Usage):
+        pass
+
+    assert inspect.getdoc(Own) == "Usage of our own."
+    assert inspect.getdoc(Bare) == inspect.getdoc(Usage)
+
+
+@pytest.mark.parametrize("kind", [Rubric, Criterion, Case], ids=lambda kind: kind.__name__)
+def test_a_field_is_explained_in_the_words_of_its_parameter(kind: type):
+    """These have an ``__init__`` whose parameters editors explain by ``Args:``; two explanations would differ soon."""
+    fields = read_fields(kind)
+
+    assert {name: fields.get(name) for name in read_arguments(kind)} == read_arguments(kind)
