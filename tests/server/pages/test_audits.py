@@ -125,7 +125,7 @@ def test_what_the_page_did_not_show_cannot_be_answered(server: RunningServer, an
 
     for answer in ("right", "stop"):
         assert answer_form(ana, ident, answer, seen="").status_code == 409
-        assert answer_form(ana, ident, "right", seen="0" * 64).status_code == 409
+        assert answer_form(ana, ident, answer, seen="0" * 64).status_code == 409
 
 
 def test_somebody_who_is_not_asked_sees_no_audit(server: RunningServer):
@@ -145,6 +145,25 @@ def test_the_monitor_says_first_what_the_answers_show(server: RunningServer, ana
     assert "Too few audits of gate 'answers' are answered" in words
     assert "What to do: label" in words
     assert "'answers'" not in read_words(read(server.sign_in("Gil"), "/monitors"))
+
+
+def test_the_overview_says_what_an_alarm_needs(server: RunningServer, ana: Any):
+    """Only once there is one: that there are few labels yet needs nobody at once."""
+    assert "refunds" not in read_words(read(ana, "/"))
+
+    async def work(ledger: Ledger) -> None:
+        async with Approvals(ledger) as approvals:
+            gate = make_gate(ledger, approvals).replace(name="refunds")
+            for _ in range(8):
+                await gate.check("The content.")
+                (audit,) = [each for each in await approvals.list(audits=True) if each.gate == "refunds"]
+                await approvals.decide(audit.id, "ana", False)
+
+    server.change(work)
+    words = read_words(read(ana, "/"))
+
+    assert "refunds: alarm" in words
+    assert "8 of 8 audits should have been stopped." in words
 
 
 def test_programs_find_and_answer_audits_over_http(server: RunningServer):

@@ -423,8 +423,11 @@ class ApprovalTransaction:
         return replace(approval, pending_votes=(*approval.pending_votes, vote))
 
     def _find_gap(self, approval: Approval, given_vote: GivenVote) -> RefusedBecause | None:
-        """Return why what was shown is not enough to approve it; denying always works."""
-        if not given_vote.approved:
+        """Return why what was shown is not enough to approve it; denying always works, and so opens nothing.
+
+        An audit's answer opens nothing either way, and says something of what was shown alone.
+        """
+        if not given_vote.approved and not approval.audit:
             return None
         recorded = read_shown(self.transaction.connection, approval)
         current = digest_shown(approval)
