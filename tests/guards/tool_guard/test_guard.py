@@ -775,6 +775,22 @@ def test_a_gate_that_could_let_a_call_pass_unseen_is_refused(url: str, option: s
     asyncio.run(work())
 
 
+def test_a_gate_that_observes_until_it_is_certified_is_an_exception_too(url: str):
+    """Until then a call could be made that nobody has seen."""
+    pytest.importorskip("cryptography", reason="certificates need the extra sign")
+    certified: dict[str, Any] = {"require_certificate": "none.json", "allow_unsigned": True, "audit": 0.5}
+    judged: dict[str, Any] = {"rubric": GOOD, "judge": Judge(lambda content: True)}
+
+    async def work() -> None:
+        async with Ledger(url) as ledger, Approvals(ledger) as approvals:
+            gate = make_asking_gate(approvals, mode="enforce_when_certified", **judged, **certified)
+            with pytest.raises(UsageError, match=r"deletes\.mode"):
+                ToolGuard({"*": gate})
+            assert await ToolGuard({"*": gate}, unsafe=["deletes.mode"]).check(make_call())
+
+    asyncio.run(work())
+
+
 def test_gates_that_record_in_several_ledgers_are_refused(tmp_path: Path):
     """Two stores could each have an approval of one call."""
 

@@ -88,3 +88,9 @@ def test_a_served_gate_demands_a_certificate(server: RunningServer):
     assert names(details[0], "unqualified: the certificate certificate.json cannot be read")
     assert details[1].startswith("certificate ")
     assert details[2] == details[0]
+    server.add_account("Ana")
+    reader = server.sign_in("Ana")
+    pages = [reader.get(f"/results/{each['ledger_seq']}").text for each in (before, certified)]
+    assert "No certificate spoke for this judge; the policy says why." in pages[0]
+    assert "unqualified" in pages[0]
+    assert "A certificate speaks for this judge." in pages[1]
