@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adjudge import JudgeResult
 from adjudge.formats.display import describe_outcome
-from adjudge.formats.text import clean
+from adjudge.formats.text import clean, flatten, quote
 from kit.results import chain
 
 
@@ -55,3 +55,24 @@ def test_an_emoji_that_is_joined_is_one_picture_and_a_joiner_elsewhere_is_seen()
         "\U0001f469\u200d\u200d\U0001f469",
     ):
         assert "·" in clean(text)
+
+
+def test_in_a_title_a_joiner_of_an_emoji_is_kept_and_every_other_one_is_an_escape():
+    """A picture is all that its author can make of one: both pictures are seen, joined or side by side.
+
+    Between letters it would split a word that a rule or a reader looks for, and at an end join what comes next; two in
+    a row, or one beside a blank cell, could carry a text that nobody sees.
+    """
+    for text in ("\U0001f469\u200d\U0001f4bb ships", "\U0001f3f3\ufe0f\u200d\U0001f308"):
+        assert flatten(text) == text
+        assert quote(text) == f'"{text}"'
+    for text in (
+        "pass\u200dword",
+        "\u200d\U0001f469",
+        "\U0001f469\u200d",
+        "\U0001f469\u200d\u200d\U0001f4bb",
+        "\U0001f469\u200d\u202e\U0001f4bb",
+        "\U0001f469\u200c\U0001f4bb",
+    ):
+        assert flatten(text).isascii() or "\\u20" in flatten(text)
+        assert "\\u20" in quote(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,10 @@ from adjudge.agents import AgentCall, AgentRun, FileChange, Step
 from adjudge.agents.conversation import Conversation, read_conversation
 from adjudge.report.html import make_report_environment
 from adjudge.report.judgement import list_findings
-from adjudge.result import JudgeResult
+from adjudge.result import JudgeChainResult, JudgeResult, PartResult
 from adjudge.templates.call_values import Finding, PlacedFinding
 from adjudge.templates.judged_text import LONGEST_PLAIN, make_judged_text
-from adjudge.templates.opened import Opened, read_opened
+from adjudge.templates.opened import MOST_DRAWN, Opened, read_opened
 from adjudge.templates.transcript_values import FoldRow, JudgedText, StepRow, TranscriptView
 from adjudge.templates.transcript_view import LONGEST_SHOWN, make_transcript_view
 from kit.growth import measure_growth
@@ -99,6 +100,91 @@ def test_of_a_long_one_both_ends_errors_and_findings_are_shown():
     assert view.unshown_parts == ("95 folded steps",)
     assert (view.errors, view.found) == ((38,), (70,))
     assert "rm -rf is under never" in Reader(draw(view)).text
+
+
+def judge_parts(*scores: float | None) -> JudgeResult:
+    """The result of a judge that was asked about each call, and about the second turn."""
+    parts = [
+        PartResult(
+            part=f"call {number}", criterion="on task", score=score, passed=(score or 0) >= 0.5, reasoning="Why."
+        )
+        for number, score in enumerate(scores, 1)
+    ]
+    turn = PartResult(part="turn 2", criterion="honest", score=0.25, passed=False, reasoning="It says otherwise.")
+    odd = [replace(turn, part=name) for name in ("call 0", "call 9999", "turn x", "steps[0]", "call 1\n")]
+    return JudgeResult(outcome="failed", judge="careful", parts=(*parts, turn, *odd))
+
+
+def test_the_score_of_each_call_and_turn_stands_at_its_step():
+    """With the reason; one that is too low is not folded, and one that is good does not keep its step open."""
+    scores = [0.9] * 99
+    scores[68] = 0.1
+    view = view_run(make_run(99), findings=list_findings(judge_parts(*scores)), opened=Opened(path="/x"))
+    rows = {row.number: row for row in view.rows if isinstance(row, StepRow)}
+
+    assert view.found == (3, 70)
+    assert sorted(rows) == [1, 2, 3, 70, 99, 100, 101]
+    assert [(one.state, one.word, one.text) for one in rows[70].findings] == [("failed", "0.10 on task", "Why.")]
+    assert [(one.state, one.word) for one in rows[2].findings] == [("passed", "0.90 on task")]
+    assert [one.word for one in rows[3].findings] == ["0.90 on task", "0.25 honest"]
+    assert (rows[2].is_marked, rows[3].is_marked) == (False, True)
+    assert "0.10 on task" in Reader(draw(view)).text
+
+
+def test_of_a_chain_the_scores_of_each_seat_stand_at_the_step():
+    """With the name of the judge; a part without a score is undecided."""
+    seat = judge_parts(None)
+    result = JudgeChainResult(outcome="failed", judge="chain", strategy="consensus", results=(seat,))
+    view = view_run(make_run(1), findings=list_findings(result))
+    rows = [row for row in view.rows if isinstance(row, StepRow)]
+
+    assert [(one.state, one.word) for one in rows[1].findings] == [("undecided", "careful: on task")]
+
+
+LONG_RUNS = {
+    "many steps": make_run(4_000),
+    "one step with many arguments": AgentRun(
+        steps=(Step(role="assistant", call=AgentCall(tool="f", arguments={f"a{n}": "v" * 30 for n in range(9_000)})),)
+    ),
+    "long names": AgentRun(
+        steps=(
+            Step(role="assistant", call=AgentCall(tool="t" * 90_000, arguments={"n" * 90_000: 1}, agent="a" * 9_000)),
+        )
+    ),
+    "one long text": AgentRun(steps=(Step(role="user", text="word " * 50_000),)),
+}
+
+
+@pytest.mark.parametrize("name", LONG_RUNS)
+def test_of_a_long_run_only_so_much_is_drawn_and_the_rest_is_counted(name: str):
+    """Whatever its address opens; nothing is left out silently."""
+    for opened in (Opened(path="/x"), read_opened("/x", "1.1-9999999")):
+        view = make_judged_text(write(LONG_RUNS[name]), "context", opened=opened)
+        page = draw(view)
+
+        assert len(page) < 6 * MOST_DRAWN
+        assert view.unshown_parts
+
+
+def test_a_long_text_is_shown_in_windows_that_are_its_address():
+    """The first with everything opened; each has the addresses beside it, which keep what is opened."""
+    text = "".join(f"{number}\n" for number in range(60_000))
+    assert make_judged_text(text, "task", opened=Opened(path="/x")).window is None
+    first = make_judged_text(text, "task", opened=Opened(path="/x", whole=True)).window
+    assert first is not None
+    assert (first.number, first.count, first.before) == (1, 4, "")
+    assert first.after == "/x?whole=true&part=task.2#part-task"
+
+    opened = [
+        read_opened("/x", "2.3-4", query=(("json", "true"),), part=f"task.{number}") for number in (1, 2, 3, 4, 99)
+    ]
+    views = [make_judged_text(text, "task", opened=each) for each in opened]
+    shown = [view.parts[0].view.text.passages[0].text for view in views]  # type: ignore[union-attr] - a plain text
+    assert "".join(shown[:4]) == text
+    assert shown[4] == shown[3], "behind the end is the last one"
+    assert views[1].window is not None
+    assert views[1].window.before == "/x?json=true&open=2.3-4&part=task.1#part-task"
+    assert views[1].unshown_parts == (f"{len(text) - MOST_DRAWN:,} characters of the task",)
 
 
 def test_a_fold_says_what_is_in_it_and_where_it_is_opened():

@@ -40,6 +40,12 @@ _IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "toolUseId"})
 
 _ID = re.compile(r"[\w.:|-]{1,80}", re.ASCII)
 
+_SAYS_NOTHING = re.compile(
+    r"(?:(?:call|chatcmpl|fc|id|item|msg|resp|rs|run|toolu|tooluse)[_-]{1,2})?(?:[0-9a-f-]+|\w{1,4})",
+    re.ASCII | re.IGNORECASE,
+)
+"""Ids in which nobody can write a sentence: figures, or a few letters, after the words that makers put before them."""
+
 _MEMBERS = frozenset({*_KNOWN, *_IDS}) | {
     *("content", "text", "parts", "messages", "tool_calls", "function", "name", "arguments", "args", "input"),
     *("params", "result", "output", "response", "is_error", "isError", "index"),
@@ -92,8 +98,11 @@ def read_conversation(value: Any) -> Conversation | None:
     if not transcript.steps:
         return None
     run = transcript.make_run(unknown=("files", "failures"))
-    beside = tuple(_list_beside(value, _Shown(run, frozenset(speakers.values()))))
-    return Conversation(run=run, speakers=speakers, begins=tuple(begins), beside=beside)
+    shown = _Shown(run, frozenset(speakers.values()))
+    beside = list(_list_beside(value, shown))
+    # A judge reads the ids too, and one of 80 letters can say "ignore_what_follows": all in one text, each once.
+    beside += [("ids", ", ".join(shown.texts_of_ids))] if shown.texts_of_ids else []
+    return Conversation(run=run, speakers=speakers, begins=tuple(begins), beside=tuple(beside))
 
 
 def _read_own(value: dict[str, Any]) -> Conversation | None:
@@ -238,6 +247,8 @@ class _Shown:
         self.texts |= {text for call in calls for text in (call.result, call.error) if text is not None}
         self.ids = {call.call_id for call in calls}
         self.arguments = {_write(call.arguments) for call in calls}
+        self.texts_of_ids: dict[str, None] = {}
+        """The ids that were found and may say something, in order."""
 
     def holds(self, name: str, part: Any) -> bool:
         """Return whether a member of a message is in a step, or is one of the words that only say what a part is."""
@@ -251,7 +262,10 @@ class _Shown:
 
     def _is_word(self, name: str, word: str) -> bool:
         if name in _IDS:  # long ones are texts, whatever they are called
-            return _ID.fullmatch(word) is not None and (word in self.ids or name == "id")
+            is_id = _ID.fullmatch(word) is not None and (word in self.ids or name == "id")
+            if is_id and _SAYS_NOTHING.fullmatch(word) is None:
+                self.texts_of_ids[word] = None
+            return is_id
         return word in self.words.get(name, ()) or name == "index"
 
     def _holds_text(self, part: Any) -> bool:

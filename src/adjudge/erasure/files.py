@@ -228,9 +228,11 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
     manifest = read_manifest(folder)
     store = RunStore(folder).open()
     cases: dict[int, str] = {}
+    judged: set[str] = set()
     named = Counter[str]()
     try:
         for place, name, body in store.list_bodies():
+            judged.add(name)
             members = _read(body)
             if find_erased(members) is not None:
                 continue
@@ -246,6 +248,7 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
         erased = store.count_erased()
     finally:
         store.close()
+    _look_through_batches(folder, choice, findings, judged=judged - chosen, chosen=chosen)
     findings.look += [NamedText(place="runs", where=f"{folder}, case {name}", what="names it") for name in named]
     ident = str(manifest["id"])
     findings.run_cases |= {(ident, name) for name in cases.values()}
@@ -257,6 +260,37 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
     return RunCases(
         folder=folder, ident=ident, cases=cases, erased=erased, data=data if isinstance(data, str) else None
     )
+
+
+def _look_through_batches(
+    folder: Path, choice: Choice, findings: Findings, *, judged: Collection[str], chosen: Collection[str]
+) -> None:
+    """Look through what came back by batch: what names the choice, and what is about cases that are not judged yet.
+
+    Of the latter nobody knows whom they are about: a batch has the ids of cases, and not their metadata.
+    """
+    batches, waiting, named = BatchStore(folder), 0, dict[str, None]()
+    if not batches.exists:
+        return
+    batches.open(write=False)
+    try:
+        for place, body, message in batches.list_outcomes():
+            case = json.loads(place)[0]
+            if case not in judged:
+                waiting += case not in chosen
+            elif not (choice.may_name(message) or choice.may_name(body or b"")):
+                continue
+            elif choice.find_name({"message": message, "reply": _read(body or b"")}) is not None:
+                named[case] = None
+    finally:
+        batches.close()
+    findings.look += [
+        NamedText(place="runs", where=f"{folder}, case {case}", what="a reply by batch names it") for case in named
+    ]
+    if waiting:
+        replies = "reply" if waiting == 1 else "replies"
+        what = f"{folder} has {waiting:,} {replies} to cases that it has not judged; resume it, and run this again"
+        findings.out_of_reach.append(OutOfReach(place="batches of runs", what=what))
 
 
 def forget_in_run(

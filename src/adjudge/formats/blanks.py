@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from adjudge.formats.text import belongs_to_picture, clean
@@ -86,6 +87,7 @@ def _may_hide(text: str) -> bool:
     return _HIDES.search(text) is not None or any(char not in " \t\n" and _needs_code(char) for char in set(text))
 
 
+@lru_cache(4_096)
 def _needs_code(char: str) -> bool:
     return unicodedata.category(char) == "Zs" or clean(char) != char
 

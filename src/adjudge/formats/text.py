@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
@@ -26,6 +27,7 @@ def clean(text: str, *, keep_lines: bool = True) -> str:
     )
 
 
+@lru_cache(4_096)
 def _is_hidden(char: str) -> bool:
     return unicodedata.category(char) in _HIDDEN or is_unseen(char)
 
@@ -33,7 +35,8 @@ def _is_hidden(char: str) -> bool:
 def belongs_to_picture(text: str, place: int) -> bool:
     """Return whether a character nobody sees says how the picture before it is drawn, as in nearly every emoji.
 
-    It is a selector behind a picture, or a joiner between two of them. Anywhere else it hides something.
+    It is a selector behind a picture, or a joiner between two of them. Anywhere else it hides something. Both pictures
+    of a joiner are seen, as one or side by side, so that all it can make is another picture.
     """
     before, after = text[place - 1 : place], text[place + 1 : place + 2]
     if not before:
@@ -141,8 +144,9 @@ def _escape(text: str, limit: int) -> tuple[str, bool]:
     if len(text) <= limit and text.isprintable():
         return text, False
     escaped = ""
-    for character in text[: limit + 1]:
-        piece = character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+    for place, character in enumerate(text[: limit + 1]):
+        is_plain = character.isprintable() or belongs_to_picture(text, place)
+        piece = character if is_plain else character.encode("unicode_escape", "surrogatepass").decode()
         if len(escaped) + len(piece) > limit:
             return escaped, True
         escaped += piece

@@ -22,7 +22,7 @@ from adjudge.ledger.database import EngineStatements, Statements
 from adjudge.ledger.search_text import SearchQuery
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection, Select
+    from sqlalchemy import ColumnElement, Connection
 
 SEARCH_TEXTS = "adjudge_ledger_search"
 
@@ -241,13 +241,8 @@ def _delete(statements: Statements, first: int, last: int, has_trigrams: bool) -
 # ---------------------------------------------------------------- searching
 
 
-def match_entries(
-    connection: Connection, query: SearchQuery, place: ColumnElement[int], *, among: Select[tuple[int]] | None = None
-) -> ColumnElement[bool]:
-    """Make the condition that the entry at ``place``, a column, matches a query as far as the index has it.
-
-    ``among`` selects the places of which one is looked for, where these are known to be fewer.
-    """
+def match_entries(connection: Connection, query: SearchQuery, place: ColumnElement[int]) -> ColumnElement[bool]:
+    """Make the condition that the entry at ``place``, a column, matches a query as far as the index has it."""
     from sqlalchemy import column, false, select, table
 
     statements = EngineStatements(connection)
@@ -255,13 +250,61 @@ def match_entries(
         return false()
     texts = table(SEARCH_TEXTS, column("seq"), column("text"))
     matching = select(texts.c.seq).where(*_make_conditions(query, texts.c.text, is_file=statements.is_file))
-    matching = matching if among is None else matching.where(texts.c.seq.in_(among))
-    expression = _write_match(query)
-    if expression and statements.is_file and find_fts5_problem() is None and read_state(statements).has_trigrams:
+    expression = _write_trigrams(statements, query)
+    if expression:
         trigrams = table(SEARCH_TRIGRAMS, column("rowid"), column(SEARCH_TRIGRAMS))
         proposed = select(trigrams.c.rowid).where(trigrams.c[SEARCH_TRIGRAMS].op("MATCH")(expression))
         matching = matching.where(texts.c.seq.in_(proposed))
     return place.in_(matching)
+
+
+def match_any(
+    connection: Connection,
+    query: SearchQuery,
+    owner: ColumnElement[str],
+    *,
+    named: ColumnElement[str],
+    place: ColumnElement[int],
+    where: ColumnElement[bool],
+) -> ColumnElement[bool]:
+    """Make the condition that ``owner`` is ``named`` by an entry that matches a query, of those ``where`` this holds.
+
+    Where the trigrams propose few entries, these are looked at. Where they propose many, as for a word that is in
+    nearly all, listing them would take longer than reading the texts of the owners that are looked through.
+    """
+    from sqlalchemy import column, false, select, table
+
+    statements = EngineStatements(connection)
+    if not _has_index(statements):
+        return false()
+    texts = table(SEARCH_TEXTS, column("seq"), column("text"))
+    matching = select(named).where(where, *_make_conditions(query, texts.c.text, is_file=statements.is_file))
+    matching = matching.join_from(place.table, texts, texts.c.seq == place)
+    few = _find_few(statements, query)
+    if few is not None:
+        return owner.in_(matching.where(named.is_not(None), place.in_(few)))
+    return matching.where(named == owner).correlate(owner.table).exists()
+
+
+def _find_few(statements: Statements, query: SearchQuery) -> list[int] | None:
+    """Find the entries that the trigrams propose; ``None`` where they are many, or nobody can say which."""
+    expression = _write_trigrams(statements, query)
+    if not expression:
+        return None
+    propose = f"SELECT rowid FROM {SEARCH_TRIGRAMS} WHERE {SEARCH_TRIGRAMS} MATCH ? LIMIT ?"  # noqa: S608 - the names are ours
+    proposed = [int(str(row[0])) for row in statements.fetch(propose, (expression, _FEW + 1))]
+    return proposed if len(proposed) <= _FEW else None
+
+
+_FEW = 1_000
+"""Entries that are proposed and are looked at one by one."""
+
+
+def _write_trigrams(statements: Statements, query: SearchQuery) -> str:
+    """Write what FTS5 is asked about a query; empty where it cannot be asked."""
+    if not statements.is_file or find_fts5_problem() is not None or not read_state(statements).has_trigrams:
+        return ""
+    return _write_match(query)
 
 
 def find_unsearched(connection: Connection) -> int:

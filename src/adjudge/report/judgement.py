@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from adjudge.formats.numbers import format_score
 from adjudge.report.cases import ShownResult, ShownSeat
-from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, RuleResult
+from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, PartResult, RuleResult
 from adjudge.templates.call_values import Finding, PlacedFinding
 
 RULE_STATES = ("failed", "warning", "info", "passed")
@@ -46,8 +48,11 @@ def list_replies(result: JudgeResult | ShownResult) -> list[tuple[str, str, str]
 
 
 def list_findings(result: JudgeResult) -> list[PlacedFinding]:
-    """List what failed rules found in one argument of a call each, by the places that they name."""
-    return [
+    """List what failed rules found in one argument of a call each, by the places that they name.
+
+    Then what the judge said of each call and turn of a run that it judged by itself.
+    """
+    found = [
         PlacedFinding(
             place=place, finding=Finding(state=_find_state(rule.severity), word=f"rule {rule.name}", text=text)
         )
@@ -55,6 +60,33 @@ def list_findings(result: JudgeResult) -> list[PlacedFinding]:
         if not rule.passed
         for place, text in _list_places(rule)
     ]
+    return [
+        *found,
+        *(placed for judge, part in _list_parts(result) if (placed := _place_part(part, judge)) is not None),
+    ]
+
+
+def _list_parts(result: JudgeResult) -> Iterator[tuple[str, PartResult]]:
+    """Yield the results on parts of a run; of a chain that has none of its own, those of its seats, by judge."""
+    if isinstance(result, JudgeChainResult) and not result.parts:
+        yield from ((seat.judge, part) for seat in result.results for _, part in _list_parts(seat))
+    else:
+        yield from (("", part) for part in result.parts)
+
+
+_PART = re.compile(r"(call|turn) ([1-9]\d{0,6})", re.ASCII)
+
+
+def _place_part(part: PartResult, judge: str) -> PlacedFinding | None:
+    """Place the score of a part at its step; ``None`` for a part that has another name than adjudge gives it."""
+    named = _PART.fullmatch(part.part)
+    if named is None:
+        return None
+    state = "undecided" if part.score is None else "passed" if part.passed else "failed"
+    words = [f"{judge}:"] if judge else []
+    words += [format_score(part.score)] if part.score is not None else []
+    finding = Finding(state=state, word=" ".join((*words, part.criterion)), text=part.reasoning)
+    return PlacedFinding(place=f"{named[1]}s[{int(named[2]) - 1}]", finding=finding)
 
 
 def _list_places(rule: RuleResult) -> list[tuple[str, str]]:

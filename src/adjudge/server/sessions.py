@@ -106,14 +106,21 @@ def name_cookie(settings: ServerSettings) -> str:
 
 
 def set_cookie(
-    response: Response, name: str, value: str, settings: ServerSettings, *, max_age: int | None = None
+    response: Response,
+    name: str,
+    value: str,
+    settings: ServerSettings,
+    *,
+    max_age: int | None = None,
+    path: str = "/",
 ) -> None:
     """Give a browser a cookie that scripts cannot read, and that no other site's request carries but by a link.
 
-    ``max_age`` is in seconds; ``None`` keeps the cookie until the browser is closed.
+    ``max_age`` is in seconds; ``None`` keeps the cookie until the browser is closed. ``path`` is the address below
+    which it is sent.
     """
     secure = settings.is_secure
-    response.set_cookie(name, value, max_age=max_age, path="/", secure=secure, httponly=True, samesite="lax")
+    response.set_cookie(name, value, max_age=max_age, path=path, secure=secure, httponly=True, samesite="lax")
 
 
 def delete_cookie(response: Response, name: str, settings: ServerSettings) -> None:

@@ -40,6 +40,7 @@ from adjudge.templates.call_values import (
     Repeated,
 )
 from adjudge.templates.evidence import Passage, QuotedPlace, clip_places, cut_lines, cut_passages, find_quotations
+from adjudge.templates.opened import is_long
 
 LONGEST_SHOWN = 20_000
 """Characters of long texts in a call that are shown at first."""
@@ -59,6 +60,9 @@ _MOST_COLUMNS = 7
 
 _MOST_ROWS_IN_ALL = 5_000
 """Values of a call that are shown in rows and tables; what has more is shown as its JSON."""
+
+_MOST_ROWS_OF_LONG = 500
+"""The same of a call that is too long to be drawn at once, and not shown whole."""
 
 _MOST_NESTED = 6
 
@@ -108,7 +112,11 @@ def make_call_view(
     if not is_call and only_calls:
         return None
     places, missing = _find_places(content, top, quotations)
-    builder = _Builder(whole=whole, tool=decode_text(content, tool) if is_call and tool is not None else "")
+    builder = _Builder(
+        whole=whole,
+        tool=decode_text(content, tool) if is_call and tool is not None else "",
+        rows_left=_MOST_ROWS_OF_LONG if is_long(content) and not whole else _MOST_ROWS_IN_ALL,
+    )
     if is_call and arguments is not None:
         rows = builder.read_arguments(content, arguments, places)
         about = builder.list_rows(content, top, places, 1, but=("tool", "arguments"))
@@ -215,8 +223,11 @@ class _Builder:
         return tuple(rows)
 
     def _read_name(self, text: str, node: JsonNode, places: _Places) -> _Name:
-        name = decode_text(text, node)
-        return _Name((name,), (self._cut(name, self._claim(_decode_places(text, node, places))),))
+        said = decode_text(text, node)
+        name = said if self.whole else said[:_SHORT]
+        self._leave_out(len(said) - len(name), "character", "characters", "a name")
+        inside = clip_places(_decode_places(text, node, places), 0, len(name))
+        return _Name((name,), (self._cut(name, self._claim(inside)),))
 
     def _make_row(self, name: _Name, text: str, node: JsonNode, places: _Places, depth: int) -> ArgumentRow:
         """Make a row; objects that hold one member alone become names of one path."""

@@ -20,6 +20,7 @@ from adjudge.formats.numbers import NOTHING, format_beside, format_decimal, form
 from adjudge.formats.text import clean
 from adjudge.templates import figures
 from adjudge.templates.icons import ICONS, STATES
+from adjudge.templates.opened import is_long
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -74,6 +75,7 @@ def make_environment(*packages: str) -> Environment:
         "split_hidden": split_hidden,
         "describe_blanks": describe_texts,
         "unseen": count_unseen,
+        "is_long": is_long,
     }
     environment.filters.update(filters | blanks | {"pair": make_option})
     shapes = {name: Markup(drawn) for name, drawn in ICONS.items()}  # noqa: S704 - ours, and constant

@@ -68,6 +68,19 @@ def mark_evidence(text: str, quotations: Sequence[str]) -> MarkedText:
     )
 
 
+def mark_window(text: str, quotations: Sequence[str], begin: int, end: int) -> MarkedText:
+    """Find each quotation in ``text``, and mark it in the part of it that is shown; those elsewhere are ``unshown``."""
+    places, missing = find_quotations(text, quotations)
+    inside = clip_places(places, begin, end)
+    shown = {place.number for place in inside if place.begins}
+    return MarkedText(
+        passages=cut_passages(text[begin:end], inside),
+        numbers={quotations[number - 1]: number for number in sorted(shown)},
+        missing=tuple(missing.values()),
+        unshown=tuple(quotations[place.number - 1] for place in places if place.number not in shown),
+    )
+
+
 def find_quotations(text: str, quotations: Sequence[str]) -> tuple[list[QuotedPlace], dict[int, str]]:
     """Find where each quotation first occurs, letter for letter; then those that do not, by number."""
     places: list[QuotedPlace] = []

@@ -15,7 +15,7 @@ from adjudge.agents.conversation import Conversation, read_conversation, read_ex
 from adjudge.formats.json import read_json
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.evidence import cut_passages
-from adjudge.templates.opened import Opened
+from adjudge.templates.opened import MOST_DRAWN, Opened, TextWindow, is_long
 from adjudge.templates.transcript_values import (
     JudgedText,
     NamedPart,
@@ -45,12 +45,15 @@ def make_judged_text(
     """Make the view of a task, a context or a reference. Its transcripts are numbered on the page from ``first``.
 
     ``folds=False`` folds steps of transcripts alone, and shows everything else in full. ``judged=False`` does not say
-    what was left out for a judge.
+    what was left out for a judge. Of a long text no more is drawn than a window.
     """
-    shower = _Shower(name=name, opened=opened or Opened(), folds=folds, judged=judged)
-    parts = tuple(shower.list_parts(text, first))
+    opened = opened or Opened()
+    begins = is_long(text) and not folds and open_conversation(text) is None
+    window = opened.find_window(name, text, begins=begins)
+    shower = _Shower(name=name, opened=opened, folds=folds, judged=judged)
+    parts = (shower.show_window(text, window),) if window is not None else tuple(shower.list_parts(text, first))
     unshown = [f"{part} of {_name(name, each)}" for each in parts for part in _list_unshown(each)]
-    return JudgedText(name=name, parts=parts, length=len(text), unshown_parts=tuple(unshown))
+    return JudgedText(name=name, parts=parts, length=len(text), unshown_parts=tuple(unshown), window=window)
 
 
 def count_transcripts(text: JudgedText) -> int:
@@ -96,20 +99,25 @@ class _Shower:
     folds: bool
     judged: bool
 
+    def show_window(self, text: str, window: TextWindow) -> NamedPart:
+        """Show a window of a long text, as the text that it is."""
+        return NamedPart(name="", view=_make_plain(text, window.begin, window.end))
+
     def list_parts(self, text: str, first: int) -> Iterator[NamedPart]:
         """Yield the parts of a text; its transcripts are numbered from ``first``."""
         value = _read_value(text)
+        most = MOST_DRAWN if is_long(text) else None
         if not isinstance(value, dict | list) or not value:
             yield NamedPart(name="", view=self._show_plain(text))
             return
         conversation = read_conversation(value)
         if conversation is not None:
-            yield NamedPart(name="", view=self._show_transcript(conversation, first))
+            yield NamedPart(name="", view=self._show_transcript(conversation, first, most))
             return
         members = value.items() if isinstance(value, dict) else ()
         talks = {name: talk for name, part in members if (talk := read_conversation(part)) is not None}
         for key, (name, talk) in enumerate(talks.items(), first):
-            yield NamedPart(name=name, view=self._show_transcript(talk, key))
+            yield NamedPart(name=name, view=self._show_transcript(talk, key, most))
         if not talks:
             yield NamedPart(name="", view=self._show_rows(text))
         elif len(talks) < len(value):
@@ -117,8 +125,10 @@ class _Shower:
             others = {name: part for name, part in members if name not in talks}
             yield NamedPart(name="other members", view=self._show_rows(json.dumps(others, ensure_ascii=False)))
 
-    def _show_transcript(self, conversation: Conversation, key: int) -> TranscriptView:
-        return make_transcript_view(conversation, key=key, opened=self.opened, names_unseen=self.judged)
+    def _show_transcript(self, conversation: Conversation, key: int, most: int | None) -> TranscriptView:
+        return make_transcript_view(
+            conversation, key=key, opened=self.opened, names_unseen=self.judged, most_drawn=most
+        )
 
     def _show_rows(self, text: str) -> RowsView | PlainView:
         # A list becomes one row, which is a table, or its values one below the other.
@@ -127,12 +137,16 @@ class _Shower:
         return self._show_plain(text) if call is None else RowsView(call=call)
 
     def _show_plain(self, text: str) -> PlainView:
-        shown = text if self.opened.whole or not self.folds else text[:LONGEST_PLAIN]
-        return PlainView(
-            text=ShownText(
-                passages=cut_passages(shown),
-                lines=text.count("\n") + 1,
-                length=len(text),
-                rest=len(text) - len(shown),
-            )
+        return _make_plain(text, 0, len(text) if self.opened.whole or not self.folds else LONGEST_PLAIN)
+
+
+def _make_plain(text: str, begin: int, end: int) -> PlainView:
+    shown = text[begin:end]
+    return PlainView(
+        text=ShownText(
+            passages=cut_passages(shown),
+            lines=text.count("\n") + 1,
+            length=len(text),
+            rest=len(text) - len(shown),
         )
+    )

@@ -1,7 +1,10 @@
-"""The parts of a page's transcripts that its reader opened, as the address of the page says.
+"""The parts of a page that its reader opened, as the address of the page says.
 
 The server draws what is opened, and nothing else of what is folded. So a page knows what it has shown without a script
 and without a memory: what its address does not open was not shown.
+
+However much is opened, no more than ``MOST_DRAWN`` characters of one text are drawn: a page of two megabytes takes a
+browser half a minute. A longer text is read in windows of that size, one after the other.
 """
 
 from __future__ import annotations
@@ -14,7 +17,47 @@ LONGEST_OPENED = 4_000
 
 PATTERN = r"^[0-9.,-]*$"
 
+MOST_DRAWN = 100_000
+"""Characters of one text that a page draws, whatever is opened; and the size of a window."""
+
+PART_PATTERN = r"^([a-z]{1,20}\.[1-9][0-9]{0,4})?$"
+"""The member of an address that names a window: ``context.3`` is the third one of the context."""
+
 _MOST_RANGES = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextWindow:
+    """A part of a text that is too long to be drawn at once."""
+
+    number: int
+    """From 1."""
+    count: int
+    length: int
+    """Characters of the whole text."""
+    before: str = ""
+    """The address of the window before it; empty for the first one, and where nothing can be opened."""
+    after: str = ""
+
+    @property
+    def begin(self) -> int:
+        """The place of its first character, from 0."""
+        return (self.number - 1) * MOST_DRAWN
+
+    @property
+    def end(self) -> int:
+        """The place behind its last character."""
+        return min(self.number * MOST_DRAWN, self.length)
+
+
+def is_long(text: str) -> bool:
+    """Return whether a text is too long to be drawn at once."""
+    return len(text) > MOST_DRAWN
+
+
+def count_windows(text: str) -> int:
+    """Count the windows in which a text is read; one for a text that is drawn at once."""
+    return max(1, -(-len(text) // MOST_DRAWN))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +72,31 @@ class Opened:
     """Whether everything is opened."""
     ranges: tuple[tuple[int, int, int], ...] = ()
     """Transcripts of the page, from 1, each with the first and the last step that is opened, from 1."""
+    part: tuple[str, int] | None = None
+    """The text of which a window is shown, by its name, and the number of the window."""
+
+    def find_window(self, name: str, text: str, *, begins: bool = False) -> TextWindow | None:
+        """Find the window of a long text that is shown; ``None`` where its text is short, or shown as what it is.
+
+        With everything opened, or with ``begins``, that is the first one.
+        """
+        asked = self.part[1] if self.part is not None and self.part[0] == name else int(self.whole or begins)
+        if not is_long(text) or not asked:
+            return None
+        count = count_windows(text)
+        number = min(asked, count)
+        before, after = (
+            self.make_part_link(name, near) if 1 <= near <= count else "" for near in (number - 1, number + 1)
+        )
+        return TextWindow(number=number, count=count, length=len(text), before=before, after=after)
+
+    def make_part_link(self, name: str, number: int) -> str:
+        """Make the address at which a window of a text is shown, and of everything else what is shown now."""
+        if not self.path:
+            return ""
+        members = [*([("whole", "true")] if self.whole else []), *self.query]
+        members += [("open", _write_ranges(self.ranges))] if self.ranges else []
+        return f"{self.path}?{urlencode([*members, ('part', f'{name}.{number}')], safe=',')}#part-{name}"
 
     def list_steps(self, transcript: int, total: int) -> frozenset[int]:
         """List the numbers of the steps of a transcript that are opened."""
@@ -42,7 +110,7 @@ class Opened:
         if not self.path:
             return ""
         ranges = (*self.ranges, (transcript, first, last))
-        text = ",".join(f"{number}.{begin}-{end}" for number, begin, end in ranges)
+        text = _write_ranges(ranges)
         if len(ranges) > _MOST_RANGES or len(text) > LONGEST_OPENED:
             return self.make_whole_link()
         return f"{self.path}?{urlencode([*self.query, ('open', text)], safe=',')}#t{transcript}-{first}"
@@ -52,10 +120,23 @@ class Opened:
         return f"{self.path}?{urlencode([('whole', 'true'), *self.query])}" if self.path else ""
 
 
-def read_opened(path: str, text: str, *, whole: bool = False, query: tuple[tuple[str, str], ...] = ()) -> Opened:
+def read_opened(
+    path: str, text: str, *, whole: bool = False, query: tuple[tuple[str, str], ...] = (), part: str = ""
+) -> Opened:
     """Read what an address opens; parts of it that say nothing are left out."""
     ranges = (_read_range(part) for part in text.split(",")[:_MOST_RANGES])
-    return Opened(path=path, query=query, whole=whole, ranges=tuple(dict.fromkeys(one for one in ranges if one)))
+    name, _, number = part.partition(".")
+    return Opened(
+        path=path,
+        query=query,
+        whole=whole,
+        ranges=tuple(dict.fromkeys(one for one in ranges if one)),
+        part=(name, int(number)) if number else None,
+    )
+
+
+def _write_ranges(ranges: tuple[tuple[int, int, int], ...]) -> str:
+    return ",".join(f"{number}.{begin}-{end}" for number, begin, end in ranges)
 
 
 def _read_range(text: str) -> tuple[int, int, int] | None:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from adjudge.templates.call_values import CallView, Finding
 from adjudge.templates.evidence import Passage
+from adjudge.templates.opened import TextWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,3 +166,5 @@ class JudgedText:
     length: int
     """Characters of the whole text."""
     unshown_parts: tuple[str, ...]
+    window: TextWindow | None = None
+    """The part of a long text that is shown; ``None`` where it is shown as what it is."""

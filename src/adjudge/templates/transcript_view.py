@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from adjudge.agents.conversation import Conversation
+from adjudge.agents.parts import list_parts
 from adjudge.agents.rendering import count_characters
 from adjudge.agents.run import AgentRun
 from adjudge.agents.step import AgentCall, Step
@@ -37,7 +38,13 @@ _FIRST, _LAST = 2, 3
 """Steps at both ends of a long transcript that are not folded."""
 
 _MOST_MARKED = 100
-"""Steps with an error or a finding that are not folded; of more, the first."""
+"""Steps with an error or a fault that are not folded; of more, the first."""
+
+_LONG_NAME = 500
+"""Characters of a name that are shown of a run that is too long to be drawn at once."""
+
+_AROUND = 100
+"""Characters, about, that the page draws around each text."""
 
 _MOST_NAMES = 5
 
@@ -55,12 +62,13 @@ def make_transcript_view(
     quotations: Sequence[str] = (),
     names_unseen: bool = True,
     findings: Sequence[PlacedFinding] = (),
+    most_drawn: int | None = None,
 ) -> TranscriptView:
     """Make the view of a conversation, the ``key``-th one of its page.
 
     ``quotations`` are marked where they first occur in a step. ``findings`` are shown at the steps that they are
     about; show all of them elsewhere too. ``names_unseen=False`` does not say which steps of a run were left out for
-    its judge.
+    its judge. ``most_drawn`` bounds the characters that are drawn, whatever is opened; ``None`` does not.
     """
     run, opened = conversation.run, opened or Opened()
     rendered = run.render() if conversation.kind == "run" and names_unseen else None
@@ -70,6 +78,7 @@ def make_transcript_view(
         conversation=conversation,
         findings=_list_findings(conversation, findings),
         unseen={} if rendered is None else rendered.missing,
+        drawn_left=most_drawn,
     )
     builder.find_quotations(quotations)
     rows = tuple(builder.list_rows())
@@ -85,7 +94,7 @@ def make_transcript_view(
         total=len(run.steps),
         calls=len(run.calls),
         errors=tuple(number for number, step in enumerate(run.steps, 1) if _failed(step)),
-        found=tuple(sorted(place + 1 for place in builder.findings if place < len(run.steps))),
+        found=tuple(sorted(place + 1 for place in builder.faulty)),
         head=head,
         beside=beside,
         beside_total=len(conversation.beside),
@@ -102,15 +111,19 @@ def _failed(step: Step) -> bool:
     return step.call is not None and step.call.error is not None
 
 
-_PLACE = re.compile(r"(steps|calls|messages|)\[(\d{1,7})\]")
+_PLACE = re.compile(r"(steps|calls|turns|messages|)\[(\d{1,7})\]")
 
 
 def _list_findings(conversation: Conversation, findings: Sequence[PlacedFinding]) -> Mapping[int, Sequence[Finding]]:
-    """List findings by the place of their step: rules name steps and calls of a run, or messages."""
+    """List findings by the place of their step: they name steps, calls and turns of a run, or messages.
+
+    One about a turn is at its first step.
+    """
     steps = conversation.run.steps
     begins: Mapping[str, Sequence[int]] = {
         "steps": range(len(steps)),
-        "calls": [place for place, step in enumerate(steps) if step.call is not None],
+        "calls": [part.begin for part in list_parts(conversation.run, "call")],
+        "turns": [part.begin for part in list_parts(conversation.run, "turn")],
         "messages": conversation.begins,
         "": conversation.begins,
     }
@@ -144,10 +157,17 @@ class _Builder:
     """Characters of steps that the judge was not shown, by their places."""
     beside_left: int = 0
     files_left: int = 0
+    drawn_left: int | None = None
+    """Characters that can still be drawn; ``None`` where there is no bound."""
 
     @property
     def run(self) -> AgentRun:
         return self.conversation.run
+
+    @property
+    def faulty(self) -> Collection[int]:
+        """The places of the steps about which something was found that is not in order."""
+        return {place for place, found in self.findings.items() if any(one.state != "passed" for one in found)}
 
     # ------------------------------------------------------------ which steps
 
@@ -159,15 +179,24 @@ class _Builder:
         kept = self._choose(total)
         for is_shown, group in groupby(range(total), key=lambda place: place in kept or place + 1 in open_steps):
             places = list(group)
-            if is_shown or len(places) == 1:
-                yield from (self._make_step(place, whole=place + 1 in open_steps) for place in places)
-            else:
+            if not is_shown and len(places) > 1:
                 yield self._fold(places)
+                continue
+            for done, place in enumerate(places):
+                if self._is_full:
+                    yield self._fold(places[done:])
+                    break
+                yield self._make_step(place, whole=place + 1 in open_steps)
+
+    @property
+    def _is_full(self) -> bool:
+        return self.drawn_left is not None and self.drawn_left <= 0
 
     def _choose(self, total: int) -> Collection[int]:
         if total <= _MOST_WHOLE:
             return range(total)
-        marked = [place for place, step in enumerate(self.run.steps) if _failed(step) or place in self.findings]
+        faulty = self.faulty
+        marked = [place for place, step in enumerate(self.run.steps) if _failed(step) or place in faulty]
         return {*range(_FIRST), *range(total - _LAST, total), *marked[:_MOST_MARKED], *self.quoted_steps}
 
     def _fold(self, places: Sequence[int]) -> FoldRow:
@@ -196,10 +225,10 @@ class _Builder:
         who = {"assistant": "agent"}.get(step.role, step.role)
         row = StepRow(
             number=number,
-            who=self.conversation.speakers.get(place, who),
+            who=self._shorten(number, self.conversation.speakers.get(place, who)),
             remark=self._describe_unseen(place, step),
             findings=found,
-            is_marked=bool(found) or _failed(step) or place in self.quoted_steps,
+            is_marked=place in self.faulty or _failed(step) or place in self.quoted_steps,
         )
         if step.call is None:
             return replace(row, text=self._show(number, step.text, _LONG_WORDS, whole=whole))
@@ -208,9 +237,7 @@ class _Builder:
     def _add_call(self, row: StepRow, call: AgentCall, *, whole: bool) -> StepRow:
         number = row.number
         # The arguments first: what was asked for is worth more than what came back.
-        arguments = tuple(
-            (name, self._show(number, text, _LONG_CALL, whole=whole)) for name, text in _list_arguments(call.arguments)
-        )
+        arguments = tuple(self._list_arguments(number, call, whole=whole))
         came = {
             name: self._show(number, text, _LONG_RESULT, whole=whole)
             for name in ("result", "error")
@@ -218,13 +245,30 @@ class _Builder:
         }
         return replace(
             row,
-            tool=call.tool,
-            agent=call.agent or "",
+            tool=self._shorten(number, call.tool),
+            agent=self._shorten(number, call.agent or ""),
             arguments=arguments,
             result=came.get("result"),
             error=came.get("error"),
             duration_ms=call.duration_ms,
         )
+
+    def _list_arguments(self, number: int, call: AgentCall, *, whole: bool) -> Iterator[tuple[str, ShownText]]:
+        for name, text in _list_arguments(call.arguments):
+            if self._is_full:
+                self._count_cut(number, len(name) + len(text))
+            else:
+                yield self._shorten(number, name), self._show(number, text, _LONG_CALL, whole=whole)
+
+    def _shorten(self, number: int, name: str) -> str:
+        """Shorten a name where what is drawn is bounded, and count the rest."""
+        shown = name if self.drawn_left is None else name[:_LONG_NAME]
+        self._count_cut(number, len(name) - len(shown))
+        return shown
+
+    def _count_cut(self, number: int, characters: int) -> None:
+        if characters:
+            self.cut[number] = self.cut.get(number, 0) + characters
 
     def _describe_unseen(self, place: int, step: Step) -> str:
         missing = self.unseen.get(place, 0)
@@ -240,9 +284,11 @@ class _Builder:
             # Of what comes after much, a line is shown: it says what it is.
             shown = text[: max(min(most, self.left), 200)] if len(text) > 300 else text
             self.left -= min(len(shown), max(self.left, 0))
+        if self.drawn_left is not None:
+            shown = shown[: max(self.drawn_left, 0)]
+            self.drawn_left -= len(shown) + _AROUND
         rest = len(text) - len(shown)
-        if rest:
-            self.cut[number] = self.cut.get(number, 0) + rest
+        self._count_cut(number, rest)
         places = clip_places(self._find_places(text), 0, len(shown))
         self.marked.update(place.number for place in places)
         passages = cut_passages(shown, places)

@@ -164,8 +164,8 @@ def test_a_call_is_shown_as_json_too(server: RunningServer, ana: Any):
     ident = ask_about_call(server, CALL_ARGUMENTS)
     page = read(ana, ident, json="true")
 
-    assert f'href="/approvals/{ident}?json=true">as JSON</a>' in read(ana, ident)
-    assert f'href="/approvals/{ident}">as rows</a>' in page
+    for path, words, shown in (("?json=true", "as JSON", read(ana, ident)), ("", "as rows", page)):
+        assert re.search(rf'formaction="/approvals/{ident}{re.escape(path)}"[^>]*>{words}</button>', shown)
     assert r"You will have\nthe money within" in html.unescape(page)
     assert '<mark id="e1">24 hours' in page
     assert send(ana, ident, "approve", "read it", params={"json": "true"}).status_code == 303
@@ -479,7 +479,7 @@ def test_two_tabs_of_one_person_are_one_vote(server: RunningServer, ana: Any):
     ("options", "more", "message"),
     [
         ({"show_content": False}, {}, "The content is not kept"),
-        ({"content": "x " * 15_000, "quote": ""}, {}, "cut at 20,000 of 30,000 characters"),
+        ({"content": "x " * 15_000, "quote": ""}, {}, "Not shown yet: 10,000 of 30,000 characters."),
     ],
     ids=["not kept", "cut off"],
 )

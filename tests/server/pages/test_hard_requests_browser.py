@@ -120,7 +120,7 @@ def test_a_text_of_50_kb_can_be_read(server: RunningServer, page: Any, pictures:
     page.goto(f"/approvals/{ident}")
     draw(page, pictures, "text-50kb")
     assert page.get_by_role("button", name="Approve").is_disabled()
-    page.get_by_role("link", name="Show the rest").first.click()
+    page.get_by_role("button", name="Show the rest").first.click()
     page.wait_for_url("**whole=true**")
     draw(page, pictures, "text-50kb-whole")
     assert page.locator(".content .text").evaluate("it => it.textContent") == LONG_TEXT

@@ -182,12 +182,12 @@ def test_nobody_approves_while_anything_was_not_shown(server: RunningServer, ana
 
 
 def test_folded_steps_count_as_shown_once_they_were_opened(server: RunningServer, ana: Any):
-    """By links alone, one fold after the other, without a script: the address keeps what is open."""
+    """One fold after the other, without a script: the address keeps what is open."""
     ident = make_request(server, LONG, quote="ls 150")
     page = ana.get(f"/approvals/{ident}").text
     opened = 0
     while not list_seen(page):
-        link = re.search(r'<li class="turn folded".*?<a href="([^"]+)"', page, re.DOTALL)
+        link = re.search(r'<li class="turn folded".*?<button[^>]* formaction="([^"]+)"', page, re.DOTALL)
         assert link is not None, "nothing is folded, and yet something is not shown"
         page = ana.get(link[1].replace("&amp;", "&").partition("#")[0]).text
         opened += 1

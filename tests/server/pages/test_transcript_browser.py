@@ -167,10 +167,11 @@ def test_folds_are_opened_and_a_request_is_approved_without_scripts(server: Runn
     ident = make_request(server, LONG)
     page = open_page(browser, server, f"/approvals/{ident}", java_script_enabled=False)
     opened = 0
-    while (fold := page.locator(".folded a")).count():
+    while (fold := page.locator(".folded button")).count():
         assert page.locator("button[value=approve]").is_disabled()
         fold.first.click()
         opened += 1
+        assert opened < 20
     assert opened > 3
     page.fill("#reason", "I have read it.")
     page.click("button[value=approve]")
@@ -183,9 +184,32 @@ def test_the_link_of_a_fold_leads_to_what_it_opened(server: RunningServer, brows
     """Not to the top of a page of three hundred steps."""
     ident = make_request(server, LONG)
     page = open_page(browser, server, f"/approvals/{ident}")
-    page.locator(".folded a").nth(1).click()
+    page.locator(".folded button").nth(1).click()
     page.wait_for_url("**#t1-*")
 
     target = page.evaluate("document.querySelector(':target').getBoundingClientRect().top")
     assert 0 <= target < 900
+    page.context.close()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_a_reason_that_was_typed_stays_when_more_is_shown(server: RunningServer, browser: Any, scripts: bool):
+    """A fold, the rest, the parts of a long text, each at its place; and then the request is approved with it."""
+    ident = make_request(server, LONG, texts={"context": "One line of a contract.\n" * 9_000})
+    page = open_page(browser, server, f"/approvals/{ident}", java_script_enabled=scripts)
+    page.fill("#reason", "I have\nread it.")
+    page.locator(".folded button").first.click()
+    assert "#t1-" in page.url
+    page.get_by_role("button", name="Show the rest").first.click()
+    for part in ("Part 1 of 3", "Part 2 of 3", "Part 3 of 3"):
+        page.get_by_text(part).last.wait_for()
+        assert page.input_value("#reason") == "I have\nread it."
+        if part != "Part 3 of 3":
+            assert page.locator("button[value=approve]").is_disabled()
+            page.get_by_role("button", name="Show the next part").first.click()
+            page.wait_for_url("**#part-context")
+    page.click("button[value=approve]")
+
+    assert read_approval(server, ident).status == "approved"
+    assert page.wrong == []
     page.context.close()

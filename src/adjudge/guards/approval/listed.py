@@ -19,7 +19,7 @@ from adjudge.ledger.columns import AUDIT_CLOSED, AUDIT_REQUESTED, LONGEST_TITLE,
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import MOST_SUBJECT, can_store
-from adjudge.ledger.search_index import match_entries
+from adjudge.ledger.search_index import match_any
 from adjudge.ledger.search_text import SearchQuery
 from adjudge.ledger.store import make_table as make_ledger_table
 from adjudge.ledger.verification import Verification
@@ -76,18 +76,18 @@ class RequestFilters:
         exact = {"agent": self.agent, "customer": self.customer, "gate": self.gate}
         conditions = [table.c[name] == value for name, value in exact.items() if value is not None]
         conditions += [table.c.title.icontains(self.title, autoescape=True)] if self.title else []
-        return conditions + ([self._match(connection, table.c.approval)] if self.query else [])
+        return conditions + ([self._match(connection)] if self.query else [])
 
-    def _match(self, connection: Connection, approval: ColumnElement[str]) -> ColumnElement[bool]:
-        from sqlalchemy import select
-
+    def _match(self, connection: Connection) -> ColumnElement[bool]:
         entries = find_columns()
-        kinds = entries.c.kind.in_(("approval.requested", AUDIT_REQUESTED, "decision")) & entries.c.approval.is_not(
-            None
+        return match_any(
+            connection,
+            self.query,
+            make_tables().tables[REQUEST_COLUMNS].c.approval,
+            named=entries.c.approval,
+            place=entries.c.seq,
+            where=entries.c.kind.in_(("approval.requested", AUDIT_REQUESTED, "decision")),
         )
-        matches = match_entries(connection, self.query, entries.c.seq, among=select(entries.c.seq).where(kinds))
-        matching = select(entries.c.approval).where(kinds, matches)
-        return approval.in_(matching)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +193,8 @@ def rebuild_listed(connection: Connection) -> None:
         return
     make_tables().create_all(connection)
     tables = make_tables().tables
+    for index in tables[APPROVALS].indexes:  # of a table that was there, ``create_all`` makes none
+        index.create(connection, checkfirst=True)
     entries, stored = _read_entries(connection), _read_stored(connection)
     for name in (APPROVERS, REQUEST_COLUMNS):
         connection.execute(tables[name].delete())

@@ -346,6 +346,12 @@ class BatchStore:
             WHERE model = ? AND (state IN ('waiting', 'cancelling', 'creating') OR (state = 'doubtful' AND job = ''))"""
         return self._file.ask(query, model)[0][0]
 
+    def list_outcomes(self) -> Iterator[tuple[str, bytes | None, str]]:
+        """List what came back and is still here: the place of each request, the reply or error body, the message."""
+        yield from self._file.stream(
+            "SELECT place, body, message FROM requests WHERE body IS NOT NULL OR message <> '' ORDER BY rowid"
+        )
+
     def erase_replies(self, prefixes: Iterable[str]) -> bool:
         """Erase what came back to requests whose place begins with one of these; that they were made stays.
 

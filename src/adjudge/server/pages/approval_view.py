@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from adjudge.content import digest_text
@@ -31,11 +31,14 @@ from adjudge.templates.call_values import CallView
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import DiffLine, make_difference
 from adjudge.templates.environment import quote_segment
-from adjudge.templates.evidence import MarkedText, mark_evidence
+from adjudge.templates.evidence import MarkedText, mark_evidence, mark_window
 from adjudge.templates.judged_text import count_transcripts, make_judged_text, open_conversation
-from adjudge.templates.opened import Opened, read_opened
+from adjudge.templates.opened import MOST_DRAWN, Opened, TextWindow, count_windows, is_long, read_opened
 from adjudge.templates.transcript_values import JudgedText, TranscriptView
 from adjudge.templates.transcript_view import make_transcript_view
+
+ReadWindows = Mapping[str, frozenset[int]]
+"""The windows of long texts that somebody was shown, by the name of the text: ``content``, ``context``."""
 
 LONGEST_SHOWN = 20_000
 """Characters of a content that are shown at first; the rest takes another request, and before it nobody can approve."""
@@ -79,8 +82,10 @@ class ContextView:
     """``task`` and ``context``, as far as it is known that the gate did not get them."""
     redacted: frozenset[str]
     """The names of those that are shown as they were redacted for the judge."""
-    whole_path: str
-    """The address at which everything is shown."""
+    rest_path: str
+    """The address at which more is shown: everything, or of a long text the first window that was not shown yet."""
+    read: ReadWindows
+    """The windows of long texts that the reader was shown, with those of this page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +113,10 @@ class RequestView:
     """Bytes of the content; ``None`` where there is none."""
     content: MarkedText | None
     """What is shown of the content as a text; ``None`` where it was not kept, and where it is shown as rows."""
+    window: TextWindow | None
+    """The part of a long content that is shown; ``None`` where it is shown from its beginning."""
     length: int
     """Characters of the whole content."""
-    shown: int
-    """Characters of it that are shown; all of them of one in rows."""
     shows_json: bool
     """Whether it could be shown as rows, and its JSON is asked for."""
     hidden: bool
@@ -124,8 +129,9 @@ class RequestView:
     """What the judge that was asked first said; empty where it is hidden."""
     earlier: Approval | None
     """The last request like this one that people approved."""
-    difference: tuple[DiffLine, ...]
-    """What is different from that; empty where nothing is, and where this content was not kept."""
+    difference: tuple[DiffLine, ...] | None
+    """What is different from that; empty where nothing is, and where this content was not kept; ``None`` where one of
+    them is too long to be compared."""
     status: str
     decided_by: str | None
     closed_at: datetime | None
@@ -162,9 +168,19 @@ class RequestView:
     """Digest of what is shown, which an approval has to send back; empty while it is not all shown."""
 
     @property
+    def shown(self) -> int:
+        """Characters of the content that are shown; all of them of one in rows."""
+        return self.length if self.content is None else sum(len(part.text) for part in self.content.passages)
+
+    @property
     def is_cut(self) -> bool:
         """Whether anything of the content, or of what it was judged with, is not shown yet."""
         return not self.seen
+
+    @property
+    def is_long(self) -> bool:
+        """Whether any of its texts is too long to be drawn at once."""
+        return self.length > MOST_DRAWN or any(text.length > MOST_DRAWN for text in self.context.texts)
 
     @property
     def can_approve(self) -> bool:
@@ -185,6 +201,10 @@ class Reader:
     """Whether a content that is a JSON object is shown as it is written and not in rows."""
     opened: str = ""
     """The parts of transcripts that are opened, as the address says."""
+    part: str = ""
+    """The window of a long text that is shown, as the address says."""
+    read: ReadWindows = field(default_factory=dict)
+    """The windows of long texts that were shown to them before, or that they have as a file."""
     filters: tuple[tuple[str, str], ...] = ()
     """The members of the address that filter the queue, which links of the page keep."""
     path: str = "/approvals"
@@ -272,37 +292,50 @@ class _Shown:
     call: CallView | None = None
     transcript: TranscriptView | None = None
     text: MarkedText | None = None
-    length: int = 0
-    cut: Gap | None = None
+    window: TextWindow | None = None
+    unshown: tuple[str, ...] = ()
     is_json: bool = False
     has_unbound_files: bool = False
 
 
-def _show_content(approval: Approval, reader: Reader, result: JudgeResult | None) -> _Shown:
+def _show_content(approval: Approval, reader: Reader, opened: Opened, result: JudgeResult | None) -> _Shown:
     content = approval.content
     if content is None:
         return _Shown()
     quotations = () if result is None else list_quotations(result)
+    window = opened.find_window("content", content)
+    if window is not None:
+        return _show_window(content, window, quotations)
     conversation = open_conversation(content)
-    if conversation is not None and not reader.shows_json:
-        opened = _make_opened(approval, reader)
-        found = () if result is None else list_findings(result)
-        transcript = make_transcript_view(conversation, opened=opened, quotations=quotations, findings=found)
-        return _Shown(transcript=transcript, length=len(content), cut=_make_cut(transcript.unshown_parts))
     findings = () if result is None else list_findings(result)
+    if conversation is not None and not reader.shows_json:
+        most = MOST_DRAWN if is_long(content) else None
+        transcript = make_transcript_view(
+            conversation, opened=opened, quotations=quotations, findings=findings, most_drawn=most
+        )
+        return _Shown(transcript=transcript, unshown=transcript.unshown_parts)
     call = make_call_view(content, quotations, whole=reader.shows_all, only_calls=False, findings=findings)
     has_unbound_files = call is not None and call.find_literal(FILES_NOT_BOUND) == "true"
     if call is not None and not reader.shows_json:
-        cut = _make_cut(call.unshown_parts)
-        return _Shown(call=call, length=len(content), cut=cut, has_unbound_files=has_unbound_files)
+        return _Shown(call=call, unshown=call.unshown_parts, has_unbound_files=has_unbound_files)
     text = content if reader.shows_all else content[:LONGEST_SHOWN]
-    sentence = f"The content is cut at {LONGEST_SHOWN:,} of {len(content):,} characters."
+    rest = f"{len(content) - len(text):,} of {len(content):,} characters"
     return _Shown(
         text=mark_evidence(text, quotations),
-        length=len(text),
-        cut=Gap(kind="cut", what=sentence, remedy=_SHOW_REST) if text != content else None,
+        unshown=(rest,) if text != content else (),
         is_json=call is not None or conversation is not None,
         has_unbound_files=has_unbound_files,
+    )
+
+
+def _show_window(content: str, window: TextWindow, quotations: Sequence[str]) -> _Shown:
+    """Show a window of a long content as the text that it is, with the quotations that begin in it."""
+    rest = f"{len(content) - (window.end - window.begin):,} of {len(content):,} characters"
+    return _Shown(
+        text=mark_window(content, quotations, window.begin, window.end),
+        window=window,
+        unshown=(rest,),
+        is_json=content.lstrip()[:1] in ("{", "["),
     )
 
 
@@ -320,11 +353,37 @@ def _make_cut(unshown: Sequence[str]) -> Gap | None:
     return Gap(kind="cut", what=sentence, remedy=_SHOW_REST)
 
 
+@dataclass(slots=True)
+class _Reading:
+    """What was shown of the texts of a request, here and before, and where the rest of it is."""
+
+    opened: Opened
+    read: dict[str, frozenset[int]]
+    rest_path: str = ""
+
+    def list_unshown(self, name: str, text: str, window: TextWindow | None, unshown: Sequence[str]) -> list[str]:
+        """List what was not shown of a text; of a long one, once it is read in windows, the windows that are left."""
+        count = count_windows(text)
+        read = self.read.get(name, frozenset()) | ({window.number} if window is not None else set())
+        left = [number for number in range(1, count + 1) if number not in read] if read and count > 1 else None
+        if read:
+            self.read[name] = read
+        if left == [] or not unshown:
+            return []
+        # What is folded goes before: the address that opens it opens the first window of each long text too.
+        if left is None:
+            self.rest_path = self.opened.make_whole_link()
+            return list(unshown)
+        self.rest_path = self.rest_path or self.opened.make_part_link(name, left[0])
+        characters = sum(min(number * MOST_DRAWN, len(text)) - (number - 1) * MOST_DRAWN for number in left)
+        return [f"{characters:,} characters of the {name}, in {len(left):,} of its {count:,} parts"]
+
+
 def _show_context(
-    approval: Approval, reader: Reader, shown: _Shown, judged_with: Mapping[str, str] | None
+    approval: Approval, opened: Opened, shown: _Shown, judged_with: Mapping[str, str] | None
 ) -> ContextView:
     """Show what it was judged with; transcripts are numbered on the page, one of the content first."""
-    known, opened = judged_with or {}, _make_opened(approval, reader)
+    known = judged_with or {}
     texts: list[JudgedText] = []
     first = 1 if shown.transcript is None else 2
     for name in (name for name in CONTEXT if name in approval.texts):
@@ -337,23 +396,29 @@ def _show_context(
         redacted=frozenset(
             name for name, text in approval.texts.items() if name in known and digest_text(text) != known[name]
         ),
-        whole_path=opened.make_whole_link(),
+        rest_path="",
+        read={},
     )
 
 
 def _show(
     approval: Approval, reader: Reader, result: JudgeResult | None, judged_with: Mapping[str, str] | None
 ) -> tuple[_Shown, ContextView, list[Gap]]:
-    """Show the content and what it was judged with, and list what is not shown yet of either."""
-    shown = _show_content(approval, reader, result)
-    context = _show_context(approval, reader, shown, judged_with)
-    cuts = (shown.cut, _make_cut([part for text in context.texts for part in text.unshown_parts]))
-    return shown, context, [cut for cut in cuts if cut is not None]
-
-
-def _make_opened(approval: Approval, reader: Reader) -> Opened:
+    """Show the content and what it was judged with, and list what was not shown yet of either."""
     path, form = f"{reader.path}/{quote_segment(approval.id)}", (("json", "true"),) if reader.shows_json else ()
-    return read_opened(path, reader.opened, whole=reader.shows_all, query=(*form, *reader.filters))
+    query = (*form, *reader.filters)
+    opened = read_opened(path, reader.opened, whole=reader.shows_all, query=query, part=reader.part)
+    shown = _show_content(approval, reader, opened, result)
+    context = _show_context(approval, opened, shown, judged_with)
+    reading = _Reading(opened, dict(reader.read))
+    of_content = reading.list_unshown("content", approval.content or "", shown.window, shown.unshown)
+    of_context = [
+        part
+        for text in context.texts
+        for part in reading.list_unshown(text.name, approval.texts[text.name], text.window, text.unshown_parts)
+    ]
+    cuts = [cut for cut in (_make_cut(of_content), _make_cut(of_context)) if cut is not None]
+    return shown, replace(context, rest_path=reading.rest_path, read=reading.read), cuts
 
 
 def make_request_view(
@@ -388,8 +453,8 @@ def make_request_view(
         subject=approval.subject,
         size=None if approval.content is None else len(approval.content.encode()),
         content=shown.text,
+        window=shown.window,
         length=len(approval.content or ""),
-        shown=shown.length,
         shows_json=shown.is_json,
         hidden=hidden,
         result=result,
@@ -422,9 +487,11 @@ def make_request_view(
     )
 
 
-def _compare(earlier: Approval | None, approval: Approval) -> tuple[DiffLine, ...]:
+def _compare(earlier: Approval | None, approval: Approval) -> tuple[DiffLine, ...] | None:
     if earlier is None or approval.content is None:
         return ()
+    if is_long(approval.content) or is_long(earlier.content or ""):
+        return () if earlier.content == approval.content else None
     return make_difference(earlier.content or "", approval.content)
 
 

@@ -15,9 +15,9 @@ from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.guards.approval.approval import Approval, Vote
@@ -56,10 +56,12 @@ from adjudge.server.pages.approval_view import (
 )
 from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page, show_page
+from adjudge.server.pages.read_windows import find_read, keep_read
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState, ServerState
+from adjudge.templates.opened import count_windows, is_long
 
 router = APIRouter()
 
@@ -82,13 +84,28 @@ _MOST_REASONS = 6
 """Reasons used before that one page offers."""
 
 
+def _read_lines(text: object) -> object:
+    """Read what was typed with the line ends that it was typed with: a browser sends two characters for each."""
+    return text.replace("\r\n", "\n") if isinstance(text, str) else text
+
+
+Typed = Annotated[str, BeforeValidator(_read_lines)]
+
+
 class DecideForm(BaseModel):
     """The form of a request."""
 
     vote: Literal["approve", "deny", "comment"]
-    reason: str = Field(default="", max_length=LONGEST_REASON)
+    reason: Typed = Field(default="", max_length=LONGEST_REASON)
     answer: str = Field(default="", max_length=LONGEST_ANSWER)
     seen: str = Field(default="", max_length=100)
+
+
+class MoreForm(BaseModel):
+    """What was typed into the form of a request by somebody who has more of it shown."""
+
+    reason: Typed = Field(default="", max_length=LONGEST_REASON)
+    answer: str = Field(default="", max_length=LONGEST_ANSWER)
 
 
 class DenyForm(BaseModel):
@@ -179,25 +196,62 @@ async def view_queue(
     return await _make_context(state, caller, reader, query, queue=queue, approval=first) | {"told": notice.strip()}
 
 
-async def view_request(
+async def show_request(
     id: str,  # noqa: A002 - the name in the address
     request: Request,
     state: CurrentState,
     caller: Looking,
     shown: Annotated[ShownQuery, Query()],
-) -> Context:
+) -> Response:
     """Show one request, and the queue beside it."""
+    context, approval = await _view_request(id, request, state, caller, shown)
+    return await _show(request, state, caller, approval, context)
+
+
+async def show_more(  # noqa: PLR0917 - each is a part of the request
+    id: str,  # noqa: A002 - as above
+    request: Request,
+    state: CurrentState,
+    caller: Approver,
+    shown: Annotated[ShownQuery, Query()],
+    form: Annotated[MoreForm, Form()],
+) -> Response:
+    """Show more of a request, and what somebody has typed so far again; nothing is recorded."""
+    context, approval = await _view_request(id, request, state, caller, shown)
+    context |= {"typed": form.reason, "typed_answer": form.answer}
+    return await _show(request, state, caller, approval, context)
+
+
+async def _show(
+    request: Request, state: ServerState, caller: Caller, approval: Approval, context: Context, *, status: int = 200
+) -> Response:
+    """Answer with the page of a request, and have the browser keep what it shows of long texts."""
+    response = await show_page(request, "approvals.html", context, caller=caller, status=status)
+    item = context["item"]
+    if isinstance(item, RequestView):
+        keep_read(response, caller, approval, item.context.read, state.settings)
+    return response
+
+
+async def _view_request(
+    id: str,  # noqa: A002 - as above
+    request: Request,
+    state: ServerState,
+    caller: Caller,
+    shown: ShownQuery,
+) -> tuple[Context, Approval]:
     if shown.link is not None:
         try:
             await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=get_now())
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
     reader = replace(read_reader(request, state, caller), shows_all=shown.whole, shows_json=shown.json_text)
-    reader = replace(reader, opened=shown.opened, filters=shown.members)
     approval = await _load(state, caller, id)
+    read = find_read(request, caller, approval)
+    reader = replace(reader, opened=shown.opened, part=shown.part, read=read, filters=shown.members)
     queue = await _list_open(state, caller, shown)
     context = await _make_context(state, caller, reader, shown, queue=queue, approval=approval)
-    return context | {"undone": shown.undone}
+    return context | {"undone": shown.undone}, approval
 
 
 async def view_deny_several(
@@ -242,17 +296,23 @@ async def show_news(
 @router.get("/approvals/{id}/content", include_in_schema=False)
 async def send_content(
     id: str,  # noqa: A002 - as above
+    request: Request,
     state: CurrentState,
     caller: Looking,
     part: Literal["content", "task", "context", "reference"] = "content",
 ) -> Response:
-    """Send the exact bytes of what was judged, or of what it was judged with, as a file."""
+    """Send the exact bytes of what was judged, or of what it was judged with, as a file; it counts as shown then."""
     approval = await _load(state, caller, id)
     text = approval.content if part == "content" else approval.texts.get(part)
     if text is None:
         raise Problem(404, f"the {part} was not kept with this request", code="not_kept")
     headers = {"content-disposition": f'attachment; filename="{part}.txt"'}
-    return Response(text.encode(), media_type="application/octet-stream", headers=headers)
+    response = Response(text.encode(), media_type="application/octet-stream", headers=headers)
+    if is_long(text):
+        every = frozenset(range(1, count_windows(text) + 1))
+        read = {**find_read(request, caller, approval), part: every}
+        keep_read(response, caller, approval, read, state.settings)
+    return response
 
 
 # ---------------------------------------------------------------- deciding
@@ -343,9 +403,8 @@ async def undo(
         await state.approvals.withdraw(approval.id, name)
     except DecisionRefused:
         conflict = "It was too late to undo: the vote counts, and the gate may have been told."
-        context = await view_request(approval.id, request, state, caller, ShownQuery(**query.model_dump()))
-        context |= {"conflict": conflict}
-        return await show_page(request, "approvals.html", context, caller=caller, status=409)
+        context, approval = await _view_request(approval.id, request, state, caller, ShownQuery(**query.model_dump()))
+        return await _show(request, state, caller, approval, context | {"conflict": conflict}, status=409)
     return redirect(f"/approvals/{approval.id}{query.write(undone='true')}")
 
 
@@ -382,12 +441,12 @@ async def _show_again(
     ident: str,
     error: str = "",
     late: str = "",
-) -> HTMLResponse:
+) -> Response:
     """Show the page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
     shown = ShownQuery(**query.model_dump(), whole=bool(form.seen))
-    context = await view_request(ident, request, state, caller, shown)
+    context, approval = await _view_request(ident, request, state, caller, shown)
     context |= {"error": error, "conflict": late, "typed": form.reason, "typed_answer": form.answer}
-    return await show_page(request, "approvals.html", context, caller=caller, status=409 if late else 422)
+    return await _show(request, state, caller, approval, context, status=409 if late else 422)
 
 
 # ---------------------------------------------------------------- reading
@@ -466,8 +525,8 @@ async def _look_up_held(state: ServerState, approval: Approval) -> tuple[Sequenc
 _NO_FORM: Context = {
     "conflict": "",
     "error": "",
-    "typed": "",
-    "typed_answer": "",
+    "typed": None,
+    "typed_answer": None,
     "told": "",
     "undone": False,
 }
@@ -594,4 +653,5 @@ def _check_approver(caller: Caller) -> str:
 # In this order: "/approvals/deny" would otherwise be the page of a request of that name.
 add_page(router, "/approvals/deny", view_deny_several, template="approvals_deny.html", scope="approve", by_gate=True)
 add_page(router, "/approvals", view_queue, template="approvals.html", scope=("approve", "read"), by_gate=True)
-add_page(router, "/approvals/{id}", view_request, template="approvals.html", scope=("approve", "read"), by_gate=True)
+router.add_api_route("/approvals/{id}", show_request, methods=["GET"], include_in_schema=False)
+router.add_api_route("/approvals/{id}", show_more, methods=["POST"], include_in_schema=False)

@@ -15,6 +15,7 @@ from adjudge.formats.numbers import format_score
 from adjudge.judges.pair import PairResult
 from adjudge.labels.task import LabelProgress, LabelTask, UndoneAnswer
 from adjudge.result import JudgeResult
+from adjudge.templates.call_view import make_call_view
 
 ANSWERS: dict[str, bool | str] = {"good": True, "bad": False, "cannot-tell": CANNOT_TELL}
 
@@ -46,11 +47,17 @@ class AnsweredCase:
     differs: bool
 
 
-def describe_question(task: LabelTask, *, settles: bool = False) -> str:
+def asks_about_call(parts: Iterable[tuple[str, str]], criterion: str | None = None) -> bool:
+    """Return whether a label is about one call of a tool: about all of it, and not about a criterion."""
+    content = dict(parts).get("content")
+    return criterion is None and content is not None and make_call_view(content) is not None
+
+
+def describe_question(task: LabelTask, *, is_call: bool = False) -> str:
     """Write the question in one line."""
+    if is_call:
+        return "Should this have run?"
     suffix = "" if task.criterion is None else f" on “{task.criterion.name}”"
-    if settles:
-        return f"How is it settled{suffix}?"
     return f"Which is better{suffix}?" if task.is_pair else f"Is it good{suffix}?"
 
 
@@ -65,7 +72,7 @@ def describe_value(value: LabelValue) -> tuple[str, str]:
     )
 
 
-def describe_last(last: UndoneAnswer | None, *, is_pair: bool = False) -> str:
+def describe_last(last: UndoneAnswer | None, *, is_pair: bool = False, is_call: bool = False) -> str:
     """Describe the answer that undo would take back; of a pair not which side, because sides change their order."""
     if last is None:
         return ""
@@ -73,6 +80,8 @@ def describe_last(last: UndoneAnswer | None, *, is_pair: bool = False) -> str:
         word = "skipped"
     elif is_pair or last.label.order is not None:
         word = "answered"
+    elif is_call and isinstance(last.label.value, bool):
+        word = "yes" if last.label.value else "no"
     else:
         word = describe_value(last.label.value)[1]
     return f"Case {last.case}: {word}"

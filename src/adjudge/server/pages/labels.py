@@ -16,13 +16,14 @@ from adjudge.errors import UsageError
 from adjudge.labels.live import estimate_live
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.labels.source import find_store
-from adjudge.labels.task import LabelTask
+from adjudge.labels.task import LabelTask, UndoneAnswer
 from adjudge.server.api.labels import name_rater
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.label_view import (
     ANSWERS,
     SIDES,
     LabelledRun,
+    asks_about_call,
     describe_last,
     describe_question,
     explain_none,
@@ -153,18 +154,22 @@ async def view_case(
         if task is not None and alone:
             queue.note_shown(rater)  # the rate moves where two answered one case all the same
         last = queue.find_undoable(rater, session=caller.identity)
+        is_call = task is not None and _is_about_call(task)
         return {
             "run": run,
             "task": task,
+            "is_call": is_call,
             "opened": shown.read(f"/labels/{quote_segment(run)}"),
-            "question": "" if task is None else describe_question(task),
+            "question": "" if task is None else describe_question(task, is_call=is_call),
             "why_none": "" if task is not None else explain_none(progress),
             "progress": progress,
             "to_go": find_to_go(progress),
             "live": estimate_live(queue) if task is None or alone else None,
             # Kept back while others' labels, which are in it, are of cases that one still labels.
             "is_live_later": task is not None and not alone,
-            "last": describe_last(last, is_pair=task is not None and task.is_pair),
+            "last": describe_last(
+                last, is_pair=task is not None and task.is_pair, is_call=_was_about_call(queue, rater, last)
+            ),
             "agreement": agreement,
             "can_settle": settles,
             "error": "",
@@ -172,6 +177,16 @@ async def view_case(
         }
 
     return await state.use_queue(run, show)
+
+
+def _is_about_call(task: LabelTask) -> bool:
+    return asks_about_call(task.parts, None if task.criterion is None else task.criterion.name)
+
+
+def _was_about_call(queue: LabelQueue, rater: str, last: UndoneAnswer | None) -> bool:
+    if last is None or last.label is None:
+        return False
+    return asks_about_call(queue.read_parts(rater, last.case), last.label.criterion)
 
 
 def _find_task(queue: LabelQueue, rater: str, session: str) -> LabelTask | None:
@@ -263,6 +278,7 @@ async def view_differences(
         return {
             "run": run,
             "task": task,
+            "is_call": task is not None and _is_about_call(task),
             "shows_judge": verdict,
             "opened": opened,
             "others": [truth for truth in left if (truth.case, truth.criterion) != shown][:_MOST_OPEN],

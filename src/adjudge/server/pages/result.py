@@ -34,10 +34,10 @@ from adjudge.server.state import CurrentState
 from adjudge.server.story import Story, load_story
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.environment import quote_segment
-from adjudge.templates.evidence import mark_evidence
+from adjudge.templates.evidence import MarkedText, mark_window
 from adjudge.templates.figures import format_count
 from adjudge.templates.judged_text import make_judged_text, open_conversation
-from adjudge.templates.opened import Opened
+from adjudge.templates.opened import MOST_DRAWN, Opened, TextWindow, is_long
 from adjudge.templates.transcript_view import make_transcript_view
 
 router = APIRouter()
@@ -89,20 +89,29 @@ def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Con
     row, content = story.row, story.row.content
     quotations = () if result is None else list_quotations(result)
     findings = () if result is None else list_findings(result)
-    call = None if content is None else make_call_view(content, quotations, findings=findings)
+    call = None if content is None or is_long(content) else make_call_view(content, quotations, findings=findings)
     talk = None if content is None else open_conversation(content)
-    view = partial(make_transcript_view, opened=opened, quotations=quotations, findings=findings)
-    transcript = None if talk is None else view(talk)
+    most = MOST_DRAWN if is_long(content or "") else None
+    view = partial(make_transcript_view, opened=opened, quotations=quotations, findings=findings, most_drawn=most)
+    window = opened.find_window("content", content or "", begins=talk is None)
+    transcript = None if talk is None or window is not None else view(talk)
     return {
         "title": call.tool if call is not None and row.about[:1] in ("", "{") else _make_title(row),
-        "marked": call or transcript or (None if content is None else mark_evidence(content, quotations)),
+        "marked": call or transcript or (None if content is None else _mark(content, quotations, window)),
         "is_call": call is not None,
         "is_transcript": call is None and transcript is not None,
+        "is_long": most is not None,
+        "window": window,
         "judged_with": [
             make_judged_text(text, name, first=100 * number, opened=opened, folds=False)
             for number, (name, text) in enumerate(story.context.items(), 1)
         ],
     }
+
+
+def _mark(content: str, quotations: Sequence[str], window: TextWindow | None) -> MarkedText:
+    begin, end = (0, len(content)) if window is None else (window.begin, window.end)
+    return mark_window(content, quotations, begin, end)
 
 
 def _find_policy(related: Sequence[Entry], decision: Decision) -> str:

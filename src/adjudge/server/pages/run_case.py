@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
@@ -25,7 +26,7 @@ from adjudge.judges.pair import PairResult
 from adjudge.labels.source import STORE_FILE
 from adjudge.labels.store import read_case_labels
 from adjudge.report.cases import MOST_SAMPLES, ShownCase, ShownResult, make_shown_case, make_shown_result
-from adjudge.report.judgement import list_quotations
+from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem, encode_result
@@ -48,6 +49,9 @@ from adjudge.server.state import CurrentPageState, PageState
 from adjudge.templates.difference import DiffLine, DiffPart, compare_words
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import mark_evidence
+from adjudge.templates.judged_text import open_conversation
+from adjudge.templates.opened import MOST_DRAWN, is_long
+from adjudge.templates.transcript_view import make_transcript_view
 
 router = APIRouter()
 
@@ -194,7 +198,13 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     other = next((row for row in rows if row.run.name == visit.beside and row.letter != this.letter), None)
     content = _write(this.case.content)
     results = [item.result for item in items]
-    quotations = [text for result in results if isinstance(result, JudgeResult) for text in list_quotations(result)]
+    judged = [result for result in results if isinstance(result, JudgeResult)]
+    quotations = [text for result in judged for text in list_quotations(result)]
+    findings = [placed for result in judged[:MOST_SAMPLES] for placed in list_findings(result)]
+    talk = open_conversation(content)
+    most = MOST_DRAWN if is_long(content) else None
+    view = partial(make_transcript_view, quotations=quotations, findings=findings, most_drawn=most)
+    transcript = None if talk is None else view(talk)
     return {
         "rows": rows,
         "this": this,
@@ -204,7 +214,8 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
         "columns": [criterion.name for criterion in this.shown.worst.criteria[:_MOST_CRITERIA]],
         "judgements": [_show_result(result) for result in results[:MOST_SAMPLES]],
         "more_judgements": max(len(results) - MOST_SAMPLES, 0),
-        "marked": mark_evidence(content, quotations) if len(content) <= MOST_SHOWN else None,
+        "transcript": transcript,
+        "marked": transcript or (mark_evidence(content, quotations) if len(content) <= MOST_SHOWN else None),
         "beside": other,
         "compared_texts": None if other is None else _compare_texts(_cut(_write(other.case.content)), _cut(content)),
         "others": [

@@ -1,0 +1,70 @@
+"""The windows of long texts that somebody was shown on the page of a request, kept in a cookie of its address.
+
+A page draws no more than a window of a long text, so what was shown is more than one page knows, and nobody approves
+what they were not shown. The cookie is signed with the secret of the session, for this request as it is stored:
+neither an address that somebody sends, nor a request that was changed meanwhile, passes for having been read. A text
+that was fetched as a file counts as shown.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterator, Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.config.server import ServerSettings
+from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.completeness import digest_shown
+from adjudge.server.caller import Caller
+from adjudge.server.pages.approval_view import ReadWindows
+from adjudge.server.sessions import set_cookie
+from adjudge.templates.environment import quote_segment
+
+COOKIE = "read"
+
+_MOST_WINDOWS = 10_000
+
+_RANGE = re.compile(r"([a-z]{1,20}):([1-9][0-9]{0,4})-([1-9][0-9]{0,4})", re.ASCII)
+
+
+def find_read(request: Request, caller: Caller, approval: Approval) -> ReadWindows:
+    """Find the windows of a request's texts that this session was shown before."""
+    text, _, signature = request.cookies.get(COOKIE, "").rpartition(".")
+    if not text or caller.session is None:
+        return {}
+    expected = _sign(caller.session.csrf_token, approval, text)
+    if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace")):
+        return {}
+    matches = [_RANGE.fullmatch(part) for part in text.split("_")]
+    read: dict[str, frozenset[int]] = {}
+    for name, first, last in (match.groups() for match in matches if match is not None):
+        windows = range(int(first), min(int(last), _MOST_WINDOWS) + 1)
+        read[name] = read.get(name, frozenset()) | frozenset(windows)
+    return read
+
+
+def keep_read(
+    response: Response, caller: Caller, approval: Approval, read: ReadWindows, settings: ServerSettings
+) -> None:
+    """Keep in the browser which windows of a request's texts this session was shown, with those of before."""
+    if caller.session is None or not read:
+        return
+    text = "_".join(_write_ranges(read))
+    value = f"{text}.{_sign(caller.session.csrf_token, approval, text)}"
+    set_cookie(response, COOKIE, value, settings, path=f"/approvals/{quote_segment(approval.id)}")
+
+
+def _write_ranges(read: Mapping[str, frozenset[int]]) -> Iterator[str]:
+    for name, windows in sorted(read.items()):
+        for first in sorted(number for number in windows if number - 1 not in windows):
+            last = next(number for number in range(first, _MOST_WINDOWS + 2) if number + 1 not in windows)
+            yield f"{name}:{first}-{last}"
+
+
+def _sign(secret: str, approval: Approval, text: str) -> str:
+    # With the digest of all that is shown: of a request that was changed, nothing was shown.
+    message = f"adjudge/read-windows/1\n{approval.id}\n{digest_shown(approval)}\n{text}"
+    return hmac.digest(secret.encode(), message.encode(errors="surrogatepass"), "sha256").hex()
