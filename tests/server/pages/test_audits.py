@@ -128,6 +128,21 @@ def test_what_the_page_did_not_show_cannot_be_answered(server: RunningServer, an
         assert answer_form(ana, ident, answer, seen="0" * 64).status_code == 409
 
 
+def test_a_long_content_can_be_answered_once_every_part_of_it_was_shown(server: RunningServer, ana: Any):
+    """Its page shows a part at a time, and which parts were shown is kept for this audit."""
+    audit = let_through(server, "A line of a long text.\n" * 30_000)
+    path = f"/audits/{audit}"
+    assert 'name="seen"' not in read(ana, path)
+
+    number, page = 1, read(ana, f"{path}?whole=true")
+    while f"part=content.{number + 1}" in page:
+        number += 1
+        page = read(ana, f"{path}?part=content.{number}")
+
+    assert number > 1
+    assert 'name="seen"' in page
+
+
 def test_somebody_who_is_not_asked_sees_no_audit(server: RunningServer):
     """As with requests: the page says nothing of what is not for them."""
     ident = let_through(server)

@@ -23,9 +23,10 @@ from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
 from adjudge.server.links import check_link
-from adjudge.server.pages.approval_view import Reader, make_request_view
+from adjudge.server.pages.approval_view import Reader, RequestView, make_request_view
 from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, redirect, show_page
+from adjudge.server.pages.read_windows import find_read, keep_read
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState, ServerState
 
@@ -53,25 +54,35 @@ class AuditQuery(OpenedQuery):
     link: str | None = Field(default=None, max_length=200)
 
 
-async def view_audits(state: CurrentState, caller: Approver, query: Annotated[AuditQuery, Query()]) -> Context:
+async def view_audits(
+    request: Request, state: CurrentState, caller: Approver, query: Annotated[AuditQuery, Query()]
+) -> Context:
     """Show the first audit that the reader can answer."""
     first = next((place.id for place in await _list_open(state, caller) if place.waits), None)
-    return await _make_context(state, caller, query, None if first is None else await _load(state, caller, first))
+    asked = None if first is None else await _load(state, caller, first)
+    return await _make_context(request, state, caller, query, asked)
 
 
-async def view_audit(
+async def show_audit(
     audit: str,
+    request: Request,
     state: CurrentState,
     caller: Approver,
     query: Annotated[AuditQuery, Query()],
-) -> Context:
-    """Show one audit."""
+) -> Response:
+    """Show one audit, and have the browser keep what it shows of long texts."""
     if query.link is not None:
         try:
             await check_link(state.ledger, audit, until=query.until, signature=query.link, now=get_now())
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
-    return await _make_context(state, caller, query, await _load(state, caller, audit))
+    asked = await _load(state, caller, audit)
+    context = await _make_context(request, state, caller, query, asked)
+    response = await show_page(request, "audits.html", context, caller=caller)
+    item = context["item"]
+    if isinstance(item, RequestView):
+        keep_read(response, caller, asked, item.context.read, state.settings, path=_PATH)
+    return response
 
 
 @router.get("/audits/{audit}/content", include_in_schema=False)
@@ -122,7 +133,7 @@ async def answer_audit(
         except UsageError as error:  # a reason that no store can hold
             problem = f"{str(error)[:1].upper()}{str(error)[1:]}."
     if problem:
-        context = await _make_context(state, caller, AuditQuery(), await _load(state, caller, audit))
+        context = await _make_context(request, state, caller, AuditQuery(), await _load(state, caller, audit))
         context |= {"problem": problem, "typed": form.reason}
         return await show_page(request, "audits.html", context, caller=caller, status=409)
     return redirect(f"{_PATH}?answered={asked.id}")
@@ -159,7 +170,9 @@ async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
     return audit
 
 
-async def _make_context(state: ServerState, caller: Caller, query: AuditQuery, audit: Approval | None) -> Context:
+async def _make_context(
+    request: Request, state: ServerState, caller: Caller, query: AuditQuery, audit: Approval | None
+) -> Context:
     left = sum(place.waits for place in await _list_open(state, caller))
     context: Context = {"item": None, "left": left, "undoable": "", "problem": "", "typed": ""}
     if query.answered:
@@ -172,6 +185,8 @@ async def _make_context(state: ServerState, caller: Caller, query: AuditQuery, a
         shows_all=query.whole,
         shows_json=query.json_text,
         opened=query.opened,
+        part=query.part,
+        read=find_read(request, caller, audit),
         path=_PATH,
     )
     gaps = await state.approvals.find_gaps(audit.id) if audit.status == "open" else ()
@@ -183,4 +198,4 @@ async def _make_context(state: ServerState, caller: Caller, query: AuditQuery, a
 
 
 add_page(router, _PATH, view_audits, template="audits.html", scope="approve", by_gate=True)
-add_page(router, f"{_PATH}/{{audit}}", view_audit, template="audits.html", scope="approve", by_gate=True)
+router.add_api_route(f"{_PATH}/{{audit}}", show_audit, methods=["GET"], include_in_schema=False)

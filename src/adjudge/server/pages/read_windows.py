@@ -47,14 +47,23 @@ def find_read(request: Request, caller: Caller, approval: Approval) -> ReadWindo
 
 
 def keep_read(
-    response: Response, caller: Caller, approval: Approval, read: ReadWindows, settings: ServerSettings
+    response: Response,
+    caller: Caller,
+    approval: Approval,
+    read: ReadWindows,
+    settings: ServerSettings,
+    *,
+    path: str = "/approvals",
 ) -> None:
-    """Keep in the browser which windows of a request's texts this session was shown, with those of before."""
+    """Keep in the browser which windows of a request's texts this session was shown, with those of before.
+
+    ``path`` is the address below which its page is.
+    """
     if caller.session is None or not read:
         return
     text = "_".join(_write_ranges(read))
     value = f"{text}.{_sign(caller.session.csrf_token, approval, text)}"
-    set_cookie(response, COOKIE, value, settings, path=f"/approvals/{quote_segment(approval.id)}")
+    set_cookie(response, COOKIE, value, settings, path=f"{path}/{quote_segment(approval.id)}")
 
 
 def _write_ranges(read: Mapping[str, frozenset[int]]) -> Iterator[str]:
