@@ -99,3 +99,16 @@ def test_a_quotation_is_marked_in_the_argument_of_a_result(server: RunningServer
     assert "As JSON" in page
     assert '<h1 dir="auto">payments.refund</h1>' in page
     assert "Not in the content, though quoted: which you surely understand, not in there" in join_words(page)
+
+
+def test_of_a_call_it_is_asked_whether_it_should_have_run(server: RunningServer, ana: Any):
+    """With yes and no, which are the labels good and bad; of anything else, and of a criterion, whether it is good."""
+    page = ana.get("/labels/monday").text
+    assert "<h1>Should this have run?</h1>" in page
+    assert re.search(r'<button class="btn say-yes" name="label" value="good".*?</svg>Yes <kbd>1</kbd>', page)
+    assert re.search(r'<button class="btn say-no" name="label" value="bad".*?</svg>No <kbd>2</kbd>', page)
+
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+    assert ana.post("/labels/monday", data=fields | {"label": "bad"}).status_code == 303
+    assert "Case x: no" in join_words(ana.get("/labels/monday").text)
+    assert "Ana bad" in join_words(ana.get("/runs/monday/case?id=x").text)

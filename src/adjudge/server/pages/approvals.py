@@ -75,7 +75,8 @@ HIDES_JUDGE = "judge"
 
 _FIGURES_OF = timedelta(days=30)
 
-_MOST_DENIED = 200
+_MOST_DENIED = 100
+"""Requests that one form denies, each with the beginning of its content on the page."""
 
 _ROWS = 50
 """Requests of the queue that one page shows."""
