@@ -12,7 +12,13 @@ import pytest
 
 from adjudge import Judge, JudgeChain, Ledger, UsageError, open_run
 from adjudge.dataset import Label, digest_content
-from adjudge.guards import Certificate, find_signature_problem, read_certificate, write_certificate
+from adjudge.guards import (
+    Certificate,
+    find_signature_problem,
+    parse_certificate,
+    read_certificate,
+    write_certificate,
+)
 from adjudge.labels import continue_plan, find_plan_status, make_plan, open_label_queue, write_plan
 from adjudge.measurement import certify_sync, find_run_problem, make_certificate
 from kit.certificates import (
@@ -235,21 +241,21 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path: Path):
 # ---------------------------------------------------------------- signed, recorded, verified
 
 
-@pytest.mark.parametrize("flip", [0x01, 0x20])
-def test_every_changed_byte_is_found_without_a_key(folder: Path, certificate: Certificate, flip: int, tmp_path: Path):
-    """The file is read only as it was written: each byte of it in turn is changed, and none goes unseen."""
-    raw, key = (folder / "certificate.json").read_bytes(), certificate.public_key
-    unseen = [at for at in range(len(raw)) if not is_found(raw, at, flip, tmp_path / "changed.json", key)]
+def test_every_changed_byte_is_found(folder: Path, certificate: Certificate):
+    """A certificate is read only as it was written: in each byte in turn one bit is flipped, and none goes unseen."""
+    raw = (folder / "certificate.json").read_bytes()
+    unseen = [at for at in range(len(raw)) if not is_found(raw, at, certificate.public_key)]
 
     assert unseen == []
 
 
-def is_found(raw: bytes, at: int, flip: int, place: Path, key: str | None) -> bool:
-    place.write_bytes(raw[:at] + bytes([raw[at] ^ flip]) + raw[at + 1 :])
+def is_found(raw: bytes, at: int, key: str | None) -> bool:
+    flipped = raw[at] ^ (1 << at % 8)
     try:
-        return find_signature_problem(read_certificate(place), key) is not None
+        changed = parse_certificate(raw[:at] + bytes([flipped]) + raw[at + 1 :])
     except UsageError:
         return True
+    return find_signature_problem(changed, key) is not None
 
 
 @pytest.mark.parametrize("change", [b"", b"\n", b"{}", b"[]", b"null", b"\xff", b'{"schema": "adjudge/certificate/1"}'])
