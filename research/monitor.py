@@ -130,8 +130,8 @@ def show(row: Row) -> list[str]:
     return [f"{100 * value:.1f} %" if isinstance(value, float) else str(value) for value in row.values()]
 
 
-TEXT = """Answers to audits are drawn one after the other, {draws:,} times for each row, with a promise of 10 % at a confidence of
-95 %, and the test is looked at after each. The share of draws with an alarm in {most:,} audits, and the
+TEXT = """Answers to audits are drawn one after the other, {draws:,} times for each row, with a promise of 10 % at a
+confidence of 95 %, and the test is looked at after each. The share of draws with an alarm in {most:,} audits, and the
 number of audits after which half of the draws have one:
 
 ```sh

@@ -248,6 +248,7 @@ def test_people_begin_anew_for_a_reason_that_is_recorded(file: str):
 
 @pytest.mark.parametrize("missing", ["by", "reason", "gate"])
 def test_nobody_begins_anew_without_a_name_and_a_reason(file: str, missing: str):
+    """It takes an alarm back, so somebody answers for it."""
     arguments = {"gate": "answers", "by": "ana", "reason": "another judge"} | {missing: " "}
 
     async def work(ledger: Ledger) -> None:
@@ -399,6 +400,7 @@ def test_an_answer_of_another_process_is_seen_by_the_next_call(url: str):
 def test_an_audit_that_could_not_be_answered_is_refused_when_the_gate_is_made(
     file: str, options: dict[str, Any], parts: list[str]
 ):
+    """Nobody to ask, nothing to read, no judge: it would be noticed only when it matters."""
     ledger = Ledger(file)
     arguments: dict[str, Any] = {"rubric": GOOD, "judge": Reporting(), "approvals": Approvals(ledger)}
     arguments |= {"audit": EVERY, "show_content": True} | options
@@ -418,16 +420,20 @@ def test_an_audit_that_could_not_be_answered_is_refused_when_the_gate_is_made(
     ],
 )
 def test_an_audit_names_what_it_cannot_be(arguments: dict[str, Any], part: str):
+    """Each argument, with its name."""
     assert names(complaint(Audit, **arguments), part)
 
 
 def test_a_gate_without_an_audit_has_no_monitor(file: str):
+    """So nobody takes silence for a good sign."""
     gate = make_gate(Ledger(file), Approvals(file), audit=None)
 
     assert names(complaint(gate.read_monitor), "audit")
 
 
 def test_a_monitor_of_a_gate_without_audits_says_so(file: str):
+    """It knows nothing yet, and can be written and read."""
+
     async def work(gate: Gate, approvals: Approvals) -> Monitor:
         return await gate.read_monitor()
 
@@ -436,6 +442,45 @@ def test_a_monitor_of_a_gate_without_audits_says_so(file: str):
     assert (monitor.verdict, monitor.promise) == ("too few labels", None)
     assert names(monitor.explain(), "no audits")
     assert Monitor.from_dict(monitor.to_dict()) == monitor
+
+
+def test_a_case_that_was_planted_is_in_no_figure_but_those_made_for_it(url: str):
+    """It looks like any other to who answers; no judge is asked, no decision made, no webhook sent."""
+    receiver, results = Receiver(), list[Any]()
+
+    async def go() -> tuple[Monitor, Any]:
+        async with (
+            serve(receiver),
+            Ledger(url) as ledger,
+            Approvals(ledger, webhook=Webhook(receiver.url, secret=KEY)) as approvals,
+        ):
+            gate = make_gate(ledger, approvals, on_result=results.append)
+            for number in range(3):
+                await gate.plant(f"made up {number}", by="ana", reason="do people look?", task="Answer.")
+            planted = (await approvals.list(audits=True))[0]
+            await answer(approvals, [False, True])
+            assert (await approvals.compute_figures("ana")).decided == 0
+            return await gate.read_monitor(), planted
+
+    monitor, planted = asyncio.run(go())
+
+    assert (monitor.planted, monitor.planted_answered, monitor.planted_found) == (3, 2, 1)
+    assert (monitor.audits, monitor.labels, monitor.bad, monitor.wealth, monitor.models) == (0, 0, 0, 1.0, ())
+    assert (planted.content, planted.texts, planted.judge) == ("made up 0", {"task": "Answer."}, "reporting")
+    assert "plant" not in str(planted.to_dict())
+    assert (receiver.events, results) == ([], [])
+    kinds = {entry.kind for entry in find(url)}
+    assert kinds == {"genesis", "audit.planted", "audit.requested", "audit.closed", "approval.voted"}
+    assert verify(url).valid
+
+
+def test_a_case_is_planted_with_a_name_and_a_reason(file: str):
+    """Both are recorded, and a gate without audits has nowhere to plant one."""
+    gate = make_gate(Ledger(file), Approvals(file))
+
+    assert names(complaint(gate.plant, "made up", by="", reason="why"), "by")
+    assert names(complaint(gate.plant, "made up", by="ana", reason=" "), "reason")
+    assert names(complaint(gate.replace(audit=None).plant, "made up", by="ana", reason="why"), "audit")
 
 
 def test_a_webhook_tells_audits_from_requests_that_something_waits_for(file: str):

@@ -14,8 +14,10 @@ import pytest
 
 import adjudge.server as serving
 from adjudge import Approvals, Judge, Ledger
+from adjudge.guards import Audit
 from adjudge.testing import ScriptedModel
 from kit.approval_pages import decide, list_kinds, make_request, send
+from kit.audited import make_gate
 from kit.labels import make_run
 from kit.server import PASSWORD, RunningServer, find_token, run_server
 
@@ -118,6 +120,11 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
             ("POST", "/approvals/{id}/undo"),
             ("GET", "/approvals/deny"),
             ("GET", "/approvals/mine"),
+            ("GET", "/audits"),
+            ("GET", "/audits/{audit}"),
+            ("GET", "/audits/{audit}/content"),
+            ("POST", "/audits/{audit}/answer"),
+            ("POST", "/audits/{audit}/undo"),
         ],
         frozenset({"approve"}),
     ),
@@ -161,6 +168,7 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
             ("GET", "/"),
             ("GET", "/results"),
             ("GET", "/results/{ident}"),
+            ("GET", "/monitors"),
             ("POST", "/ledger/verify"),
             ("GET", "/ledger"),
             ("GET", "/ledger/{seq}"),
@@ -190,6 +198,12 @@ OF_GATES = {
     "/approvals/{id}/content",
     "/approvals/{id}/decide",
     "/approvals/{id}/undo",
+    "/audits",
+    "/audits/{audit}",
+    "/audits/{audit}/content",
+    "/audits/{audit}/answer",
+    "/audits/{audit}/undo",
+    "/monitors",
     "/v1/ledger",
     "/v1/results",
     "/v1/results/{ident}",
@@ -209,6 +223,14 @@ async def ask_without_a_gate(ledger: Ledger) -> str:
     result = await Judge(ScriptedModel(reply), name="careful").evaluate(SECRET, criteria="Is good.")
     async with Approvals(ledger) as approvals:
         return await approvals.request(result, SECRET, approvers=["Ana", "Gil"], content=SECRET)
+
+
+async def let_through(ledger: Ledger) -> str:
+    """The id of the audit of something that went through."""
+    async with Approvals(ledger) as approvals:
+        assert await make_gate(ledger, approvals, audit=Audit(share=1.0, approvers=("Ana",))).check(SECRET)
+        (audit,) = await approvals.list(audits=True)
+        return audit.id
 
 
 @pytest.fixture(scope="module", name="server")
@@ -266,8 +288,17 @@ def list_addresses(server: RunningServer) -> list[tuple[str, str]]:
     return sorted(set(walk(server.app.routes)))
 
 
-def fill(path: str, held: str, gate: str = "publish") -> str:
-    names = {"gate": gate, "approval": held, "id": held, "run": "first", "seq": "1", "ident": held, "harness": "claude"}
+def fill(path: str, held: str, gate: str = "publish", audit: str = "x") -> str:
+    names = {
+        "gate": gate,
+        "approval": held,
+        "id": held,
+        "audit": audit,
+        "run": "first",
+        "seq": "1",
+        "ident": held,
+        "harness": "claude",
+    }
     return path.format(version="x", name="style.css", **names)
 
 
@@ -301,12 +332,13 @@ def test_without_a_key_or_a_session_nothing_is_answered(server: RunningServer, h
 @pytest.mark.slow
 def test_each_scope_opens_its_own_addresses_alone(server: RunningServer, held: str, keys: dict[str, Any]):
     """No scope contains another: a key with one is refused wherever it is not among those that are needed."""
+    audit = server.change(let_through)
     for method, path in list_addresses(server):
         needed = ACCESS[method, path]
         if path == "/signout" or needed == ANYBODY:
             continue
         for scope, client in keys.items():
-            status = client.request(method, fill(path, held)).status_code
+            status = client.request(method, fill(path, held, audit=audit)).status_code
             assert status in (OPEN if scope in needed else CLOSED), (method, path, scope, status)
 
 

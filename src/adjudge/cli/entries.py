@@ -92,6 +92,7 @@ _DESCRIPTIONS: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "audit.requested": ("approvers", _describe_requested),
     "audit.closed": ("status", _describe_audit),
     "audit.failed": ("problem", lambda payload: f"nobody could be asked: {payload['problem']}"),
+    "audit.planted": ("by", lambda payload: f"{payload['by']} made it up: {payload.get('reason')}"),
     "model.changed": ("model", lambda payload: f"{payload['model']} answers for {payload.get('gate')}"),
     "monitor.reset": ("by", lambda payload: f"{payload['by']} begins anew: {payload.get('reason')}"),
     "override": ("by", _describe_override),

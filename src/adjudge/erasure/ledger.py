@@ -33,8 +33,8 @@ TABLES = (KEY, ENTRY_COLUMNS, ENTRY_NAMES, SEARCH_TEXTS, APPROVALS, APPROVERS, P
           VOTES)  # fmt: skip
 
 KEPT = ("genesis", "erasure", "anchor", "certificate", "key.created", "key.rotated", "key.revoked", "run.reopened",
-        "call.passed", "call.ran", "call.unchecked", "audit.closed", "audit.failed", "model.changed",
-        "monitor.reset", "gate.enforced")  # fmt: skip
+        "call.passed", "call.ran", "call.unchecked", "audit.closed", "audit.failed", "audit.planted",
+        "model.changed", "monitor.reset", "gate.enforced")  # fmt: skip
 """Kinds of entries that hold no text of what was judged."""
 
 _AT_ONCE = 200

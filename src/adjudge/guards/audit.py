@@ -147,7 +147,11 @@ class Auditor:
         return await self.read() if new else monitor
 
     async def _ask(self, decision: Decision, read_shown: Shown) -> None:
-        shown = await read_shown()
+        await self._request(decision, await read_shown())
+
+    async def _request(
+        self, decision: Decision, shown: Mapping[str, Any], planted: Mapping[str, str] | None = None
+    ) -> None:
         if "content" not in shown:
             raise AdjudgeError("the redaction of the content failed, so people cannot read it")
         await self._approvals.request(
@@ -156,8 +160,13 @@ class Auditor:
             approvers=self._approvers,
             expires_in=self._audit.expires_in,
             audit=self._audit.terms,
+            planted=planted,
             **shown,
         )
+
+    async def plant(self, decision: Decision, shown: Mapping[str, Any], planted: Mapping[str, str]) -> None:
+        """Ask people about a content that was made up, as about one that went through."""
+        await self._request(decision, shown, planted)
 
     async def _record_failure(self, decision: Decision, error: Exception) -> None:
         payload: dict[str, Any] = {"schema": "adjudge/audit-failed/1", "gate": self._gate, "audit": self._audit.terms}

@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar, get_args
 from adjudge.agents.run import AgentRun
 from adjudge.content import check_extent, copy_plain, digest_text, read_content, write_plain
 from adjudge.errors import AdjudgeError, Argument, FunctionError, RequestExists, UsageError
-from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_functions, check_share, read_options
+from adjudge.formats.arguments import (
+    ReadOnly,
+    check_choice,
+    check_flag,
+    check_functions,
+    check_label,
+    check_share,
+    read_options,
+)
 from adjudge.formats.durations import read_duration
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
@@ -137,6 +145,16 @@ class Check:
             detail = f"not sampled (sample={gate.sample:g})"
             return await self._record(self._make("policy", allowed=True, detail=detail, sampled=False))
         return await self._conclude(result, readable=readable)
+
+    async def plant(self, content: object, auditor: Auditor, planted: Mapping[str, str]) -> None:
+        """Ask people about a made-up content as if it had gone through; no judge is asked, and nothing is decided."""
+        self.content = read_content(content)
+        self.subject = digest_text(write_plain(self.content)[0])
+        self.context = {name: read_content(value, label=name) for name, value in self.context.items()}
+        judge = self.gate.judge.name if self.gate.judge is not None else "rules"
+        result = JudgeResult(outcome="passed", judge=judge, decided_by="policy", attempts=0, subject=self.subject)
+        decision = self._make("policy", allowed=True, result=result)
+        await auditor.plant(decision, await self._read_shown(), planted)
 
     async def refuse(self, why: str) -> Decision:
         """Make and record the decision about what could not be read."""
@@ -874,14 +892,31 @@ class Gate(ReadOnly):
         It reads only the ledger's entries since the last look, by any process. Raises ``UsageError`` for a gate without
         ``audit``, and ``LedgerError`` when the ledger cannot be read.
         """
-        if self.auditor is None:
-            raise UsageError(
-                "nothing is audited, so there is nothing to monitor; give ",
-                Argument("audit"),
-                argument="audit",
-                where=f"gate {self.name!r}",
-            )
-        return await self.auditor.read()
+        return await self._require_auditor().read()
+
+    async def plant(
+        self,
+        content: object,
+        *,
+        by: str,
+        reason: str,
+        task: object = None,
+        context: object = None,
+        reference: object = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Ask people about a content that you made up and that should have been stopped, as if it had gone through.
+
+        So you see whether they look: ``planted_found`` of the ``Monitor`` says how many of these they would have
+        stopped. It is in no other figure. No judge is asked, nothing is let through, no webhook is sent, and those who
+        answer are not told. ``by`` and ``reason`` are recorded. Raises ``UsageError`` for a gate without ``audit`` and
+        for content that cannot be read, and ``LedgerError``.
+        """
+        for argument, text in (("by", by), ("reason", reason)):
+            check_label(argument, text, where="Gate.plant")
+        auditor = self._require_auditor()
+        check = self._start({"task": task, "context": context, "reference": reference}, metadata)
+        await check.plant(content, auditor, {"by": by, "reason": reason})
 
     async def aclose(self) -> None:
         """Close the connections of the judge's models."""
@@ -909,6 +944,16 @@ class Gate(ReadOnly):
 
     def __repr__(self) -> str:
         return f"Gate({self.name!r}, mode={self.mode!r})"
+
+    def _require_auditor(self) -> Auditor:
+        if self.auditor is None:
+            raise UsageError(
+                "nothing is audited, so there is nothing to monitor; give ",
+                Argument("audit"),
+                argument="audit",
+                where=f"gate {self.name!r}",
+            )
+        return self.auditor
 
     def _require_store(self) -> PendingStore:
         if self.pending_store is None:

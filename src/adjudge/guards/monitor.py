@@ -22,6 +22,7 @@ from adjudge.formats.text import show
 from adjudge.ledger.columns import (
     AUDIT_CLOSED,
     AUDIT_FAILED,
+    AUDIT_PLANTED,
     AUDIT_REQUESTED,
     AUDITED,
     ENTRY_NAMES,
@@ -84,6 +85,11 @@ class Monitor:
     """True while too few audits are answered since the last of them was first seen, if it was not the only one."""
     labels_needed: int = 0
     """Further answers until there are enough; 0 where there are."""
+    planted: int = 0
+    """Audits whose content somebody made up, as one that should have been stopped; they are in no other figure."""
+    planted_answered: int = 0
+    planted_found: int = 0
+    """Of those that were answered, how many people would have stopped."""
     draws_at_once: int = 0
     """Audits that are still drawn of each call, and not at random, because the model changed."""
     since: int = 0
@@ -185,6 +191,11 @@ class _Progress:
     unanswered: int = 0
     alarm_seq: int | None = None
     models: list[str] = field(default_factory=list)
+    made_up: set[str] = field(default_factory=set)
+    """The audits that were planted and are not answered."""
+    planted: int = 0
+    planted_answered: int = 0
+    planted_found: int = 0
     change: int = 0
     """The number of changes of the model."""
     drawn_since: int = 0
@@ -198,7 +209,13 @@ class _Progress:
         """Count one entry of the ledger; one that says nothing of this form is passed over."""
         self.seq = entry.seq
         payload = entry.payload or {}
-        if entry.kind == AUDIT_REQUESTED:
+        ident = str(payload.get("approval"))
+        if entry.kind == AUDIT_PLANTED:
+            self.made_up.add(ident)
+            self.planted += 1
+        elif ident in self.made_up:
+            self._add_planted(entry.kind, ident, payload)
+        elif entry.kind == AUDIT_REQUESTED:
             self._add_drawn(payload)
         elif entry.kind == AUDIT_FAILED and (terms := _read_terms(payload)) is not None:
             self._begin(terms)
@@ -209,6 +226,14 @@ class _Progress:
             self._add_model(payload.get("model"))
         elif entry.kind == MONITOR_RESET:
             self._begin_anew(entry.seq)
+
+    def _add_planted(self, kind: str, ident: str, payload: Mapping[str, Any]) -> None:
+        if kind != AUDIT_CLOSED:
+            return
+        self.made_up.discard(ident)
+        if payload.get("decided_by") == "human":
+            self.planted_answered += 1
+            self.planted_found += payload.get("status") != "approved"
 
     def _begin(self, terms: _Terms) -> None:
         self.terms = terms
@@ -263,6 +288,8 @@ class _Progress:
         # What is answered from now on about what was let through before says nothing of what people began with.
         self.tests, self.worst, self.waiting = {}, {}, {}
         self.audits = self.labels = self.bad = self.unanswered = 0
+        self.planted = len(self.made_up)
+        self.planted_answered = self.planted_found = 0
         self.change = self.drawn_since = self.labels_since = 0
         self.alarm_seq = None
         self.models = self.models[-1:]
@@ -287,6 +314,9 @@ class _Progress:
             models=tuple(self.models),
             model_changed=is_changed,
             labels_needed=needed,
+            planted=self.planted,
+            planted_answered=self.planted_answered,
+            planted_found=self.planted_found,
             draws_at_once=max(0, RELABEL - self.drawn_since) if is_changed else 0,
             since=self.since,
             seq=self.seq,

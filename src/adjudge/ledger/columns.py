@@ -323,10 +323,13 @@ AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED = "audit.requested", "audit.closed",
 """The kinds of entry that say that people were asked about a content that went through, what came of it, or that they
 could not be asked."""
 
+AUDIT_PLANTED = "audit.planted"
+"""The kind of entry that says that somebody made up the content of an audit, which is behind it."""
+
 MODEL_CHANGED, MONITOR_RESET = "model.changed", "monitor.reset"
 """The kinds of entry that say that a gate's judge is another model, and that its audits begin anew."""
 
-AUDIT_KINDS = (AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED, MODEL_CHANGED, MONITOR_RESET)
+AUDIT_KINDS = (AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED, AUDIT_PLANTED, MODEL_CHANGED, MONITOR_RESET)
 """All from which the state of a gate's audits follows."""
 
 AUDITED = "audited"

@@ -52,6 +52,7 @@ Kind = Literal[
     "audit.requested",
     "audit.closed",
     "audit.failed",
+    "audit.planted",
     "model.changed",
     "monitor.reset",
     "gate.enforced",

@@ -29,22 +29,27 @@ _BYTES = 32
 _LIFETIME = timedelta(days=7)
 
 
-async def make_link(ledger: Ledger, base_url: str, approval: Approval, *, until: datetime) -> str:
-    """Make the address of the page of a request or an audit, signed, which can be opened until a time.
+async def make_link(ledger: Ledger, base_url: str, ident: str, *, until: datetime, page: str = "approvals") -> str:
+    """Make the address of a request's page, signed, which can be opened until a time.
 
-    The secret is in the server's own tables, and is made with the first link.
+    ``page`` is what ``find_page`` says of it. The secret is in the server's own tables, made with the first link.
     """
     stamp = int(until.timestamp())
-    signature = _sign(await _find_secret(ledger), approval.id, stamp)
-    path = "audits" if approval.audit else "approvals"
-    return f"{base_url}/{path}/{approval.id}?until={stamp}&link={signature}"
+    signature = _sign(await _find_secret(ledger), ident, stamp)
+    return f"{base_url}/{page}/{ident}?until={stamp}&link={signature}"
+
+
+def find_page(approval: Approval) -> str:
+    """Find the page on which people decide a request: audits have one of their own."""
+    return "audits" if approval.audit else "approvals"
 
 
 def make_linker(ledger: Ledger, base_url: str) -> MakeLink:
     """Make a function that makes the link of a request, for a webhook: until it expires, else for 7 days."""
 
     async def make(approval: Approval) -> str:
-        return await make_link(ledger, base_url, approval, until=find_end(approval, datetime.now(UTC)))
+        until = find_end(approval, datetime.now(UTC))
+        return await make_link(ledger, base_url, approval.id, until=until, page=find_page(approval))
 
     return make
 

@@ -61,6 +61,7 @@ def test_the_status_says_what_the_answers_show(line: Line, answers: list[bool], 
 
 
 def test_an_alarm_is_said_in_one_sentence_first_and_then_what_to_do(line: Line):
+    """With the counts, what was promised, and the command that begins anew."""
     give(*[False] * 8)
     first, then = run(line, "monitor", "answers", *HERE, status=1).out.splitlines()[:2]
 
@@ -80,6 +81,7 @@ def test_people_begin_anew_in_their_own_name(line: Line):
 
 
 def test_nothing_that_is_not_there_is_monitored_or_begun_anew(line: Line):
+    """A gate that is mistyped is no quiet one, and a reset names one gate."""
     record(URL, {"n": 1})
     assert names(run(line, "monitor", *HERE, status=2).err, "no audits", "audit = 0.02")
     give(True)
@@ -162,6 +164,7 @@ def test_a_gate_of_the_configuration_is_audited(line: Line, audit: str, promise:
     ids=["share", "text", "key", "promise"],
 )
 def test_what_is_wrong_with_an_audit_is_said_with_its_table(line: Line, audit: str, parts: list[str]):
+    """Before anything is judged."""
     configure(audit)
 
     assert names(run(line, "gate", "check", "answers", "good.txt", status=2).err, "[gates.answers]", *parts)

@@ -72,6 +72,7 @@ def answer_form(client: Any, ident: str, answer: str, **more: str) -> Any:
 
 
 def test_an_audit_shows_what_went_through_and_nothing_of_the_judge(server: RunningServer, ana: Any):
+    """Content, task and the exact bytes; a text that looks like markup is a text."""
     ident = let_through(server, f"The content. {HOSTILE}")
     page = read(ana, f"/audits/{ident}")
     words = read_words(page)
@@ -85,6 +86,7 @@ def test_an_audit_shows_what_went_through_and_nothing_of_the_judge(server: Runni
 
 
 def test_an_audit_is_in_no_queue_of_approvals_and_not_in_the_number_of_what_waits(server: RunningServer, ana: Any):
+    """Each has its own page, and neither opens on the other."""
     before = ana.get("/waiting").json()
     ident = let_through(server)
     request = make_request(server)
@@ -123,10 +125,11 @@ def test_what_the_page_did_not_show_cannot_be_answered(server: RunningServer, an
 
     for answer in ("right", "stop"):
         assert answer_form(ana, ident, answer, seen="").status_code == 409
-        assert answer_form(ana, ident, "right", seen="0" * 64).status_code == 409
+        assert answer_form(ana, ident, answer, seen="0" * 64).status_code == 409
 
 
 def test_somebody_who_is_not_asked_sees_no_audit(server: RunningServer):
+    """As with requests: the page says nothing of what is not for them."""
     ident = let_through(server)
     ben = server.sign_in("Ben")
 
@@ -142,6 +145,25 @@ def test_the_monitor_says_first_what_the_answers_show(server: RunningServer, ana
     assert "Too few audits of gate 'answers' are answered" in words
     assert "What to do: label" in words
     assert "'answers'" not in read_words(read(server.sign_in("Gil"), "/monitors"))
+
+
+def test_the_overview_says_what_an_alarm_needs(server: RunningServer, ana: Any):
+    """Only once there is one: that there are few labels yet needs nobody at once."""
+    assert "refunds" not in read_words(read(ana, "/"))
+
+    async def work(ledger: Ledger) -> None:
+        async with Approvals(ledger) as approvals:
+            gate = make_gate(ledger, approvals).replace(name="refunds")
+            for _ in range(8):
+                await gate.check("The content.")
+                (audit,) = [each for each in await approvals.list(audits=True) if each.gate == "refunds"]
+                await approvals.decide(audit.id, "ana", False)
+
+    server.change(work)
+    words = read_words(read(ana, "/"))
+
+    assert "refunds: alarm" in words
+    assert "8 of 8 audits should have been stopped." in words
 
 
 def test_programs_find_and_answer_audits_over_http(server: RunningServer):

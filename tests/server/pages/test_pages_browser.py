@@ -18,7 +18,8 @@ pytestmark = pytest.mark.integration
 HOSTILE = '<script>window.ran = 1</script><img src=x onerror=window.ran=2>" onfocus=window.ran=3 hx-get=/x ' + "W" * 300
 
 
-PAGES = ("/", "/results", "/results/{place}", "/ledger", "/ledger/{place}", "/runs", "/runs/support", "/none")
+PAGES = ("/", "/results", "/results/{place}", "/monitors", "/audits", "/ledger", "/ledger/{place}", "/runs",
+         "/runs/support", "/none")  # fmt: skip
 
 Open = Callable[..., Any]
 

@@ -447,7 +447,7 @@ def link(
     and sign in on the server: the link itself decides nothing. A request that never expires has a link for 7 days.
     """
     from adjudge.config.server import read_server
-    from adjudge.server.links import find_end, make_link
+    from adjudge.server.links import find_end, find_page, make_link
 
     if hours is not None and not 0 < hours <= _MOST_HOURS:
         raise UsageError(f"--hours is a number above 0 and up to {_MOST_HOURS:,}, got {hours:g}")
@@ -457,7 +457,7 @@ def link(
         approval = await approvals.get(await approvals.find(ident))
         now = datetime.now(UTC)
         until = find_end(approval, now) if hours is None else now + timedelta(hours=hours)
-        return await make_link(approvals.ledger, settings.base_url, approval, until=until)
+        return await make_link(approvals.ledger, settings.base_url, approval.id, until=until, page=find_page(approval))
 
     print_line(_use(ledger, config, key, work))
 

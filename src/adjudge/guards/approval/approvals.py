@@ -80,6 +80,7 @@ from adjudge.guards.approval.store import (
     find_requests,
     find_time,
     find_unconfirmed,
+    is_planted,
     list_places,
     load,
     load_approved_before,
@@ -243,6 +244,7 @@ class Approvals:
         metadata: Mapping[str, Any] | None = None,
         most_open: Mapping[str, int] | None = None,
         audit: Mapping[str, float] | None = None,
+        planted: Mapping[str, str] | None = None,
     ) -> str:
         """Ask people about a result, or about a decision that holds content back; return the id of the request.
 
@@ -256,7 +258,8 @@ class Approvals:
         ``run`` that its metadata name, or of all runs of the ``key`` of a server that this run belongs to. They are
         counted in the transaction that makes the request. ``audit`` asks about a decision that let a content through,
         whether that was right: it is the ``share``, ``promise`` and ``confidence`` of the gate's ``Audit``. Nothing
-        waits for the answer, so ``wait`` and ``use`` refuse it, and it is in no queue but that of audits.
+        waits for the answer, so ``wait`` and ``use`` refuse it, and it is in no queue but that of audits. ``planted``
+        says ``by`` whom and for what ``reason`` its content was made up (``Gate.plant``).
 
         Raises ``UsageError`` at once for a request that could never be decided, and ``LedgerError`` when the store
         fails.
@@ -275,9 +278,12 @@ class Approvals:
         )
         judged = await self._ask_first(approval, result, terms)
         pending = make_pending_row(self.ledger, about, judged)
-        approval = await self._change(lambda step: step.open(judged, result, pending, most_open or {}))
+        approval = await self._change(
+            lambda step: step.open(judged, result, pending, most_open or {}, planted=planted or {})
+        )
         logger.info("approval %s was requested: %s", approval.id, approval.status)
-        self._announce_state(approval)
+        if not planted:
+            self._announce_state(approval)
         await self._notice_time()
         return approval.id
 
@@ -345,7 +351,7 @@ class Approvals:
         )
         outcome = await self._change(lambda step: step.vote(given_vote))
         await self._notice_time()
-        return self._finish_vote(outcome, id, name)
+        return await self._finish_vote(outcome, id, name)
 
     async def withdraw(self, id: str, by: str) -> Approval:  # noqa: A002 - as in decide
         """Take back a vote that is still pending, and return the request after that; its voter can vote again.
@@ -355,7 +361,7 @@ class Approvals:
         """
         name = read_name(by, "by")
         await self._load(id)
-        return self._finish_vote(await self._change(lambda step: step.withdraw(id, name)), id, name)
+        return await self._finish_vote(await self._change(lambda step: step.withdraw(id, name)), id, name)
 
     async def comment(self, id: str, by: str, text: str) -> None:  # noqa: A002 - as in decide
         """Record what an approver says without deciding; ``history`` returns it.
@@ -372,10 +378,10 @@ class Approvals:
             problem = f"{name!r} is none of the approvers of {approval.id}; nothing was recorded"
             raise DecisionRefused(problem, because=refused)
 
-    def _finish_vote(self, outcome: VoteOutcome, ident: str, by: str) -> Approval:
+    async def _finish_vote(self, outcome: VoteOutcome, ident: str, by: str) -> Approval:
         """Return the request after a vote, announced if it ended; raise what was refused."""
         if outcome.ended:
-            self._announce_end(outcome.approval)
+            await self._announce_end(outcome.approval)
         if outcome.refused is not None:
             logger.info("approval %s: a decision was refused: %s", ident, outcome.refused)
             raise DecisionRefused(_explain_refusal(outcome.approval, by, outcome.refused), because=outcome.refused)
@@ -826,7 +832,7 @@ class Approvals:
         for ident in due:
             ended = await self._change(partial(ApprovalTransaction.close_due, ident=ident))
             if ended is not None:
-                self._announce_end(ended)
+                await self._announce_end(ended)
 
     async def _confirm(self, approval: Approval) -> None:
         """Raise unless the ledger holds all of it: whoever can write the table could approve what he likes."""
@@ -877,9 +883,11 @@ class Approvals:
             tables=make_tables(),
         )
 
-    def _announce_end(self, approval: Approval) -> None:
+    async def _announce_end(self, approval: Approval) -> None:
         logger.info("approval %s was %s by %s", approval.id, approval.status, approval.decided_by)
-        self._announce_state(approval)
+        told = self._courier is not None and approval.audit
+        if not (told and await self._look_up(partial(is_planted, ident=approval.id))):
+            self._announce_state(approval)
 
     def _announce_state(self, approval: Approval) -> None:
         if self._courier is not None:

@@ -46,6 +46,7 @@ from adjudge.guards.decision import Decision
 from adjudge.guards.held_request import is_single_use
 from adjudge.ledger.columns import (
     AUDIT_CLOSED,
+    AUDIT_PLANTED,
     AUDIT_REQUESTED,
     ENTRY_COLUMNS,
     ENTRY_NAMES,
@@ -77,6 +78,8 @@ WITHDRAWN_SCHEMA = "adjudge/vote-withdrawal/1"
 COMMENT_SCHEMA = "adjudge/approval-comment/1"
 
 OVERRIDE_SCHEMA = "adjudge/override/1"
+
+PLANTED_SCHEMA = "adjudge/audit-planted/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,7 @@ def make_voted_entry(approval: Approval, vote: Vote, refused: str | None) -> App
         "accepted": refused is None,
         "refused_because": refused,
     }
+    payload |= {"audit": True} if approval.audit else {}
     return ApprovalEntry(kind="approval.voted", payload=payload | _write_answer(vote.answer) | _write_channel(vote))
 
 
@@ -268,15 +272,26 @@ class ApprovalTransaction:
     """True if ``clock`` is the one that the ledger's entries are dated by."""
 
     def open(
-        self, approval: Approval, result: JudgeResult, pending: PendingRow | None, most_open: Mapping[str, int]
+        self,
+        approval: Approval,
+        result: JudgeResult,
+        pending: PendingRow | None,
+        most_open: Mapping[str, int],
+        *,
+        planted: Mapping[str, str],
     ) -> Approval:
         """Write a new request, the decision that waits for it, and what the judge said that was asked first.
 
-        Raises ``UsageError``, and writes nothing, where ``most_open`` requests of its run or its gate are open.
+        ``planted`` says by whom and why the content of an audit was made up; empty for any other. Raises
+        ``UsageError``, and writes nothing, where ``most_open`` requests of its run or its gate are open.
         """
         check_room(self.transaction.connection, approval, most_open, self.clock())
         if pending is not None:
             insert_pending(self.transaction.connection, approval, pending)
+        if planted:
+            # Before the request, and nowhere in it: whoever answers must not be told.
+            payload = {"schema": PLANTED_SCHEMA, "approval": approval.id, "gate": approval.gate, **planted}
+            self._record(approval, ApprovalEntry(kind=AUDIT_PLANTED, payload=payload))
         draft = self._draft(approval, make_requested_entry(approval, result, pending))
         approval = replace(approval, seq=self.transaction.append(draft))
         if approval.first is not None:
@@ -408,8 +423,11 @@ class ApprovalTransaction:
         return replace(approval, pending_votes=(*approval.pending_votes, vote))
 
     def _find_gap(self, approval: Approval, given_vote: GivenVote) -> RefusedBecause | None:
-        """Return why what was shown is not enough to approve it; denying always works."""
-        if not given_vote.approved:
+        """Return why what was shown is not enough to approve it; denying always works, and so opens nothing.
+
+        An audit's answer opens nothing either way, and says something of what was shown alone.
+        """
+        if not given_vote.approved and not approval.audit:
             return None
         recorded = read_shown(self.transaction.connection, approval)
         current = digest_shown(approval)
@@ -721,6 +739,15 @@ def load_approved_before(connection: Connection, ident: str, gate: str) -> list[
     where = (pending.c.gate == gate) & (table.c.status == "approved") & (table.c.id < ident)
     statement = select(table).select_from(joined).where(where).order_by(table.c.id.desc()).limit(_RECENT)
     return _fetch(connection, statement)
+
+
+def is_planted(connection: Connection, ident: str) -> bool:
+    """Return whether somebody made up the content of an audit."""
+    from sqlalchemy import select
+
+    columns = find_columns()
+    where = (columns.c.approval == ident) & (columns.c.kind == AUDIT_PLANTED)
+    return connection.execute(select(columns.c.seq).where(where).limit(1)).first() is not None
 
 
 def find_over(connection: Connection, now: datetime, *, shares_clock: bool) -> list[str]:

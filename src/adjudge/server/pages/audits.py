@@ -60,7 +60,7 @@ async def view_audits(state: CurrentState, caller: Approver, query: Annotated[Au
 
 
 async def view_audit(
-    id: str,  # noqa: A002 - the name in the address
+    audit: str,
     state: CurrentState,
     caller: Approver,
     query: Annotated[AuditQuery, Query()],
@@ -68,36 +68,36 @@ async def view_audit(
     """Show one audit."""
     if query.link is not None:
         try:
-            await check_link(state.ledger, id, until=query.until, signature=query.link, now=get_now())
+            await check_link(state.ledger, audit, until=query.until, signature=query.link, now=get_now())
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
-    return await _make_context(state, caller, query, await _load(state, caller, id))
+    return await _make_context(state, caller, query, await _load(state, caller, audit))
 
 
-@router.get("/audits/{id}/content", include_in_schema=False)
+@router.get("/audits/{audit}/content", include_in_schema=False)
 async def send_content(
-    id: str,  # noqa: A002 - as above
+    audit: str,
     state: CurrentState,
     caller: Approver,
 ) -> Response:
     """Send the exact bytes of what went through, as far as people may read it, as a file."""
-    audit = await _load(state, caller, id)
-    if audit.content is None:
+    asked = await _load(state, caller, audit)
+    if asked.content is None:
         raise Problem(404, "the content is not kept with this audit", code="not_kept")
     headers = {"content-disposition": 'attachment; filename="content.txt"'}
-    return Response(audit.content.encode(), media_type="application/octet-stream", headers=headers)
+    return Response(asked.content.encode(), media_type="application/octet-stream", headers=headers)
 
 
-@router.post("/audits/{id}/answer", include_in_schema=False)
+@router.post("/audits/{audit}/answer", include_in_schema=False)
 async def answer_audit(
-    id: str,  # noqa: A002 - as above
+    audit: str,
     request: Request,
     state: CurrentState,
     caller: Approver,
     form: Annotated[AnswerForm, Form()],
 ) -> Response:
     """Take an answer, and go on to the next audit."""
-    audit = await _load(state, caller, id)
+    asked = await _load(state, caller, audit)
     problem = ""
     if caller.approver is None:
         raise Problem(403, "this account has no approver's name, so it cannot answer", code="no_approver")
@@ -107,7 +107,7 @@ async def answer_audit(
         try:
             await cast_vote(
                 state.approvals,
-                audit.id,
+                asked.id,
                 caller.approver,
                 approved=form.answer == "right",
                 reason=form.reason,
@@ -122,24 +122,24 @@ async def answer_audit(
         except UsageError as error:  # a reason that no store can hold
             problem = f"{str(error)[:1].upper()}{str(error)[1:]}."
     if problem:
-        context = await _make_context(state, caller, AuditQuery(), await _load(state, caller, id))
+        context = await _make_context(state, caller, AuditQuery(), await _load(state, caller, audit))
         context |= {"problem": problem, "typed": form.reason}
         return await show_page(request, "audits.html", context, caller=caller, status=409)
-    return redirect(f"{_PATH}?answered={audit.id}")
+    return redirect(f"{_PATH}?answered={asked.id}")
 
 
-@router.post("/audits/{id}/undo", include_in_schema=False)
+@router.post("/audits/{audit}/undo", include_in_schema=False)
 async def undo_answer(
-    id: str,  # noqa: A002 - as above
+    audit: str,
     state: CurrentState,
     caller: Approver,
 ) -> Response:
     """Take back one's own answer while it does not count yet."""
-    audit = await _load(state, caller, id)
+    asked = await _load(state, caller, audit)
     if caller.approver is not None:
         with suppress(DecisionRefused):  # it was too late, which the page shows
-            await state.approvals.withdraw(audit.id, caller.approver)
-    return redirect(f"{_PATH}/{audit.id}")
+            await state.approvals.withdraw(asked.id, caller.approver)
+    return redirect(f"{_PATH}/{asked.id}")
 
 
 async def _list_open(state: ServerState, caller: Caller) -> list[QueuePlace]:
@@ -183,4 +183,4 @@ async def _make_context(state: ServerState, caller: Caller, query: AuditQuery, a
 
 
 add_page(router, _PATH, view_audits, template="audits.html", scope="approve", by_gate=True)
-add_page(router, f"{_PATH}/{{id}}", view_audit, template="audits.html", scope="approve", by_gate=True)
+add_page(router, f"{_PATH}/{{audit}}", view_audit, template="audits.html", scope="approve", by_gate=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fastapi import APIRouter
 
 from adjudge.errors import UsageError
@@ -24,10 +26,15 @@ STATES = {
 
 async def view_monitors(state: CurrentState, caller: AnyCaller) -> Context:
     """Show what the audits of each gate show that the caller may see, what is worst first."""
-    gates, order = caller.permissions.gates, list(STATES)
-    monitors = [await _read(state, gate) for gate in await _list_gates(state) if gates is None or gate in gates]
-    monitors.sort(key=lambda monitor: (-order.index(monitor.verdict), monitor.gate))
+    monitors = await read_monitors(state, caller.permissions.gates)
     return {"monitors": monitors, "states": STATES, "answers": caller.may("approve") and caller.approver is not None}
+
+
+async def read_monitors(state: ServerState, gates: Collection[str] | None) -> list[Monitor]:
+    """Read what the audits of these gates show, or of all with ``None``; what is worst comes first."""
+    monitors = [await _read(state, gate) for gate in await _list_gates(state) if gates is None or gate in gates]
+    order = list(STATES)
+    return sorted(monitors, key=lambda monitor: (-order.index(monitor.verdict), monitor.gate))
 
 
 async def _list_gates(state: ServerState) -> list[str]:

@@ -18,6 +18,8 @@ from adjudge.server.api.approvals import MOST_CLOSED
 from adjudge.server.caller import AnyCaller, Caller
 from adjudge.server.database import get_now
 from adjudge.server.pages.ledger_check import Checked
+from adjudge.server.pages.monitors import STATES as MONITOR_STATES
+from adjudge.server.pages.monitors import read_monitors
 from adjudge.server.pages.page import Context, add_page
 from adjudge.server.recorded import Tally, Times, tally_results
 from adjudge.server.state import CurrentState, ServerState
@@ -156,6 +158,7 @@ async def _list_needs(
     request: Request, state: ServerState, caller: Caller, gates: Sequence[GateFigures], now: datetime
 ) -> list[Need]:
     needs = await _find_waiting(state, caller, now)
+    needs += await _find_alarms(state, caller)
     needs += _find_undecided(gates)
     checked: Checked | None = getattr(request.app.state, "ledger_checked", None)
     if checked is not None and not checked.verification.valid:
@@ -180,6 +183,21 @@ async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> li
     word = f"{format_count(waiting, 'waits', 'wait')} for a person"
     say = f"The next expires in {left}." if left else "None of them expires."
     return [Need(state="held", word=word, say=say, path="/approvals", link="Open the queue")]
+
+
+async def _find_alarms(state: ServerState, caller: Caller) -> list[Need]:
+    monitors = await read_monitors(state, caller.permissions.gates)
+    return [
+        Need(
+            state=MONITOR_STATES[monitor.verdict],
+            word=f"{monitor.gate}: {monitor.verdict}",
+            say=f"{monitor.bad:,} of {monitor.labels:,} audits should have been stopped.",
+            path="/monitors",
+            link="See what to do",
+        )
+        for monitor in monitors
+        if monitor.verdict not in ("quiet", "too few labels")
+    ]
 
 
 def _find_undecided(gates: Sequence[GateFigures]) -> list[Need]:
