@@ -53,10 +53,8 @@ class Recorded:
     score: Array
     """NaN where the judge did not pass the case."""
     wrong: Array
-    strong: Array | None = None
-    """Whether the strong judge of a cascade is right."""
     price: float = 0.0
-    """The price of the cheap judge, in prices of the strong one."""
+    """The price of the cheap judge of a cascade, in prices of the strong one; 0 is unknown."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,10 @@ def main() -> None:
     pairs = [
         measure(judge, Goal("wrong_given_pass", 0.10, 200, {}), options.draws) for judge in read_pairs(options.data)
     ]
-    cascades = [measure(judge, Goal("lost", 0.05, 500, {}), options.draws) for judge in read_cascades(options.data)]
+    cascades = [
+        measure(judge, Goal("lost", 0.05, 500 if judge.price else 200, {}), options.draws)
+        for judge in read_cascades(options.data)
+    ]
     looks = [measure_looks(read_votes(options.data), every, options.draws) for every in (25, 100)]
     common.print_table(HEAD, [show(row) for row in alone])
     common.print_table(PAIR_HEAD, [show_pair(row) for row in pairs])
@@ -116,7 +117,7 @@ def list_missed(
         most = next((most for name, most in row["goal"].most_refused.items() if row["judge"].startswith(name)), 1.0)
         if row["refused"] > most + slack or row["released"] < row["goal"].least_released - slack:
             yield f"{row['judge']}, {row['promise']}: refused in {row['refused']:.3f}, releases {row['released']:.3f}"
-    for row in pairs:
+    for row in (*pairs, *cascades):
         if not row["possible"] and row["refused"] < LEAST_REFUSED - slack:
             yield f"{row['judge']}: refused in {row['refused']:.3f}"
 
@@ -156,25 +157,38 @@ def choose(row: dict[str, Any], slot: str) -> tuple[float, bool] | None:
     return (first - second) / 10, means[0] > max(means[1:])
 
 
-def read_pairs(folder: Path) -> Iterator[Recorded]:
-    """Pairs of answers, released where both orders led to one verdict."""
+def read_winners(folder: Path) -> dict[tuple[str, str], dict[str, tuple[bool, bool]]]:
+    """For each judge, prompt and pair: whether both orders led to one verdict, and whether the first is right."""
     labels = {row["item_id"]: int(row["label"]) for row in read_rows(folder / "llmbar_items.jsonl.gz")}
     winners: dict[tuple[str, str], dict[str, dict[str, int | None]]] = {}
     for row in read_rows(folder / "llmbar_pairwise.jsonl.gz"):
         if row["item_id"] in labels and row["prompt"] in PROMPTS and row["phase"] == "final":
             items = winners.setdefault((row["judge"], row["prompt"]), {})
             items.setdefault(row["item_id"], {})[row["order"]] = row["winner"]
-    for (judge, prompt), items in sorted(winners.items()):
-        both = {item: (orders.get("AB"), orders.get("BA")) for item, orders in items.items()}
+    return {
+        name: {
+            item: (
+                orders.get("AB") is not None and orders.get("AB") == orders.get("BA"),
+                orders.get("AB") == labels[item],
+            )
+            for item, orders in items.items()
+        }
+        for name, items in winners.items()
+    }
+
+
+def read_pairs(folder: Path) -> Iterator[Recorded]:
+    """Pairs of answers, released where both orders led to one verdict."""
+    for (judge, prompt), items in sorted(read_winners(folder).items()):
         yield Recorded(
             f"LLMBar, {judge}, {prompt}",
-            np.asarray([1.0 if one is not None and one == other else np.nan for one, other in both.values()]),
-            np.asarray([one != labels[item] for item, (one, _) in both.items()]),
+            np.asarray([1.0 if agree else np.nan for agree, _ in items.values()]),
+            np.asarray([not right for _, right in items.values()]),
         )
 
 
 def read_cascades(folder: Path) -> Iterator[Recorded]:
-    """The small model of RewardBench 2 first, and the large one where it is not sure."""
+    """The small model of RewardBench 2 first, and the large one where it is not sure; two models of LLMBar likewise."""
     for prompt in ("base", "criteria"):
         rows = list(read_rows(folder / f"rb2_scores_{prompt}_both_k8.jsonl.gz"))
         both = [(row, choose(row, "mini"), choose(row, "full")) for row in rows]
@@ -192,8 +206,15 @@ def read_cascades(folder: Path) -> Iterator[Recorded]:
             f"RewardBench 2, gpt-5.4-mini, else gpt-5.4, {prompt}",
             np.asarray([margin for _, (margin, _), _ in known]),
             np.asarray([not right for _, (_, right), _ in known]) & strong,
-            strong=strong,
             price=cheap_price / strong_price,
+        )
+    winners = read_winners(folder)
+    for cheap in ("ChatGPT", "LLaMA2"):
+        items, strong_items = winners[cheap, "Vanilla"], winners["GPT-4", "Vanilla"]
+        yield Recorded(
+            f"LLMBar, {cheap}, else GPT-4",
+            np.asarray([1.0 if agree else np.nan for agree, _ in items.values()]),
+            np.asarray([not right and strong_items[item][1] for item, (_, right) in items.items()]),
         )
 
 
@@ -207,14 +228,15 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
     steps = make_threshold_steps(judge.score[~np.isnan(judge.score)].tolist())
     risks = [find_risk(judge, step.threshold, goal.risk) for step in steps]
     kept = [step.released for step, risk in zip(steps, risks, strict=True) if risk <= goal.bound]
-    broken, released, said, needed = 0, [], 0, []
+    broken, chosen, released, said = 0, 0, [], 0
     for _ in range(draws):
         places = rng.choice(cases, goal.labels, replace=False)
         places = places[~np.isnan(judge.score[places])]
         labelled = zip(judge.score[places].tolist(), judge.wrong[places].tolist(), strict=True)
+        counts = count_labelled(steps, labelled)
         search = search_threshold(
             steps,
-            count_labelled(steps, labelled),
+            counts,
             goal.risk,
             bound=goal.bound,
             level=find_look_level(CONFIDENCE, 1),
@@ -223,8 +245,11 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
         )
         released.append(0 if search.certified is None else search.certified.released)
         said += search.impossible
-        if search.needed is not None:
-            needed.append(search.needed)
+        of = [count.released if goal.risk == "wrong_given_pass" else goal.labels for count in counts]
+        best = [
+            risk for count, number, risk in zip(counts, of, risks, strict=True) if count.wrong <= goal.bound * number
+        ]
+        chosen += bool(best) and best[-1] > goal.bound
         if search.certified is not None:
             broken += find_risk(judge, search.certified.threshold, goal.risk) > goal.bound
     share = float(np.mean(released)) / cases
@@ -240,7 +265,8 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
         "refused": float(np.mean([number == 0 for number in released])),
         "none can": said / draws,
         "broken": broken / draws,
-        "saves": share - judge.price if judge.strong is not None else 0.0,
+        "by sight": chosen / draws,
+        "saves": share - judge.price if judge.price else None,
     }
 
 
@@ -277,9 +303,9 @@ def find_risk(judge: Recorded, threshold: float, risk: Risk) -> float:
 
 # ---------------------------------------------------------------- for the page
 
-HEAD = ["judge", "promise", "labels", "possible", "released", "refused", "broken"]
+HEAD = ["judge", "promise", "labels", "possible", "released", "refused", "broken", "by sight"]
 PAIR_HEAD = ["judge", "released", "wrong of these", "refused", "none can", "broken"]
-CASCADE_HEAD = ["cascade", "possible", "decided by the cheap one", "refused", "saves", "broken"]
+CASCADE_HEAD = ["cascade", "labels", "possible", "decided by the cheap one", "refused", "none can", "saves", "broken"]
 
 
 LOOKS_HEAD = ["a look every", "looks", "broken", "without"]
@@ -292,7 +318,7 @@ def show_looks(row: dict[str, Any]) -> list[str]:
 
 def show(row: dict[str, Any]) -> list[str]:
     """A row of the first table."""
-    named = (row[name] for name in ("possible", "released", "refused", "broken"))
+    named = (row[name] for name in ("possible", "released", "refused", "broken", "by sight"))
     return [row["judge"], row["promise"], f"{row['labels']:,}", *(f"{value:.3f}" for value in named)]
 
 
@@ -303,7 +329,9 @@ def show_pair(row: dict[str, Any]) -> list[str]:
 
 def show_cascade(row: dict[str, Any]) -> list[str]:
     """A row of the third."""
-    return [row["judge"], *(f"{row[name]:.3f}" for name in ("possible", "released", "refused", "saves", "broken"))]
+    saves = f"{row['saves']:.3f}" if row["saves"] is not None else "unknown"
+    shares = [f"{row[name]:.3f}" for name in ("possible", "released", "refused", "none can")]
+    return [row["judge"], str(row["labels"]), *shares, saves, f"{row['broken']:.3f}"]
 
 
 TEXT = """## Thresholds with a promise
@@ -311,14 +339,14 @@ TEXT = """## Thresholds with a promise
 {draws} calibrations each, at the first look, with 95 % confidence. *Possible* is the share of cases that could be
 released if the truth were known for all of them, *released* the mean share that was, with nothing where the promise was
 *refused*. *Broken* is the share of calibrations whose threshold does not keep the promise on all cases: at most 0.05 is
-promised.
+promised. *By sight* is the same for the lowest threshold at which the labels themselves do not exceed the promise.
 
 ```sh
 nice -n 10 .venv/bin/python research/thresholds.py --data DIR --write
 ```
 
-| judge | promise | labels | possible | released | refused | broken |
-|---|---|---|---|---|---|---|
+| judge | promise | labels | possible | released | refused | broken | by sight |
+|---|---|---|---|---|---|---|---|
 {alone}
 
 A share of the released cases of at most 5 % takes 1,000 labels and more.
@@ -331,10 +359,11 @@ tell, and the command says how many could.
 |---|---|---|---|---|---|
 {pairs}
 
-Cascades: `lost<=0.05` with 500 labels. *Saves* is of the price of asking the strong judge alone.
+Cascades: `lost<=0.05`. *Saves* is of the price of asking the strong judge alone. Where none can, the command says that
+a cascade does not pay.
 
-| cascade | possible | decided by the cheap one | refused | saves | broken |
-|---|---|---|---|---|---|
+| cascade | labels | possible | decided by the cheap one | refused | none can | saves | broken |
+|---|---|---|---|---|---|---|---|
 {cascades}
 
 Looking again and again, up to 500 labels, at a promise that every threshold breaks by a hair: how often some look

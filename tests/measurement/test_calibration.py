@@ -215,6 +215,23 @@ def test_labels_in_strata_are_refused_with_the_remedy(tmp_path: Path):
             calibrate(run, WRONG_PASS, labels=labels, labels_are_random=said)
 
 
+def test_a_plan_drawn_afterwards_takes_nothing_from_labels_in_random_order(tmp_path: Path):
+    """The cases that both drew are in the random sample; what the plan alone drew makes a hole in the order."""
+    results = [make_result("passed" if place % 3 else "failed") for place in range(CASES)]
+    run = keep(tmp_path / "run", results)
+    plan = make_plan(run, within=0.1, seed=1)
+    write_plan(plan, run.folder)
+    planned = [int(drawn.case.removeprefix("case-")) for drawn in plan.order]
+    design = LabelDesign(plan="random order, seed 1", stratum="all", p=0.5, size=CASES)
+    both = bind_labels(run, say([*planned[:20], *sorted(set(range(CASES)) - set(planned))[:80]], design=design))
+    alone = replace(both[0], case=f"case-{planned[20]}", subject=plan.order[20].subject)
+    alone = replace(alone, design=plan.find_design(alone.case))
+
+    assert calibrate(run, WRONG_PASS, labels=both).sample == "random order"
+    with pytest.raises(UsageError, match="drawn in strata"):
+        calibrate(run, WRONG_PASS, labels=[*both, alone])
+
+
 def test_a_draw_from_other_contents_is_no_sample_of_these(run: Run):
     """The labels of a draw count for the contents that it was made from."""
     design = LabelDesign(plan="random order, seed 1", stratum="all", p=0.5, size=CASES)

@@ -161,10 +161,12 @@ def calibrate_cascade(
                 f"the judge of {first.folder} gave no confidence, by which a cascade goes; ask for log-probabilities "
                 "(Judge(..., logprobs=True)), or let several judges vote"
             )
-        given = tuple(dict.fromkeys((*read_queue(first), *read_queue(second)))) if labels is None else tuple(labels)
+        every_label = (
+            tuple(dict.fromkeys((*read_queue(first), *read_queue(second)))) if labels is None else tuple(labels)
+        )
         verdicts = _read_verdicts(second)
         sampled = read_simple_sample(
-            first, given, lambda judged: _read_case(judged, verdicts, second), said_random=labels_are_random
+            first, every_label, lambda judged: _read_case(judged, verdicts, second), said_random=labels_are_random
         )
         look = CalibrationLook(promise=str(stated), confidence=confidence, grid=grid.digest, labels=sampled.digest)
         number, is_recorded = find_calibration(load_looks(first.folder), look)

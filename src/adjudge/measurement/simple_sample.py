@@ -144,14 +144,16 @@ def _find_sample(
         return "census", list(every)
     every = list(tally.list_places(HEAPS))
     drawn: dict[str, list[int]] = {}
-    stratified: set[str] = set()
+    stratified: set[int] = set()
     for place, designs in zip(every, tally.list_designs(every), strict=True):
-        for design in designs:
-            if origin.holds(design):
+        for design in filter(origin.holds, designs):
+            if design.size == sum(tally.cases.values()):
                 drawn.setdefault(design.plan, []).append(place)
-                if design.size != sum(tally.cases.values()):
-                    stratified.add(design.plan)
-    if stratified:
+            else:
+                stratified.add(place)
+    name = max(drawn, key=lambda plan: len(drawn[plan]), default=None)
+    # A random order passes over what was labelled by strata before it came there, so without these it is no sample.
+    if not stratified <= set(drawn.get(name or "", ())):
         raise UsageError(
             f"labels of {run.folder} were drawn in strata by adjudge plan, and a threshold needs a simple random "
             f"sample; move {PLAN_FILE} out of the folder, label in random order into a file of its own (adjudge label "
@@ -160,8 +162,7 @@ def _find_sample(
         )
     if sampling == "random":
         return "said random", every
-    if drawn:
-        name = max(drawn, key=lambda plan: len(drawn[plan]))
+    if name is not None:
         return ("random order" if name.startswith(RANDOM_ORDER) else "plan"), drawn[name]
     problem = f" ({origin.problem})" if origin.problem else ""
     raise UsageError(

@@ -52,7 +52,7 @@ def calibrate(
 ) -> int:
     """Find from which score on the judge of a run may decide alone, so that a promise is kept.
 
-    $ adjudge calibrate runs/monday --promise "wrong_pass<=0.05" --write policy.json
+    $ adjudge calibrate runs/monday --promise "wrong_pass<=0.05"
 
     RUN is a folder of `adjudge run` whose cases people labelled in random order (`adjudge label RUN`). A case is
     released if the judge passed it with at least the threshold; people decide the others. wrong_pass is the share of
