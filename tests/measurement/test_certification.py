@@ -20,7 +20,13 @@ from adjudge.guards import (
     write_certificate,
 )
 from adjudge.labels import continue_plan, find_plan_status, make_plan, open_label_queue, write_plan
-from adjudge.measurement import certify_sync, find_run_problem, make_certificate
+from adjudge.measurement import (
+    calibrate,
+    certify_sync,
+    find_run_problem,
+    make_certificate,
+    write_release_policy,
+)
 from kit.certificates import (
     LABELLED,
     Reported,
@@ -236,6 +242,18 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path: Path):
 
     with pytest.raises(UsageError, match="is interrupted"):
         make_certificate(place)
+
+
+def test_it_names_a_release_policy_of_the_same_judge_alone(folder: Path, tmp_path: Path):
+    """One signature is then for both; a policy of another judge is refused."""
+    policy = calibrate(folder / "run", "wrong_pass<=0.2").policy
+    assert policy is not None
+    file = write_release_policy(policy, tmp_path / "policy.json")
+    other = make_labelled_run(tmp_path / "other", Judge(Reported(name="other")), cases=30, labelled=20)
+
+    assert make_certificate(folder / "run", release_policy=file).release_policy == policy.digest
+    with pytest.raises(UsageError, match=r"calibrated for another judge .* \(another digest of judge\)"):
+        make_certificate(other, release_policy=policy)
 
 
 # ---------------------------------------------------------------- signed, recorded, verified
