@@ -892,6 +892,19 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: shell("gate check publish good.txt", configure('[gates.publish]\nrules = ["json"]\nmode = "off"\n')),
     lambda: shell("gate check publish good.txt", configure('[gates.publsh]\nrules = ["json"]\n')),
     lambda: shell("gate check publish good.txt", configure("")),
+    lambda: shell(
+        "gate check publish good.txt",
+        configure('[gates.publish]\nrules = ["json"]\nrequire_certificate = "c.json"\n'),
+    ),
+    lambda: shell("gate check publish good.txt --max-age 30d", configure('[gates.publish]\nrules = ["json"]\n')),
+    lambda: shell("gate check publish good.txt --max-age soon", configure('[gates.publish]\nrules = ["json"]\n')),
+    lambda: shell(
+        "gate check publish good.txt",
+        configure('[gates.publish]\nrules = ["json"]\nmode = "enforce_when_certified"\n'),
+    ),
+    lambda: shell("certify gone"),
+    lambda: shell("certificate verify gone.json"),
+    lambda: shell("certificate verify good.txt", put_files),
     # Judges, files and rubrics
     lambda: shell("judge good.txt --polite", put_configurations),
     lambda: shell("judge good.txt --polite --judge carefull", put_careful),

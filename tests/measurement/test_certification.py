@@ -12,9 +12,21 @@ import pytest
 
 from adjudge import Judge, JudgeChain, Ledger, UsageError, open_run
 from adjudge.dataset import Label, digest_content
-from adjudge.guards import Certificate, find_signature_problem, read_certificate, write_certificate
+from adjudge.guards import (
+    Certificate,
+    find_signature_problem,
+    parse_certificate,
+    read_certificate,
+    write_certificate,
+)
 from adjudge.labels import continue_plan, find_plan_status, make_plan, open_label_queue, write_plan
-from adjudge.measurement import certify_sync, find_run_problem, make_certificate
+from adjudge.measurement import (
+    calibrate,
+    certify_sync,
+    find_run_problem,
+    make_certificate,
+    write_release_policy,
+)
 from kit.certificates import (
     LABELLED,
     Reported,
@@ -232,24 +244,36 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path: Path):
         make_certificate(place)
 
 
+def test_it_names_a_release_policy_of_the_same_judge_alone(folder: Path, tmp_path: Path):
+    """One signature is then for both; a policy of another judge is refused."""
+    policy = calibrate(folder / "run", "wrong_pass<=0.2").policy
+    assert policy is not None
+    file = write_release_policy(policy, tmp_path / "policy.json")
+    other = make_labelled_run(tmp_path / "other", Judge(Reported(name="other")), cases=30, labelled=20)
+
+    assert make_certificate(folder / "run", release_policy=file).release_policy == policy.digest
+    with pytest.raises(UsageError, match=r"calibrated for another judge .* \(another digest of judge\)"):
+        make_certificate(other, release_policy=policy)
+
+
 # ---------------------------------------------------------------- signed, recorded, verified
 
 
-@pytest.mark.parametrize("flip", [0x01, 0x20])
-def test_every_changed_byte_is_found_without_a_key(folder: Path, certificate: Certificate, flip: int, tmp_path: Path):
-    """The file is read only as it was written: each byte of it in turn is changed, and none goes unseen."""
-    raw, key = (folder / "certificate.json").read_bytes(), certificate.public_key
-    unseen = [at for at in range(len(raw)) if not is_found(raw, at, flip, tmp_path / "changed.json", key)]
+def test_every_changed_byte_is_found(folder: Path, certificate: Certificate):
+    """A certificate is read only as it was written: in each byte in turn one bit is flipped, and none goes unseen."""
+    raw = (folder / "certificate.json").read_bytes()
+    unseen = [at for at in range(len(raw)) if not is_found(raw, at, certificate.public_key)]
 
     assert unseen == []
 
 
-def is_found(raw: bytes, at: int, flip: int, place: Path, key: str | None) -> bool:
-    place.write_bytes(raw[:at] + bytes([raw[at] ^ flip]) + raw[at + 1 :])
+def is_found(raw: bytes, at: int, key: str | None) -> bool:
+    flipped = raw[at] ^ (1 << at % 8)
     try:
-        return find_signature_problem(read_certificate(place), key) is not None
+        changed = parse_certificate(raw[:at] + bytes([flipped]) + raw[at + 1 :])
     except UsageError:
         return True
+    return find_signature_problem(changed, key) is not None
 
 
 @pytest.mark.parametrize("change", [b"", b"\n", b"{}", b"[]", b"null", b"\xff", b'{"schema": "adjudge/certificate/1"}'])

@@ -28,6 +28,7 @@ from adjudge.guards.certificate.certificate import CertifiedLabels as CertifiedL
 from adjudge.guards.certificate.certificate import CertifiedSeat as CertifiedSeat
 from adjudge.guards.certificate.certificate import CertifiedShare as CertifiedShare
 from adjudge.guards.certificate.certificate import LimitLooks as LimitLooks
+from adjudge.guards.certificate.certificate import parse_certificate as parse_certificate
 from adjudge.guards.certificate.certificate import write_certificate as write_certificate
 from adjudge.guards.certificate.certificate_file import read_certificate as read_certificate
 from adjudge.guards.certificate.demand import CertificateSource as CertificateSource

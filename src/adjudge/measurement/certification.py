@@ -178,8 +178,8 @@ def _check_policy(run: Run, policy: ReleasePolicy) -> None:
     other = [name for name, digest in names.items() if run.manifest["digests"].get(name) != digest]
     if other:
         raise UsageError(
-            f"the release policy was calibrated for another judge than that of {run.folder} ({', '.join(other)} "
-            "differ); calibrate this one",
+            f"the release policy was calibrated for another judge or question than that of {run.folder} "
+            f"(another digest of {', '.join(other)}); calibrate this one",
             argument="release_policy",
         )
 
