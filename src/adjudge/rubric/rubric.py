@@ -237,14 +237,31 @@ _LONGEST_NAME = 48
 """Characters of a name that is made of a sentence."""
 
 
-def name_rubric(sentence: str) -> Rubric:
-    """Make a rubric of one sentence, with names made of its words: ``Is polite.`` has the criterion ``is-polite``."""
+def name_rubric(*sentences: str) -> Rubric:
+    """Make a rubric of sentences, with names made of their words: ``Is polite.`` has the criterion ``is-polite``.
+
+    One sentence names the rubric too. Raises ``UsageError`` for a sentence that is given twice.
+    """
+    criteria: dict[str, Criterion] = {}
+    for sentence in sentences:
+        name = base = _name_sentence(sentence).lower().replace(" ", "-")
+        if any(criterion.description == sentence for criterion in criteria.values()):
+            raise UsageError(f"criteria: {show(sentence)} is given twice; leave one out", argument="criteria")
+        number = 1
+        while name in criteria:  # two long sentences that begin alike
+            number += 1
+            name = f"{base}-{number}"
+        criteria[name] = Criterion(name=name, description=sentence)
+    name = _name_sentence(sentences[0]) if len(sentences) == 1 else "criteria"
+    return Rubric(name=name, criteria=tuple(criteria.values()))
+
+
+def _name_sentence(sentence: str) -> str:
+    """The first words of a sentence, as many as make a name."""
     words = re.findall(r"\w+", sentence)
     while len(words) > 1 and len(" ".join(words)) > _LONGEST_NAME:
         words.pop()
-    name = " ".join(words)[:_LONGEST_NAME] or "criteria"
-    criterion = Criterion(name=name.lower().replace(" ", "-"), description=sentence)
-    return Rubric(name=name, criteria=(criterion,))
+    return " ".join(words)[:_LONGEST_NAME] or "criteria"
 
 
 def make_gating_rubric(name: str, criteria: Sequence[Criterion], *, scale: Sequence[float] = (0.0, 1.0)) -> Rubric:
