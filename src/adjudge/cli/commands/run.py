@@ -54,7 +54,7 @@ from adjudge.formats.text import clean, show
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.rubric.rubric import Rubric
 from adjudge.runs.estimate.kept_estimate import find_estimate
-from adjudge.runs.folder import Run
+from adjudge.runs.folder import MANIFEST_FILE, Run
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
@@ -156,7 +156,11 @@ def run_data(
         suite=fields.kind,
         listed=listed,
     )
-    return asyncio.run(session.go())
+    try:
+        return asyncio.run(session.go())
+    except KeyboardInterrupt:  # before the run could catch it, or where nothing can
+        session.explain_going_on(None)
+        raise
 
 
 def open_counted(data: str, fields: option.DataOptions, case_criteria: CaseCriteria | None = None) -> Dataset:
@@ -300,7 +304,7 @@ class RunSession:
             self._note_end(done)
             await self.judge.aclose()
         if done is None or done.status == "interrupted" or interrupted.is_set():
-            self._explain_going_on(done)
+            self.explain_going_on(done)
             return INTERRUPTED
         if not sum(done.counts.values()):
             # Exit status 0 for nothing judged would look like a pass.
@@ -335,7 +339,11 @@ class RunSession:
         progress = self.running.progress
         return "reading the data set" if progress is None else describe(progress)
 
-    def _explain_going_on(self, done: Run | None) -> None:
+    def explain_going_on(self, done: Run | None) -> None:
+        """Say what is kept of a run that was interrupted, and how it is resumed."""
+        if not (self.folder / MANIFEST_FILE).exists():
+            note("nothing was judged yet, and no run is kept; repeat the command")
+            return
         kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
         note_batches_left(self.running.progress, self.folder)
         note(f"{kept} kept in {self.folder}; to resume, repeat the command with:")
