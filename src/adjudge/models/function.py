@@ -130,11 +130,18 @@ class FunctionModel:
             return Reply(text=self._write_answer(answer))
         value = f" ({str(answer)[:40]})" if _is_scalar(answer) and answer is not None else ""
         lacks = " without a token" if isinstance(answer, Mapping) else value
+        function = self._caller.function
+        if find_kind(function, named=True) == "judge":  # of an adapter, which is handed the prompt whatever it calls it
+            remedy = f"hand in the method and not the object: Judge(object.{_write_name(function)})"
+        else:
+            remedy = (
+                f"name the parameter content ({describe_signature(function)}), or hand in "
+                f"judge_function({_write_name(function)})"
+            )
         message = (
             f"{self.name} returned {type(answer).__name__}{lacks}; a function that is given the prompt is a model, and "
             "returns a text, a dict that carries the token, or a Reply; to judge in code, and return a bool or a "
-            f"number, name the parameter content ({describe_signature(self._caller.function)}), or hand in "
-            f"judge_function({_write_name(self._caller.function)})"
+            f"number, {remedy}"
         )
         if _is_verdict(answer) and not self._caller.has_answered and not self._known_as_model:
             raise FunctionError(message)

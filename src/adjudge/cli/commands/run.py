@@ -156,11 +156,7 @@ def run_data(
         suite=fields.kind,
         listed=listed,
     )
-    try:
-        return asyncio.run(session.go())
-    except KeyboardInterrupt:  # before the run could catch it, or where nothing can
-        session.explain_going_on(None)
-        raise
+    return session.run()
 
 
 def open_counted(data: str, fields: option.DataOptions, case_criteria: CaseCriteria | None = None) -> Dataset:
@@ -287,6 +283,14 @@ class RunSession:
         if not self.listed:
             report_notes(self.dataset)
 
+    def run(self) -> int:
+        """Run ``go``, and say what is kept after an interrupt that it could not catch."""
+        try:
+            return asyncio.run(self.go())
+        except KeyboardInterrupt:
+            self._explain_going_on(None)
+            raise
+
     async def go(self) -> int:
         """Judge, show what it came to, and return the exit status."""
         interrupted, done = asyncio.Event(), None
@@ -304,7 +308,7 @@ class RunSession:
             self._note_end(done)
             await self.judge.aclose()
         if done is None or done.status == "interrupted" or interrupted.is_set():
-            self.explain_going_on(done)
+            self._explain_going_on(done)
             return INTERRUPTED
         if not sum(done.counts.values()):
             # Exit status 0 for nothing judged would look like a pass.
@@ -339,7 +343,7 @@ class RunSession:
         progress = self.running.progress
         return "reading the data set" if progress is None else describe(progress)
 
-    def explain_going_on(self, done: Run | None) -> None:
+    def _explain_going_on(self, done: Run | None) -> None:
         """Say what is kept of a run that was interrupted, and how it is resumed."""
         if not (self.folder / MANIFEST_FILE).exists():
             note("nothing was judged yet, and no run is kept; repeat the command")
